@@ -1,0 +1,42 @@
+# Every target makes its own virtual environment first; nothing else has to be installed by hand.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/ready
+# One thread per process: the parallelism of covad is over processes.
+export OMP_NUM_THREADS = 1
+export MKL_NUM_THREADS = 1
+export OPENBLAS_NUM_THREADS = 1
+export NUMBA_NUM_THREADS = 1
+
+.PHONY: demo test test-slow lint format bench clean
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --only-binary pythia8mc -c constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --disable-pip-version-check --only-binary pythia8mc -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/covad bench toys
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,40 @@
+"""One exception class per kind of failure. The command line prints the message and exits with code 2.
+
+A message is one sentence that names the file, key or column and says what was expected there.
+"""
+
+
+class CovadError(Exception):
+    """Anything that the user can mend: bad input, bad configuration, too few events."""
+
+
+class FileFormatError(CovadError):
+    """A file is not what it should be: missing dataset, wrong shape, truncated, unreadable."""
+
+
+class EventContentError(CovadError):
+    """The numbers in an event file cannot be physics: NaN, infinity, negative momentum."""
+
+
+class LayoutError(CovadError):
+    """Collections, slots or features do not fit together, or two layouts differ."""
+
+
+class UnknownNameError(CovadError):
+    """A process, systematic, collection or feature that covad does not know."""
+
+
+class TooFewEventsError(CovadError):
+    """A pool or a sample was asked for more events than there are."""
+
+
+class DownloadError(CovadError):
+    """A public file could not be fetched, or what came is not what the record announces."""
+
+
+class MissingExtraError(CovadError):
+    """An optional part of covad is not installed."""
+
+
+class DatasetError(CovadError):
+    """A latent dataset cannot be tested: NaN, empty, bad weights, mismatched columns, bad settings."""

@@ -1,0 +1,246 @@
+"""What one event holds, and the container of many.
+
+An event is a fixed number of object slots. Slots are grouped in collections (jets, muons, ...), and each
+object has a few features. The layout is data, not code: the 19 slots of the paper are one instance, and a
+study with other objects or features declares another. Nothing downstream counts slots or features itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.errors import EventContentError, LayoutError, UnknownNameError
+
+UNLABELLED = -1
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Objects of one kind, at most `slots` of them, sorted by falling first feature."""
+
+    name: str
+    slots: int
+    features: tuple[str, ...] = ("pt", "eta", "phi")
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise LayoutError("a collection of the event layout has no name")
+        if self.slots < 1:
+            raise LayoutError(f"collection '{self.name}' needs at least one slot, not {self.slots}")
+        if not self.features:
+            raise LayoutError(f"collection '{self.name}' has no features")
+        if len(set(self.features)) != len(self.features):
+            raise LayoutError(f"collection '{self.name}' names a feature twice: {', '.join(self.features)}")
+
+
+@dataclass(frozen=True)
+class EventLayout:
+    """The collections of an event in slot order.
+
+    The first feature is common to all collections and says whether a slot is filled: it is positive for an
+    object that is there and zero for padding. It is called the scale (the transverse momentum in the paper).
+    """
+
+    collections: tuple[Collection, ...]
+
+    def __post_init__(self) -> None:
+        if not self.collections:
+            raise LayoutError("an event layout needs at least one collection")
+        names = [c.name for c in self.collections]
+        if len(set(names)) != len(names):
+            raise LayoutError(f"the event layout names a collection twice: {', '.join(names)}")
+        scales = {c.features[0] for c in self.collections}
+        if len(scales) > 1:
+            raise LayoutError(
+                f"all collections need the same first feature, but have {', '.join(sorted(scales))}"
+            )
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """All features in order of first appearance: the last axis of the event array."""
+        return tuple(dict.fromkeys(f for c in self.collections for f in c.features))
+
+    @cached_property
+    def n_slots(self) -> int:
+        return sum(c.slots for c in self.collections)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of one event: slots x features."""
+        return self.n_slots, len(self.features)
+
+    @cached_property
+    def offered(self) -> NDArray[np.bool_]:
+        """Slots x features: which numbers exist (a collection may lack a feature that another one has)."""
+        mask = np.zeros(self.shape, dtype=bool)
+        for c in self.collections:
+            mask[self.slots(c.name), [self.column(f) for f in c.features]] = True
+        return mask
+
+    @property
+    def n_inputs(self) -> int:
+        """Numbers per event: 57 in the paper."""
+        return int(self.offered.sum())
+
+    @cached_property
+    def slot_collection(self) -> NDArray[np.int64]:
+        """For every slot the index of its collection."""
+        return np.repeat(np.arange(len(self.collections)), [c.slots for c in self.collections])
+
+    def collection(self, name: str) -> Collection:
+        for c in self.collections:
+            if c.name == name:
+                return c
+        known = ", ".join(c.name for c in self.collections)
+        raise UnknownNameError(f"the event layout has no collection '{name}' (it has {known})")
+
+    def slots(self, name: str) -> slice:
+        """The slots of one collection."""
+        wanted = self.collection(name)
+        start = 0
+        for c in self.collections:
+            if c is wanted:
+                break
+            start += c.slots
+        return slice(start, start + wanted.slots)
+
+    def column(self, feature: str) -> int:
+        if feature not in self.features:
+            raise UnknownNameError(
+                f"the event layout has no feature '{feature}' (it has {', '.join(self.features)})"
+            )
+        return self.features.index(feature)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The layout as plain data, for study files and provenance."""
+        return [{"name": c.name, "slots": c.slots, "features": list(c.features)} for c in self.collections]
+
+    @classmethod
+    def from_description(cls, description: Sequence[Mapping[str, Any]]) -> EventLayout:
+        """Inverse of `describe`."""
+        collections = []
+        for entry in description:
+            missing = {"name", "slots", "features"} - set(entry)
+            if missing:
+                raise LayoutError(f"a collection of the event layout lacks {', '.join(sorted(missing))}")
+            collections.append(Collection(str(entry["name"]), int(entry["slots"]), tuple(entry["features"])))
+        return cls(tuple(collections))
+
+    def check(self, particles: NDArray[Any], source: str) -> None:
+        """Refuse numbers that cannot be physics, naming the collection, the feature and the first event."""
+        scale = particles[..., 0]
+        for problem, bad in (
+            ("is not finite", ~np.isfinite(particles)),
+            ("is negative", (scale < 0)[..., None] & (np.arange(particles.shape[-1]) == 0)),
+        ):
+            if bad.any():
+                event, slot, column = (int(i[0]) for i in np.nonzero(bad))
+                name = self.collections[self.slot_collection[slot]].name
+                raise EventContentError(
+                    f"{source}: {self.features[column]} of {name} {problem} in event {event} "
+                    f"({int(bad.any(axis=(1, 2)).sum())} such events)"
+                )
+
+    def tidy(self, particles: NDArray[np.float32]) -> tuple[NDArray[np.float32], int]:
+        """Sort every collection by falling scale and blank the padding; also count the events that needed it.
+
+        Padding (scale zero) carries no information, so whatever else stands in such a slot is removed.
+        """
+        scale = particles[..., 0]
+        same = np.diff(self.slot_collection) == 0
+        untidy = ((scale[:, 1:] > scale[:, :-1]) & same).any(axis=1)
+        untidy |= ((scale == 0)[..., None] & (particles != 0)).any(axis=(1, 2))
+        untidy |= (particles != 0)[:, ~self.offered].any(axis=1)
+        rows = np.flatnonzero(untidy)
+        if len(rows) == 0:
+            return particles, 0
+        mended = particles[rows] * self.offered
+        mended[mended[..., 0] == 0] = 0
+        for c in self.collections:
+            part = mended[:, self.slots(c.name)]
+            order = np.argsort(-part[..., 0], axis=1, kind="stable")
+            mended[:, self.slots(c.name)] = np.take_along_axis(part, order[..., None], axis=1)
+        result = particles.copy()
+        result[rows] = mended
+        return result, len(rows)
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events of one layout: objects as float32, one process label per event, and where they come from."""
+
+    layout: EventLayout
+    particles: NDArray[np.float32]
+    process: NDArray[np.int16]
+    process_names: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.particles.dtype != np.float32 or self.particles.shape[1:] != self.layout.shape:
+            raise LayoutError(
+                f"events need a float32 array of shape (N, {self.layout.shape[0]}, {self.layout.shape[1]}), "
+                f"not {self.particles.dtype} {self.particles.shape}"
+            )
+        if self.process.shape != (len(self.particles),):
+            raise LayoutError(
+                f"{len(self.particles)} events need as many process labels, not {self.process.shape}"
+            )
+
+    @classmethod
+    def unlabelled(
+        cls, layout: EventLayout, particles: NDArray[np.float32], provenance: Mapping[str, Any] | None = None
+    ) -> Events:
+        process = np.full(len(particles), UNLABELLED, dtype=np.int16)
+        return cls(layout, particles, process, (), dict(provenance or {}))
+
+    def __len__(self) -> int:
+        return len(self.particles)
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> Events:
+        """The chosen events, in the order asked for."""
+        return self.with_particles(self.particles[rows], self.process[rows])
+
+    def with_particles(
+        self, particles: NDArray[np.float32], process: NDArray[np.int16] | None = None
+    ) -> Events:
+        """The same events with other objects: what a systematic shift returns."""
+        labels = self.process if process is None else process
+        return Events(self.layout, particles, labels, self.process_names, self.provenance)
+
+    def objects(self, collection: str) -> NDArray[np.float32]:
+        """Events x slots x features of one collection (a view)."""
+        return self.particles[:, self.layout.slots(collection)]
+
+    def present(self, collection: str) -> NDArray[np.bool_]:
+        """Which slots of a collection are filled."""
+        return self.objects(collection)[..., 0] > 0
+
+    def process_counts(self) -> dict[str, int]:
+        """Events per process name; events without a label count as 'unlabelled'."""
+        counts = {name: int((self.process == code).sum()) for code, name in enumerate(self.process_names)}
+        unlabelled = int((self.process == UNLABELLED).sum())
+        if unlabelled:
+            counts["unlabelled"] = unlabelled
+        return {name: n for name, n in counts.items() if n}
+
+
+def concatenate(parts: Sequence[Events]) -> Events:
+    """Join events of one layout; labels keep their names even where the parts number them differently."""
+    if not parts:
+        raise LayoutError("nothing to concatenate")
+    first = parts[0]
+    if any(p.layout != first.layout for p in parts):
+        raise LayoutError("events of different layouts cannot be joined")
+    names = tuple(dict.fromkeys(name for p in parts for name in p.process_names))
+    labels = []
+    for p in parts:
+        recode = np.array([names.index(n) for n in p.process_names] + [UNLABELLED], dtype=np.int16)
+        labels.append(recode[p.process])
+    particles = np.concatenate([p.particles for p in parts])
+    return Events(first.layout, particles, np.concatenate(labels), names, first.provenance)
