@@ -38,3 +38,7 @@ class MissingExtraError(CovadError):
 
 class DatasetError(CovadError):
     """A latent dataset cannot be tested: NaN, empty, bad weights, mismatched columns, bad settings."""
+
+
+class SimulationError(CovadError):
+    """A setting of a simulation cannot be used, or the generator could not make the events."""
