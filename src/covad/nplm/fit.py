@@ -1,0 +1,63 @@
+"""What a fit returns: a small frozen result with a status, never a bare float."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+
+from covad.nplm.dataset import Dataset, Float32, Float64
+
+Seed = int | np.random.SeedSequence
+
+
+class Status(StrEnum):
+    """How a fit ended; members are ordered from good to bad."""
+
+    CONVERGED = "converged"
+    UNCONVERGED = "unconverged"  # the budget ended first: the value is the best that was reached
+    FAILED = "failed"  # the likelihood could not be computed: the value is that of the start
+
+    @staticmethod
+    def worst(*statuses: Status) -> Status:
+        """The status of a quantity made of several fits."""
+        order = list(Status)
+        return max(statuses, key=order.index)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A maximum of the likelihood: `value` is twice the log likelihood ratio to R at nu0 = 0."""
+
+    value: float
+    nu: Float64
+    nu_norm: float
+    status: Status
+    evaluations: int
+    seconds: float  # of CPU
+
+
+@dataclass(frozen=True)
+class AlternativeFit(Fit):
+    """A maximum with h: tau, and everything that is needed to compute it again."""
+
+    parameters: Float64
+    active_bounds: int
+    h_data: Float32
+    h_reference: Float32
+
+
+class Alternative(Protocol):
+    """A family of functions h, and the way to maximise tau over it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def n_parameters(self) -> int: ...
+
+    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AlternativeFit:
+        """Maximise tau over h and the nuisances, starting from `null`, the Delta fit."""
+        ...

@@ -1,0 +1,182 @@
+"""The extended likelihood of one dataset against its weighted reference (eq:teststat to eq:Delta).
+
+With f(z) = h(z) + nu.g(z) + 1/2 nu.D(z).nu + nu_N, the log likelihood ratio to the central reference is
+
+    log L = sum_D f - sum_R w (e^f - 1) - 1/2 sum_k [(nu_k - nu0_k)^2 - nu0_k^2] - the same for nu_N.
+
+Everything here is log L; a `Fit` holds twice its maximum.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.nplm.dataset import Dataset, Float64, Response
+from covad.nplm.fit import Fit, Status
+from covad.nplm.unbounded import Expansion, maximise
+
+#: Rows of a block: a block of a hundred columns stays in the second-level cache.
+BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class GaussianPenalty:
+    """-1/2 sum_j precision_j [(theta_j - centre_j)^2 - centre_j^2]: auxiliary terms, or a ridge."""
+
+    centre: Float64
+    precision: Float64
+
+    @classmethod
+    def of_nuisances(cls, dataset: Dataset) -> GaussianPenalty:
+        """The auxiliary terms: shape nuisances in units of their sigma, then the normalisation, if any."""
+        norm = dataset.normalisation
+        centre = [*dataset.measured] + ([norm.measured] if norm else [])
+        precision = [1.0] * dataset.n_nuisances + ([norm.sigma**-2] if norm else [])
+        return cls(np.array(centre, dtype=np.float64), np.array(precision, dtype=np.float64))
+
+    def value(self, theta: Float64) -> float:
+        # (theta - centre)^2 - centre^2, without the cancellation
+        return float(-0.5 * np.sum(self.precision * theta * (theta - 2.0 * self.centre)))
+
+    def gradient(self, theta: Float64) -> Float64:
+        return -self.precision * (theta - self.centre)
+
+
+@dataclass(frozen=True)
+class ColumnLikelihood:
+    """log L of a model that is linear in its parameters: f = columns . theta. It is concave.
+
+    Delta has the columns (g, 1), the convex test (phi, g, 1). Products run in the columns' own precision,
+    block by block, and are accumulated in float64.
+    """
+
+    reference: NDArray[np.floating[Any]]  # columns of the reference, (N_R, P)
+    weights: Float64  # (N_R,)
+    data_sums: Float64  # columns summed over the data, (P,)
+    penalty: GaussianPenalty
+
+    def value(self, theta: Float64) -> float:
+        coefficients = theta.astype(self.reference.dtype)
+        expected = 0.0
+        for start in range(0, len(self.weights), BLOCK):
+            rows = slice(start, start + BLOCK)
+            f = (self.reference[rows] @ coefficients).astype(np.float64)
+            expected += float(self.weights[rows] @ np.expm1(f))
+        return float(self.data_sums @ theta) - expected + self.penalty.value(theta)
+
+    def expand(self, theta: Float64) -> Expansion:
+        coefficients = theta.astype(self.reference.dtype)
+        expected = 0.0
+        slope = np.zeros(len(theta))
+        curvature = np.zeros((len(theta), len(theta)))
+        for start in range(0, len(self.weights), BLOCK):
+            rows = slice(start, start + BLOCK)
+            columns = self.reference[rows]
+            excess = np.expm1((columns @ coefficients).astype(np.float64))
+            density = (self.weights[rows] * (excess + 1.0)).astype(columns.dtype)
+            expected += float(self.weights[rows] @ excess)
+            slope += columns.T @ density
+            curvature += columns.T @ (columns * density[:, None])
+        value = float(self.data_sums @ theta) - expected + self.penalty.value(theta)
+        gradient = self.data_sums - slope + self.penalty.gradient(theta)
+        return Expansion(value, gradient, curvature + np.diag(self.penalty.precision))
+
+
+@dataclass(frozen=True)
+class QuadraticLikelihood:
+    """log L of the nuisances alone when the response has quadratic terms: not concave for every nu."""
+
+    dataset: Dataset
+    penalty: GaussianPenalty
+
+    def value(self, nu: Float64) -> float:
+        f_data = nuisance_shift(self.dataset.data_response, nu)
+        f_reference = nuisance_shift(self.dataset.reference_response, nu)
+        return log_ratio(f_data, f_reference, self.dataset.weights) + self.penalty.value(nu)
+
+    def expand(self, nu: Float64) -> Expansion:
+        reference, data = self.dataset.reference_response, self.dataset.data_response
+        density = self.dataset.weights * np.exp(nuisance_shift(reference, nu))
+        slopes = nuisance_slopes(reference, nu)
+        gradient = nuisance_slopes(data, nu).sum(axis=0) - density @ slopes + self.penalty.gradient(nu)
+        curvature = slopes.T @ (slopes * density[:, None]) + np.diag(self.penalty.precision)
+        k = data.n_nuisances
+        curvature[:k, :k] -= weighted_quadratic(data, np.ones(len(data.linear)))
+        curvature[:k, :k] += weighted_quadratic(reference, density)
+        return Expansion(self.value(nu), gradient, curvature)
+
+
+def nuisance_columns(response: Response, normalisation: bool) -> Float64:
+    """(g, 1): the columns of the nuisances where the response is linear."""
+    g = response.linear.astype(np.float64)
+    return np.column_stack([g, np.ones(len(g))]) if normalisation else g
+
+
+def nuisance_shift(response: Response, nu: Float64) -> Float64:
+    """nu.g(z) + 1/2 nu.D(z).nu (eq:logr-poly) + nu_N, where nu is (shape..., [normalisation])."""
+    k = response.n_nuisances
+    shift: Float64 = response.linear.astype(np.float64) @ nu[:k]
+    if response.quadratic is not None:
+        shift = shift + 0.5 * ((response.quadratic.astype(np.float64) @ nu[:k]) @ nu[:k])
+    return np.asarray(shift + nu[k:].sum())
+
+
+def nuisance_slopes(response: Response, nu: Float64) -> Float64:
+    """Derivatives of `nuisance_shift` by nu, (events, nuisances)."""
+    k = response.n_nuisances
+    slopes = nuisance_columns(response, normalisation=len(nu) > k)
+    if response.quadratic is not None:
+        slopes[:, :k] += response.quadratic.astype(np.float64) @ nu[:k]
+    return slopes
+
+
+def weighted_quadratic(response: Response, weights: Float64) -> Float64:
+    """sum_i weights_i D(z_i), the curvature that the quadratic terms add; zero without them."""
+    k = response.n_nuisances
+    if response.quadratic is None:
+        return np.zeros((k, k))
+    return np.asarray(np.tensordot(weights, response.quadratic.astype(np.float64), axes=1))
+
+
+def log_ratio(f_data: Float64, f_reference: Float64, weights: Float64) -> float:
+    """sum_D f - sum_R w (e^f - 1), in float64."""
+    return float(f_data.sum() - weights @ np.expm1(f_reference))
+
+
+def fit_nuisances(dataset: Dataset) -> Fit:
+    """Delta (eq:Delta): the maximum over the nuisances alone, to machine precision."""
+    clock = time.process_time()
+    penalty = GaussianPenalty.of_nuisances(dataset)
+    start = penalty.centre * 0.0
+    if not len(start):
+        return Fit(0.0, start, 0.0, Status.CONVERGED, 0, time.process_time() - clock)
+    likelihood: ColumnLikelihood | QuadraticLikelihood
+    if dataset.reference_response.quadratic is None:
+        norm = dataset.normalisation is not None
+        likelihood = ColumnLikelihood(
+            nuisance_columns(dataset.reference_response, norm),
+            dataset.weights,
+            nuisance_columns(dataset.data_response, norm).sum(axis=0),
+            penalty,
+        )
+    else:
+        likelihood = QuadraticLikelihood(dataset, penalty)
+    best = maximise(likelihood, start)
+    nu, nu_norm = split_nuisances(best.theta, dataset.n_nuisances)
+    seconds = time.process_time() - clock
+    return Fit(2.0 * best.value, nu, nu_norm, best.status, best.evaluations, seconds)
+
+
+def split_nuisances(nu: Float64, n_shape: int) -> tuple[Float64, float]:
+    """(shape nuisances, normalisation or 0) from the vector that the fits use."""
+    return nu[:n_shape].copy(), float(nu[n_shape:].sum())
+
+
+def join_nuisances(fit: Fit, dataset: Dataset) -> Float64:
+    """The vector that the fits use: shape nuisances, then the normalisation, if any."""
+    return np.append(fit.nu, fit.nu_norm) if dataset.normalisation else fit.nu.copy()

@@ -1,0 +1,40 @@
+"""The test statistic t = tau - Delta of one dataset (eq:t-decomp), whichever model h is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from covad.nplm.dataset import Dataset
+from covad.nplm.fit import Alternative, AlternativeFit, Fit, Seed, Status
+from covad.nplm.likelihood import fit_nuisances
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """t with both of its terms; `status` is the worse of the two fits."""
+
+    __test__ = False  # not a test case, whatever pytest thinks of the name
+
+    t: float
+    tau: AlternativeFit
+    delta: Fit
+    status: Status
+    seconds: float  # of CPU
+
+
+def test(dataset: Dataset, alternative: Alternative, seed: Seed) -> TestResult:
+    """Test `dataset` against its reference. Without nuisances Delta is zero and t = tau (eq:nplm-t)."""
+    clock = time.process_time()
+    delta = fit_nuisances(dataset)
+    tau = alternative.fit(dataset, delta, seed)
+    return TestResult(
+        t=tau.value - delta.value,
+        tau=tau,
+        delta=delta,
+        status=Status.worst(tau.status, delta.status),
+        seconds=time.process_time() - clock,
+    )
+
+
+test.__test__ = False  # type: ignore[attr-defined]
