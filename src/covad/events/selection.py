@@ -1,0 +1,51 @@
+"""Cuts on measured events. They act after every shift, on the nominal sample too, as in an experiment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.events.layout import Events
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which objects count, and which events are kept.
+
+    Objects of a collection in `object_minimum` are dropped whole when their scale is below the cut, here jets
+    of less than 23 GeV. An event is kept if any collection of `trigger` has an object of at least
+    `trigger_minimum`; no trigger collections means that every event is kept.
+    """
+
+    object_minimum: tuple[tuple[str, float], ...] = (("jet", 23.0),)
+    trigger: tuple[str, ...] = ("electron", "muon")
+    trigger_minimum: float = 23.0
+
+    def apply(self, events: Events) -> tuple[Events, NDArray[np.int64]]:
+        """The selected events and their row numbers in the input."""
+        particles = events.particles
+        for name, minimum in self.object_minimum:
+            slots = events.layout.slots(name)
+            low = particles[:, slots, 0] < minimum
+            if (low & (particles[:, slots, 0] > 0)).any():
+                if particles is events.particles:
+                    particles = particles.copy()
+                particles[:, slots][low] = 0
+        rows = np.flatnonzero(self.triggers(events))
+        return events.with_particles(particles)[rows], rows
+
+    def triggers(self, events: Events) -> NDArray[np.bool_]:
+        """Which events pass the trigger."""
+        if not self.trigger:
+            return np.ones(len(events), dtype=bool)
+        return np.asarray(leading_scale(events, self.trigger) >= self.trigger_minimum)
+
+
+def leading_scale(events: Events, collections: tuple[str, ...]) -> NDArray[np.float32]:
+    """Largest scale among the objects of the collections, per event; zero where there is none."""
+    leading: NDArray[np.float32] = np.maximum.reduce(
+        [events.objects(name)[..., 0].max(axis=1) for name in collections]
+    )
+    return leading

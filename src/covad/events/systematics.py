@@ -1,0 +1,249 @@
+"""Systematic uncertainties: each shifts events by nu, in units of its sigma.
+
+A systematic answers `shift(events, nu)` with a Variation. Three kinds fit that answer: objects that move (all
+systematics of this module), the same events with other weights, and other events from a varied simulation.
+`shift_events` composes several systematics, then applies the selection to what came out, because cuts act on
+measured objects; so nu may change which events pass, and the yield ratio is part of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.errors import CovadError, EventContentError
+from covad.events.layout import Events
+from covad.events.selection import Selection, leading_scale
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What one systematic makes of events, before the selection.
+
+    `weights` multiply the events (None: all one). `matched` says that event i comes from event i of the
+    input; it is False for a separately simulated sample, whose weights then carry its yield.
+    """
+
+    events: Events
+    weights: NDArray[np.float64] | None = None
+    matched: bool = True
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Selected events at nu: the input row of each, its weight, and the yield relative to nu = 0.
+
+    `rows` is None for a separately simulated sample: its events come from no event of the input.
+    """
+
+    events: Events
+    rows: NDArray[np.int64] | None
+    weights: NDArray[np.float64]
+    yield_ratio: float
+
+
+class Systematic(Protocol):
+    """A source of uncertainty. `nu` counts in units of `sigma`; nu = 0 is the nominal sample."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sigma(self) -> float: ...
+    def shift(self, events: Events, nu: float) -> Variation: ...
+
+
+class SelectionMarginError(CovadError):
+    """The sample was cut so tightly that events which a shift would lift over the selection are missing."""
+
+
+def shift_events(
+    events: Events, systematics: Sequence[Systematic], nu: Sequence[float], selection: Selection | None = None
+) -> Shifted:
+    """Apply the systematics in order, each by its own nu, then the selection."""
+    if len(systematics) != len(nu):
+        raise CovadError(f"{len(systematics)} systematics need as many values of nu, not {len(nu)}")
+    chosen = selection or Selection()
+    varied = _compose(events, systematics, nu)
+    if varied.matched:
+        _check_margin(events, varied.events, chosen)
+    selected, rows = chosen.apply(varied.events)
+    weights = _weights(varied)[rows]
+    nominal = _compose(events, systematics, [0.0] * len(nu))
+    nominal_yield = float(_weights(nominal)[chosen.triggers(nominal.events)].sum())
+    if nominal_yield == 0:
+        raise EventContentError("no event passes the selection at nu = 0")
+    return Shifted(selected, rows if varied.matched else None, weights, float(weights.sum()) / nominal_yield)
+
+
+def _compose(events: Events, systematics: Sequence[Systematic], nu: Sequence[float]) -> Variation:
+    """One after the other; a varied sample brings its own events, so it must come before all others."""
+    total = Variation(events)
+    for position, (systematic, value) in enumerate(zip(systematics, nu, strict=True)):
+        step = systematic.shift(total.events, float(value))
+        if position and not step.matched:
+            raise CovadError(f"'{systematic.name}' brings its own events: it must be the first systematic")
+        weights = step.weights if total.weights is None else total.weights * _weights(step)
+        total = Variation(step.events, weights, total.matched and step.matched)
+    return total
+
+
+def _weights(variation: Variation) -> NDArray[np.float64]:
+    return np.ones(len(variation.events)) if variation.weights is None else variation.weights
+
+
+def _check_margin(before: Events, after: Events, selection: Selection) -> None:
+    """A sample cut at the trigger threshold already cannot show which events a shift lifts over it."""
+    floor = before.provenance.get("lepton_filter")
+    if floor is None or not selection.trigger:
+        return
+    old = leading_scale(before, selection.trigger)
+    new = leading_scale(after, selection.trigger)
+    filled = old > 0
+    rise = float((new[filled] / old[filled]).max(initial=1.0))
+    cut = selection.trigger_minimum
+    if floor * rise > cut * (1 + 1e-5):
+        raise SelectionMarginError(
+            f"the sample holds only events with a lepton above {floor:g} GeV, but this shift scales leptons "
+            f"by up to {rise:.4f}, and the trigger cuts at {cut:g} GeV: use a sample with a lepton filter "
+            f"below {cut / rise:.2f} GeV, or raise the trigger cut"
+        )
+
+
+def _planar(objects: NDArray[np.float32], phi: int) -> NDArray[np.float64]:
+    """Vector sum in the transverse plane, events x (px, py)."""
+    pt, angle = objects[..., 0].astype(np.float64), objects[..., phi].astype(np.float64)
+    return np.stack([(pt * np.cos(angle)).sum(axis=1), (pt * np.sin(angle)).sum(axis=1)], axis=1)
+
+
+def _add_to_met(
+    events: Events, particles: NDArray[np.float32], change: NDArray[np.float64], met: str
+) -> None:
+    """Add a transverse vector to the missing momentum, in place."""
+    slot, phi = events.layout.slots(met), events.layout.column("phi")
+    total = _planar(particles[:, slot], phi) + change
+    particles[:, slot.start, 0] = np.hypot(total[:, 0], total[:, 1])
+    particles[:, slot.start, phi] = np.arctan2(total[:, 1], total[:, 0])
+
+
+@dataclass(frozen=True)
+class JetEnergyScale:
+    """pt -> e^{sigma nu} pt for all jets (the paper's nuisance); MET stays unless `propagate_to_met`."""
+
+    sigma: float = 0.025
+    name: str = "jet_energy_scale"
+    collection: str = "jet"
+    propagate_to_met: bool = False
+    met: str = "met"
+
+    def shift(self, events: Events, nu: float) -> Variation:
+        particles = events.particles.copy()
+        slots = events.layout.slots(self.collection)
+        particles[:, slots, 0] *= np.float32(np.exp(self.sigma * nu))
+        if self.propagate_to_met:
+            phi = events.layout.column("phi")
+            change = _planar(events.particles[:, slots], phi) - _planar(particles[:, slots], phi)
+            _add_to_met(events, particles, change, self.met)
+        return Variation(events.with_particles(particles))
+
+
+@dataclass(frozen=True)
+class LeptonEnergyScale:
+    """pt -> e^{sigma nu} pt for electrons and muons. It moves events across the trigger threshold."""
+
+    sigma: float = 0.01
+    name: str = "lepton_energy_scale"
+    collections: tuple[str, ...] = ("electron", "muon")
+
+    def shift(self, events: Events, nu: float) -> Variation:
+        particles = events.particles.copy()
+        for collection in self.collections:
+            particles[:, events.layout.slots(collection), 0] *= np.float32(np.exp(self.sigma * nu))
+        return Variation(events.with_particles(particles))
+
+
+@dataclass(frozen=True)
+class MetSoftScale:
+    """Scale of the soft recoil, all that is measured outside the listed objects: soft -> e^{sigma nu} soft.
+
+    The soft term is what balances MET and objects, -(MET + sum of objects), so no extra input is needed.
+    """
+
+    sigma: float = 0.1
+    name: str = "met_soft_scale"
+    met: str = "met"
+
+    def shift(self, events: Events, nu: float) -> Variation:
+        soft = -_planar(events.particles, events.layout.column("phi"))
+        particles = events.particles.copy()
+        _add_to_met(events, particles, -np.expm1(self.sigma * nu) * soft, self.met)
+        return Variation(events.with_particles(particles))
+
+
+@dataclass(frozen=True)
+class JetEnergyResolution:
+    """Smearing of jets by sqrt(c^2 - 1) times their relative resolution, c = 1 + excess + sigma nu.
+
+    As experiments do, the nominal sample is smeared already (c > 1 at nu = 0), so that nu can go both ways; c
+    stops at 1, where nothing is smeared. The random number of a jet is a hash of its direction and `seed`: it
+    does not depend on nu, on other shifts of pt, or on the order of calls, so samples at different nu match.
+    """
+
+    sigma: float = 0.05
+    name: str = "jet_energy_resolution"
+    collection: str = "jet"
+    excess: float = 0.10
+    stochastic: float = 0.8
+    constant: float = 0.05
+    seed: int = 0
+
+    def shift(self, events: Events, nu: float) -> Variation:
+        particles = events.particles.copy()
+        jets = particles[:, events.layout.slots(self.collection)]
+        present = jets[..., 0] > 0
+        pt = jets[present][:, 0].astype(np.float64)
+        scale = max(1.0, 1.0 + self.excess + self.sigma * nu)
+        width = np.sqrt(scale**2 - 1) * np.hypot(self.stochastic / np.sqrt(pt), self.constant)
+        factor = np.maximum(1 + width * _directional_normal(jets[present], self.seed), 0.1)
+        jets[..., 0][present] = pt * factor
+        tidy, _ = events.layout.tidy(particles)
+        return Variation(events.with_particles(tidy))
+
+
+def _directional_normal(objects: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
+    """A standard normal number per object, from the bits of all its features but the first, and the seed."""
+    state = np.full(len(objects), np.uint64(seed), dtype=np.uint64)
+    for column in range(1, objects.shape[1]):
+        bits = np.ascontiguousarray(objects[:, column]).view(np.uint32).astype(np.uint64)
+        state = _mix(state + bits)
+    uniform = [(_mix(state + np.uint64(k)) >> np.uint64(11)) * 2.0**-53 for k in (1, 2)]
+    return np.asarray(np.sqrt(-2 * np.log1p(-uniform[0])) * np.cos(2 * np.pi * uniform[1]))
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The splitmix64 step: consecutive inputs give independent-looking outputs."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@dataclass(frozen=True)
+class UserSystematic:
+    """A function `f(events, amount) -> Events`, where amount = sigma nu in the function's own units."""
+
+    name: str
+    sigma: float
+    function: Callable[[Events, float], Events] = field(repr=False)
+
+    def shift(self, events: Events, nu: float) -> Variation:
+        varied = self.function(events, self.sigma * nu)
+        if not isinstance(varied, Events) or len(varied) != len(events):
+            raise CovadError(
+                f"systematic '{self.name}' must return as many Events as it was given: cuts come afterwards"
+            )
+        tidy, _ = varied.layout.tidy(varied.particles)
+        return Variation(varied.with_particles(tidy))
