@@ -1,0 +1,122 @@
+"""The command line: thin, it parses and prints; the rooms do the work.
+
+Results go to stdout, progress to stderr. Whatever the user can mend ends in one sentence and exit code 2.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from covad import __version__
+from covad.errors import CovadError
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Entry point: turn expected failures into one sentence and an exit code."""
+    try:
+        commands(standalone_mode=False)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        sys.exit(_complain("interrupted", INTERRUPTED))
+    except click.ClickException as failure:
+        failure.show()
+        sys.exit(failure.exit_code)
+    except CovadError as failure:
+        sys.exit(_complain(str(failure), USAGE_ERROR))
+    except OSError as failure:
+        sys.exit(_complain(_describe(failure), USAGE_ERROR))
+
+
+def _complain(sentence: str, code: int) -> int:
+    click.echo(f"covad: {sentence}", err=True)
+    return code
+
+
+def _describe(failure: OSError) -> str:
+    no_space = failure.errno == errno.ENOSPC
+    reason = "no space left on the disk" if no_space else (failure.strerror or str(failure))
+    return f"{failure.filename}: {reason}" if failure.filename else reason
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="covad")
+def commands() -> None:
+    """Signal-agnostic searches in a learned latent space, with systematic uncertainties profiled."""
+
+
+@commands.command()
+@click.option(
+    "--process", required=True, help="w, z, qcd, ttbar, lq, a4l, h0, hpm, or background for the mix."
+)
+@click.option("--events", required=True, type=int, help="Number of events that pass the lepton filter.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same events.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="HDF5 file; replaced if there.")
+@click.option(
+    "--engine", default="parametric", show_default=True, help="parametric or pythia8 (extra 'pythia')."
+)
+@click.option(
+    "--lepton-filter", default=23.0, show_default=True, help="GeV; lower it to study lepton scales."
+)
+@click.option(
+    "--pileup-jets", default=0.0, show_default=True, help="Mean number of soft extra jets an event."
+)
+def simulate(
+    process: str, events: int, seed: int, out: Path, engine: str, lepton_filter: float, pileup_jets: float
+) -> None:
+    """Simulate collisions and write them in the layout of the public dataset."""
+    from covad.console import with_progress
+    from covad.events.detector import Detector
+    from covad.events.files import EventWriter
+    from covad.events.processes import PROCESS_NAMES
+    from covad.events.simulate import Simulation
+
+    detector = Detector(lepton_filter=lepton_filter, pileup_jets=pileup_jets)
+    sample = Simulation(process, events, seed, engine, detector)
+    with EventWriter(out, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
+        for block in with_progress(sample.blocks(), events, "simulating"):
+            writer.append(block)
+    click.echo(f"wrote {events} events of {process} to {out}")
+
+
+@commands.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--systematic", default="jet_energy_scale", show_default=True, help="Built-in one to apply.")
+@click.option("--collection", default="jet", show_default=True, help="Collection whose change is shown.")
+def inspect(path: Path, systematic: str, collection: str) -> None:
+    """Show what an event file holds: counts, ranges, problems, and what a systematic does to it."""
+    from covad.console import print_sample, with_progress
+    from covad.events.files import open_events
+    from covad.events.registry import make_systematic
+    from covad.events.summary import summarise
+
+    shifting = make_systematic({"name": systematic})
+    with open_events(path) as source:
+        has_it = any(c.name == collection for c in source.layout.collections)
+        chunks = with_progress(source.chunks(), len(source), "reading")
+        summary = summarise(chunks, shifting if has_it else None, collection)
+        print_sample(path, source.provenance, summary, source.untidied, systematic)
+
+
+@commands.group()
+def bench() -> None:
+    """Measure speed against the named baselines, all in one run."""
+
+
+@bench.command("toys")
+@click.option("--fast", is_flag=True, help="Fewer repetitions: under a minute.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the figures as JSON.")
+def bench_toys(fast: bool, json_file: Path | None) -> None:
+    """One toy of the profile-likelihood test, by every solver, on one core."""
+    from covad import bench as benchmark
+
+    figures = benchmark.bench_toys(fast)
+    click.echo(benchmark.format_table(figures))
+    if json_file:
+        json_file.write_text(json.dumps(figures, indent=2) + "\n")

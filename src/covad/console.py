@@ -1,0 +1,91 @@
+"""What the command line shows: progress bars on stderr, tables on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from covad.events.layout import Events
+from covad.events.summary import CollectionSummary, SampleSummary, ShiftSummary
+
+
+def progress_bar(what: str) -> Progress:
+    """A progress bar on stderr; silent when stderr is not a terminal."""
+    console = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, disable=not console.is_terminal)
+
+
+def with_progress(chunks: Iterable[Events], total: int, what: str) -> Iterator[Events]:
+    """Pass chunks through and show how far they are."""
+    with progress_bar(what) as progress:
+        task = progress.add_task("", total=total)
+        for chunk in chunks:
+            yield chunk
+            progress.advance(task, len(chunk))
+
+
+def print_sample(
+    path: Path, provenance: Mapping[str, Any], summary: SampleSummary, untidied: int, systematic: str
+) -> None:
+    """The answer of `covad inspect` for an event file."""
+    console = Console(soft_wrap=True)
+    console.print(f"{path}: {summary.n_events} events", highlight=False)
+    for key, value in provenance.items():
+        if not isinstance(value, Mapping):
+            console.print(f"  {key}: {value}", highlight=False)
+    console.print(_process_table(summary))
+    console.print(_collection_table(summary.collections))
+    if summary.shifts:
+        console.print(_shift_table(summary.shifts, systematic))
+    console.print(
+        f"events whose objects had to be sorted, or whose empty slots were not empty: {untidied}",
+        highlight=False,
+    )
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    return table
+
+
+def _process_table(summary: SampleSummary) -> Table:
+    table = _table("Processes", "process", "events", "share")
+    for name, count in summary.processes.items():
+        table.add_row(name, str(count), f"{count / summary.n_events:.2%}")
+    return table
+
+
+def _collection_table(collections: list[CollectionSummary]) -> Table:
+    table = _table("Objects", "collection", "per event", "in events", "mean lead", "ranges")
+    for c in collections:
+        ranges = ", ".join(f"{f} {c.low[f]:.4g} to {c.high[f]:.4g}" for f in c.features if f in c.low)
+        table.add_row(
+            c.name, f"{c.mean_number:.3f}", f"{c.n_filled / c.n_events:.2%}", f"{c.mean_lead:.2f}", ranges
+        )
+    return table
+
+
+def _shift_table(shifts: list[ShiftSummary], systematic: str) -> Table:
+    name = shifts[0].collection.name
+    title = f"After the selection, shifted by {systematic} (nu in units of its sigma)"
+    table = _table(
+        title, "nu", f"{name}s per event", f"mean {name} pt", f"mean lead {name} pt", "yield ratio"
+    )
+    for s in shifts:
+        c = s.collection
+        table.add_row(
+            f"{s.nu:+g}",
+            f"{c.mean_number:.4f}",
+            f"{c.mean_scale:.2f}",
+            f"{c.mean_lead:.2f}",
+            f"{s.yield_ratio:.4f}",
+        )
+    return table
