@@ -12,6 +12,10 @@ class FileFormatError(CovadError):
     """A file is not what it should be: missing dataset, wrong shape, truncated, unreadable."""
 
 
+class FileWriteError(CovadError):
+    """A file could not be written: no such directory, no permission, disk full."""
+
+
 class EventContentError(CovadError):
     """The numbers in an event file cannot be physics: NaN, infinity, negative momentum."""
 
@@ -42,3 +46,7 @@ class DatasetError(CovadError):
 
 class SimulationError(CovadError):
     """A setting of a simulation cannot be used, or the generator could not make the events."""
+
+
+class TrainingError(CovadError):
+    """A training cannot start or go on: a class without events, a loss that is not finite."""

@@ -122,18 +122,17 @@ class EventLayout:
         return [{"name": c.name, "slots": c.slots, "features": list(c.features)} for c in self.collections]
 
     @classmethod
-    def from_description(cls, description: Sequence[Mapping[str, Any]]) -> EventLayout:
-        """Inverse of `describe`."""
-        collections = []
-        for entry in description:
-            missing = {"name", "slots", "features"} - set(entry)
-            if missing:
-                raise LayoutError(f"a collection of the event layout lacks {', '.join(sorted(missing))}")
-            collections.append(Collection(str(entry["name"]), int(entry["slots"]), tuple(entry["features"])))
-        return cls(tuple(collections))
+    def from_description(cls, description: Any) -> EventLayout:
+        """Inverse of `describe`; checked, because people write descriptions by hand."""
+        if not isinstance(description, Sequence):
+            raise LayoutError("an event layout is a list of collections")
+        return cls(tuple(_collection_from(entry) for entry in description))
 
-    def check(self, particles: NDArray[Any], source: str) -> None:
-        """Refuse numbers that cannot be physics, naming the collection, the feature and the first event."""
+    def check(self, particles: NDArray[Any], source: str, first_event: int = 0) -> None:
+        """Refuse numbers that cannot be physics, naming the collection, the feature and the event.
+
+        `first_event` is the number that the first of these events has in `source`.
+        """
         scale = particles[..., 0]
         for problem, bad in (
             ("is not finite", ~np.isfinite(particles)),
@@ -143,8 +142,7 @@ class EventLayout:
                 event, slot, column = (int(i[0]) for i in np.nonzero(bad))
                 name = self.collections[self.slot_collection[slot]].name
                 raise EventContentError(
-                    f"{source}: {self.features[column]} of {name} {problem} in event {event} "
-                    f"({int(bad.any(axis=(1, 2)).sum())} such events)"
+                    f"{source}: {self.features[column]} of {name} {problem} in event {first_event + event}"
                 )
 
     def tidy(self, particles: NDArray[np.float32]) -> tuple[NDArray[np.float32], int]:
@@ -171,6 +169,21 @@ class EventLayout:
         return result, len(rows)
 
 
+def _collection_from(entry: Any) -> Collection:
+    """A collection from one entry of a layout's description."""
+    if not isinstance(entry, Mapping):
+        raise LayoutError(f"a collection of the event layout is not a mapping, but {entry!r}")
+    missing = {"name", "slots", "features"} - set(entry)
+    if missing:
+        raise LayoutError(f"a collection of the event layout lacks {', '.join(sorted(missing))}")
+    name, slots, features = entry["name"], entry["slots"], entry["features"]
+    if not isinstance(slots, int) or isinstance(slots, bool):
+        raise LayoutError(f"collection '{name}' needs a whole number of slots, not {slots!r}")
+    if isinstance(features, str) or not isinstance(features, Sequence):
+        raise LayoutError(f"collection '{name}' needs a list of features, not {features!r}")
+    return Collection(str(name), slots, tuple(str(f) for f in features))
+
+
 @dataclass(frozen=True)
 class Events:
     """Events of one layout: objects as float32, one process label per event, and where they come from."""
@@ -190,6 +203,13 @@ class Events:
         if self.process.shape != (len(self.particles),):
             raise LayoutError(
                 f"{len(self.particles)} events need as many process labels, not {self.process.shape}"
+            )
+        if len(self.process) and not (
+            self.process.min() >= UNLABELLED and self.process.max() < len(self.process_names)
+        ):
+            raise LayoutError(
+                f"process labels run from {self.process.min()} to {self.process.max()}, "
+                f"but there are {len(self.process_names)} process names"
             )
 
     @classmethod
@@ -221,6 +241,16 @@ class Events:
         """Which slots of a collection are filled."""
         return self.objects(collection)[..., 0] > 0
 
+    def labels_among(self, names: Sequence[str]) -> NDArray[np.int16]:
+        """The process labels as positions in another list of names, which must hold all of ours."""
+        strangers = set(self.process_names) - set(names)
+        if strangers:
+            raise UnknownNameError(
+                f"{', '.join(sorted(strangers))} is not among {', '.join(names) or 'no names'}"
+            )
+        recode = np.array([*(names.index(n) for n in self.process_names), UNLABELLED], dtype=np.int16)
+        return recode[self.process]
+
     def process_counts(self) -> dict[str, int]:
         """Events per process name; events without a label count as 'unlabelled'."""
         counts = {name: int((self.process == code).sum()) for code, name in enumerate(self.process_names)}
@@ -238,9 +268,6 @@ def concatenate(parts: Sequence[Events]) -> Events:
     if any(p.layout != first.layout for p in parts):
         raise LayoutError("events of different layouts cannot be joined")
     names = tuple(dict.fromkeys(name for p in parts for name in p.process_names))
-    labels = []
-    for p in parts:
-        recode = np.array([names.index(n) for n in p.process_names] + [UNLABELLED], dtype=np.int16)
-        labels.append(recode[p.process])
     particles = np.concatenate([p.particles for p in parts])
-    return Events(first.layout, particles, np.concatenate(labels), names, first.provenance)
+    labels = np.concatenate([p.labels_among(names) for p in parts])
+    return Events(first.layout, particles, labels, names, first.provenance)

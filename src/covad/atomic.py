@@ -1,0 +1,49 @@
+"""Files reach their place whole or not at all: temporary name, fsync, rename."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from covad.errors import FileWriteError
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the operating system says about writing `path` into one sentence."""
+    try:
+        yield
+    except OSError as failure:
+        raise FileWriteError(f"{path}: cannot be written ({failure.strerror or failure})") from failure
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path`; the file written there takes its place if the block ends well.
+
+    After an exception the temporary file is removed and whatever stood at `path` is untouched.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with writing(path):
+        if path.exists() and not path.is_file():
+            raise FileWriteError(f"{path}: cannot be written (it exists and is not a regular file)")
+    try:
+        yield temporary
+        with writing(path):
+            _to_disk(temporary)
+            temporary.replace(path)
+            _to_disk(path.parent)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _to_disk(path: Path) -> None:
+    """Have the operating system write a file or a directory entry to the disk itself."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
