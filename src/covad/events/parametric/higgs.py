@@ -1,0 +1,250 @@
+"""A neutral scalar in all its production modes, into two taus (h0) or four leptons (A -> 4l)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from covad.events.kinematics import (
+    FloatArray,
+    FourMomentum,
+    breakup_momentum,
+    breit_wigner,
+    columns,
+    isotropic,
+    two_body,
+)
+from covad.events.parametric.decays import (
+    TOP_MASS,
+    W_MASS,
+    W_WIDTH,
+    Z_MASS,
+    Z_WIDTH,
+    charged_lepton,
+    decay_top,
+    decay_vector,
+    even_cosine,
+    lepton_channel,
+    w_channel,
+    w_products,
+    z_channel,
+    z_products,
+)
+from covad.events.parametric.pairs import PairSpectrum, produce_pair
+from covad.events.parametric.products import (
+    TAU,
+    Channel,
+    HardEvents,
+    Products,
+    Radiation,
+    combine,
+    mixture,
+    only,
+)
+from covad.events.parametric.radiation import InitialState, plateau, radiate, recoiling
+
+H0_MASS = 60.0
+A4L_MASS = 50.0
+#: Virtual Z bosons are not lighter than this, in GeV.
+VIRTUAL_Z_MIN = 1.0
+
+GLUON_RADIATION = InitialState(mean_jets=1.6, clustering=0.3, scale=20.0, tail=2.2, soft=6.0)
+BOTTOM_RADIATION = InitialState(mean_jets=1.0, clustering=0.3, scale=10.0, tail=3.0, soft=6.0)
+QUARK_RADIATION = InitialState(mean_jets=1.0, clustering=0.3, scale=15.0, tail=2.5, soft=6.0)
+TTH_RADIATION = InitialState(mean_jets=2.0, clustering=0.3, scale=25.0, tail=2.5, soft=8.0)
+
+#: Rapidity of a single scalar: flat up to the first number, with edges of the second.
+RAPIDITY = (2.9, 0.7)
+VH_SPECTRUM = PairSpectrum(scale=0.8, rise=1.2, fall=3.5, flat=2.8, edge=0.7)
+TTH_SPECTRUM = PairSpectrum(scale=1.0, rise=2.0, fall=4.0, flat=1.5, edge=0.4)
+
+
+@dataclass(frozen=True)
+class TaggingJets:
+    """The two quarks of vector-boson fusion."""
+
+    mean_pt: float = 60.0  #: GeV, of a Gamma spectrum
+    rise: float = 2.0  #: its power
+    eta: float = 2.6  #: mean of |eta|, one jet on either side
+    spread: float = 1.2  #: rms of |eta|
+
+
+TAGGING_JETS = TaggingJets()
+
+Decay = Callable[[np.random.Generator, FourMomentum], Products]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """What is made: its mass, its decay, how often each production mode occurs, and where its Z go."""
+
+    mass: float
+    decay: Decay
+    gluon: float  #: g g -> H
+    bottom: float  #: b bbar -> H
+    fusion: float  #: q q -> q q H
+    with_w: float
+    with_z: float
+    with_tops: float
+    z_channel: Callable[[np.random.Generator, int], Channel]  #: decays of an associated Z
+
+
+def produce(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
+    """Events of all production modes."""
+    shares = {
+        _from_gluons: scalar.gluon,
+        _from_bottoms: scalar.bottom,
+        _from_fusion: scalar.fusion,
+        _with_w: scalar.with_w,
+        _with_z: scalar.with_z,
+        _with_tops: scalar.with_tops,
+    }
+    return mixture(rng, n, {partial(mode, scalar=scalar): share for mode, share in shares.items()})
+
+
+def _alone(rng: np.random.Generator, scalar: Scalar, radiation: Radiation) -> FourMomentum:
+    n = len(radiation.soft)
+    return recoiling(radiation, plateau(rng, n, *RAPIDITY), np.full(n, scalar.mass))
+
+
+def _from_gluons(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
+    radiation = radiate(rng, n, GLUON_RADIATION)
+    return HardEvents(scalar.decay(rng, _alone(rng, scalar, radiation)), radiation)
+
+
+def _from_bottoms(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
+    radiation = radiate(rng, n, BOTTOM_RADIATION)
+    return HardEvents(scalar.decay(rng, _alone(rng, scalar, radiation)), radiation)
+
+
+def _from_fusion(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
+    """The scalar recoils against two forward quarks as well."""
+    radiation = radiate(rng, n, QUARK_RADIATION)
+    side = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    quarks = columns([_tagging_jet(rng, side), _tagging_jet(rng, -side)])
+    higgs = _alone(rng, scalar, Radiation(columns([radiation.jets, quarks]), radiation.soft))
+    return HardEvents(combine(scalar.decay(rng, higgs), only(n, light=quarks)), radiation)
+
+
+def _tagging_jet(rng: np.random.Generator, side: FloatArray) -> FourMomentum:
+    tune = TAGGING_JETS
+    n = len(side)
+    return FourMomentum.from_pt_rapidity(
+        tune.mean_pt / tune.rise * rng.gamma(tune.rise, size=n),
+        side * (tune.eta + tune.spread * rng.standard_normal(n)),
+        rng.uniform(-np.pi, np.pi, n),
+        0.0,
+    )
+
+
+def _with_w(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
+    radiation = radiate(rng, n, QUARK_RADIATION)
+    mass = breit_wigner(rng, n, W_MASS, W_WIDTH, 50.0, 110.0)
+    higgs, boson = produce_pair(rng, VH_SPECTRUM, radiation, scalar.mass, mass)
+    fermions = decay_vector(rng, boson, rng.uniform(-1.0, 1.0, n))
+    products = w_products(rng, *fermions, w_channel(rng, n))
+    return HardEvents(combine(scalar.decay(rng, higgs), products), radiation)
+
+
+def _with_z(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
+    radiation = radiate(rng, n, QUARK_RADIATION)
+    mass = breit_wigner(rng, n, Z_MASS, Z_WIDTH, 60.0, 120.0)
+    higgs, boson = produce_pair(rng, VH_SPECTRUM, radiation, scalar.mass, mass)
+    fermions = decay_vector(rng, boson, rng.uniform(-1.0, 1.0, n))
+    products = z_products(rng, *fermions, scalar.z_channel(rng, n))
+    return HardEvents(combine(scalar.decay(rng, higgs), products), radiation)
+
+
+def _with_tops(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
+    """A scalar against a top pair, which decays isotropically into its tops."""
+    radiation = radiate(rng, n, TTH_RADIATION)
+    pair_mass = 2.0 * TOP_MASS * (1.0 + 0.3 * rng.standard_exponential(n))
+    higgs, pair = produce_pair(rng, TTH_SPECTRUM, radiation, scalar.mass, pair_mass)
+    tops = two_body(pair_mass, TOP_MASS, TOP_MASS, isotropic(rng, n))
+    decays = (decay_top(rng, top.boosted(pair)) for top in tops)
+    return HardEvents(combine(scalar.decay(rng, higgs), *decays), radiation)
+
+
+def decay_to_taus(rng: np.random.Generator, higgs: FourMomentum) -> Products:
+    """A scalar gives both taus the same helicity, so that one visible share tends up and one down."""
+    n = len(higgs.e)
+    helicity = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    taus = two_body(higgs.mass, 0.0, 0.0, isotropic(rng, n))
+    channel = np.full(n, TAU, dtype=np.int8)
+    return combine(
+        *(
+            charged_lepton(rng, tau.boosted(higgs), channel, sign * helicity)
+            for tau, sign in zip(taus, (1, -1), strict=True)
+        )
+    )
+
+
+def decay_to_four_leptons(rng: np.random.Generator, higgs: FourMomentum) -> Products:
+    """Two virtual Z bosons, each into a pair of electrons, muons or taus."""
+    n = len(higgs.e)
+    masses = virtual_z_masses(rng, n, A4L_MASS)
+    bosons = two_body(higgs.mass, *masses, isotropic(rng, n))
+    return combine(*(_decay_virtual_z(rng, boson.boosted(higgs)) for boson in bosons))
+
+
+def _decay_virtual_z(rng: np.random.Generator, boson: FourMomentum) -> Products:
+    n = len(boson.e)
+    return z_products(rng, *decay_vector(rng, boson, even_cosine(rng, n)), lepton_channel(rng, n))
+
+
+def virtual_z_masses(rng: np.random.Generator, n: int, parent: float) -> tuple[FloatArray, FloatArray]:
+    """Masses of the two Z from a scalar that is lighter than either, drawn by rejection."""
+    grid = np.linspace(VIRTUAL_Z_MIN, parent, 200)
+    highest = 1.02 * _mass_density(grid, grid[:, None], parent).max()
+    masses = np.empty((2, 0))
+    while masses.shape[1] < n:
+        tried = rng.uniform(VIRTUAL_Z_MIN, parent - VIRTUAL_Z_MIN, (2, 4 * n + 64))
+        keep = rng.uniform(0.0, highest, tried.shape[1]) < _mass_density(tried[0], tried[1], parent)
+        masses = np.concatenate([masses, tried[:, keep]], axis=1)
+    return masses[0, :n], masses[1, :n]
+
+
+def _mass_density(m1: FloatArray, m2: FloatArray, parent: float) -> FloatArray:
+    """d(width) / dm1 dm2 of H -> Z* Z*: propagators, phase space, and the matrix element."""
+    momentum = breakup_momentum(parent, m1, m2) * (m1 + m2 < parent)
+    element = (2.0 * parent * momentum) ** 2 + 12.0 * (m1 * m2) ** 2
+    density: FloatArray = m1 * m2 * momentum * element / ((m1**2 - Z_MASS**2) * (m2**2 - Z_MASS**2)) ** 2
+    return density
+
+
+#: Rates of the production modes, as Pythia has them at leading order, before the lepton filter.
+H0 = Scalar(
+    mass=H0_MASS,
+    decay=decay_to_taus,
+    gluon=0.730,
+    bottom=0.085,
+    fusion=0.056,
+    with_w=0.075,
+    with_z=0.038,
+    with_tops=0.017,
+    z_channel=z_channel,
+)
+A4L = Scalar(
+    mass=A4L_MASS,
+    decay=decay_to_four_leptons,
+    gluon=0.630,
+    bottom=0.089,
+    fusion=0.082,
+    with_w=0.154,
+    with_z=0.008,
+    with_tops=0.036,
+    z_channel=lepton_channel,
+)
+
+
+def h0(rng: np.random.Generator, n: int) -> HardEvents:
+    """A scalar of 60 GeV into two taus."""
+    return produce(rng, n, H0)
+
+
+def a4l(rng: np.random.Generator, n: int) -> HardEvents:
+    """A scalar of 50 GeV into four leptons."""
+    return produce(rng, n, A4L)

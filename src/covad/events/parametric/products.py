@@ -1,0 +1,141 @@
+"""What a hard process hands over: leptons and partons, and the radiation they recoil against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.events.kinematics import FloatArray, FourMomentum, columns
+
+#: Lepton flavours; a column that holds no electron or muon in an event has flavour 0 there.
+ABSENT, ELECTRON, MUON, TAU = 0, 1, 2, 3
+Flavour = NDArray[np.int8]
+#: Decay channels of a W or Z: a lepton flavour or one of the codes in `decays`.
+Channel = NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Products:
+    """Decay products of N events, one column per possible particle, four zeros where there is none.
+
+    Neutrinos are not listed: what is invisible balances the event.
+    """
+
+    leptons: FourMomentum  #: electrons and muons
+    flavour: Flavour  #: of the leptons
+    narrow: FourMomentum  #: jets that do not radiate further, such as hadronic tau decays
+    light: FourMomentum  #: light and charm quarks
+    bottom: FourMomentum  #: b quarks
+
+    def __len__(self) -> int:
+        return len(self.flavour)
+
+    def __getitem__(self, rows: Any) -> Products:
+        return Products(
+            self.leptons[rows], self.flavour[rows], self.narrow[rows], self.light[rows], self.bottom[rows]
+        )
+
+
+@dataclass(frozen=True)
+class Radiation:
+    """Jets and soft hadrons that balance the hard system in the transverse plane."""
+
+    jets: FourMomentum  #: (N, k)
+    soft: FloatArray  #: (N, 2): px, py
+
+    @property
+    def recoil(self) -> tuple[FloatArray, FloatArray]:
+        """Transverse momentum px, py of the system that radiated."""
+        return -self.jets.px.sum(axis=1) - self.soft[:, 0], -self.jets.py.sum(axis=1) - self.soft[:, 1]
+
+    def __getitem__(self, rows: Any) -> Radiation:
+        return Radiation(self.jets[rows], self.soft[rows])
+
+
+@dataclass(frozen=True)
+class HardEvents:
+    """Parton-level events: decay products, and what they recoil against."""
+
+    products: Products
+    radiation: Radiation
+
+    def __len__(self) -> int:
+        return len(self.products)
+
+    def __getitem__(self, rows: Any) -> HardEvents:
+        return HardEvents(self.products[rows], self.radiation[rows])
+
+
+def combine(*parts: Products) -> Products:
+    """The products of several decays of the same events, side by side."""
+    return Products(
+        columns([p.leptons for p in parts]),
+        np.concatenate([p.flavour for p in parts], axis=1),
+        columns([p.narrow for p in parts]),
+        columns([p.light for p in parts]),
+        columns([p.bottom for p in parts]),
+    )
+
+
+def mixture(
+    rng: np.random.Generator, n: int, shares: Mapping[Callable[[np.random.Generator, int], HardEvents], float]
+) -> HardEvents:
+    """About n events of several modes in their shares, in random order."""
+    weights = np.array(list(shares.values()))
+    numbers = rng.multinomial(n, weights / weights.sum())
+    events = _stack([mode(rng, int(k)) for mode, k in zip(shares, numbers, strict=True) if k])
+    return events[rng.permutation(len(events))]
+
+
+def _stack(parts: Sequence[HardEvents]) -> HardEvents:
+    """Events of several production modes, one after the other; missing columns are empty."""
+    return HardEvents(
+        Products(
+            _rows([p.products.leptons for p in parts]),
+            _padded([p.products.flavour for p in parts]),
+            _rows([p.products.narrow for p in parts]),
+            _rows([p.products.light for p in parts]),
+            _rows([p.products.bottom for p in parts]),
+        ),
+        Radiation(
+            _rows([p.radiation.jets for p in parts]), np.concatenate([p.radiation.soft for p in parts])
+        ),
+    )
+
+
+def _rows(parts: Sequence[FourMomentum]) -> FourMomentum:
+    return FourMomentum(*(_padded([getattr(p, name) for p in parts]) for name in ("px", "py", "pz", "e")))
+
+
+def _padded(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays of different width below each other, zeros on the right."""
+    width = max(a.shape[1] for a in arrays)
+    return np.concatenate([np.pad(a, ((0, 0), (0, width - a.shape[1]))) for a in arrays])
+
+
+def only(
+    n_events: int,
+    leptons: FourMomentum | None = None,
+    flavour: Flavour | None = None,
+    narrow: FourMomentum | None = None,
+    light: FourMomentum | None = None,
+    bottom: FourMomentum | None = None,
+) -> Products:
+    """Products of which only some kinds exist."""
+    none = _nothing(n_events)
+    return Products(
+        none if leptons is None else columns([leptons]),
+        np.zeros((n_events, 0), dtype=np.int8) if flavour is None else flavour.reshape(n_events, -1),
+        none if narrow is None else columns([narrow]),
+        none if light is None else columns([light]),
+        none if bottom is None else columns([bottom]),
+    )
+
+
+def _nothing(n_events: int) -> FourMomentum:
+    empty = np.zeros((n_events, 0))
+    return FourMomentum(empty, empty, empty, empty)

@@ -1,0 +1,58 @@
+"""Initial-state radiation: jets and soft hadrons that a hard system recoils against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from covad.events.kinematics import FloatArray, FourMomentum, scatter
+from covad.events.parametric.products import Radiation
+
+#: Particle-level jets start here, in GeV: low enough for resolution to lift them over any threshold.
+SOFTEST_JET = 8.0
+#: No jet or boson gets more transverse momentum than this, in GeV.
+HARDEST_JET = 2000.0
+
+
+@dataclass(frozen=True)
+class InitialState:
+    """Radiation of one production process, at particle level."""
+
+    mean_jets: float  #: jets above SOFTEST_JET in an event
+    clustering: float  #: variance of their number beyond Poisson, in units of mean squared
+    scale: float  #: GeV: spectrum ~ (pt - SOFTEST_JET + tail * scale) ** -(tail + 1)
+    tail: float  #: power of the integrated spectrum at large pt
+    soft: float  #: GeV: rms of each component of the recoil against softer hadrons
+    eta_flat: float = 2.6  #: jets are uniform in |eta| up to here,
+    eta_edge: float = 1.0  #: smeared by this
+
+
+def plateau(rng: np.random.Generator, n: int, flat: float, edge: float) -> FloatArray:
+    """Rapidities: uniform up to +-flat, with Gaussian edges."""
+    return rng.uniform(-flat, flat, n) + edge * rng.standard_normal(n)
+
+
+def radiate(rng: np.random.Generator, n: int, tune: InitialState) -> Radiation:
+    """Jets in clustered number with a falling spectrum at random azimuth, and a soft recoil."""
+    mean = np.full(n, tune.mean_jets)
+    if tune.clustering > 0:
+        mean = tune.mean_jets * tune.clustering * rng.gamma(1.0 / tune.clustering, size=n)
+    number = np.minimum(rng.poisson(mean), 10)
+    present = np.arange(number.max(initial=0)) < number[:, None]
+    n_jets = int(number.sum())
+    pt = SOFTEST_JET + tune.scale * tune.tail * (rng.random(n_jets) ** (-1.0 / tune.tail) - 1.0)
+    jets = FourMomentum.from_pt_rapidity(
+        np.minimum(pt, HARDEST_JET),
+        plateau(rng, n_jets, tune.eta_flat, tune.eta_edge),
+        rng.uniform(-np.pi, np.pi, n_jets),
+        0.0,
+    )
+    return Radiation(scatter(jets, present), tune.soft * rng.standard_normal((n, 2)))
+
+
+def recoiling(radiation: Radiation, rapidity: FloatArray, mass: FloatArray) -> FourMomentum:
+    """The system that balances the radiation, at the given rapidity."""
+    px, py = radiation.recoil
+    transverse_mass = np.sqrt(mass**2 + px**2 + py**2)
+    return FourMomentum(px, py, transverse_mass * np.sinh(rapidity), transverse_mass * np.cosh(rapidity))

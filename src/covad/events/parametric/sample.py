@@ -1,0 +1,109 @@
+"""Accepted events of one process: hard process, jets, isolation, detector, lepton filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from covad.events.detector import Detector, Truth
+from covad.events.kinematics import BoolArray, FloatArray, FourMomentum, columns, delta_phi
+from covad.events.layout import Events
+from covad.events.parametric import bosons, heavy_flavour, higgs, pairs
+from covad.events.parametric.jets import form_jets
+from covad.events.parametric.products import ABSENT, ELECTRON, MUON, HardEvents
+from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES, process_code
+
+#: Events with the chance to pass the lepton filter are those with a lepton above this share of it.
+FILTER_MARGIN = 0.85
+#: Events generated at a time; bounds the memory.
+LARGEST_BATCH = 100_000
+
+#: A lepton is isolated if jets within this distance
+ISOLATION_CONE = 0.3
+#: carry less than this share of its momentum.
+ISOLATION_SHARE = 0.45
+
+HardProcess = Callable[[np.random.Generator, int], HardEvents]
+
+HARD_PROCESSES: dict[str, HardProcess] = {
+    "w": bosons.w,
+    "qcd": heavy_flavour.qcd,
+    "z": bosons.z,
+    "ttbar": pairs.ttbar,
+    "lq": pairs.lq,
+    "a4l": higgs.a4l,
+    "hpm": pairs.hpm,
+    "h0": higgs.h0,
+}
+
+
+def generate(process: str, n_events: int, rng: np.random.Generator, detector: Detector) -> Events:
+    """Exactly `n_events` events of one process that pass the detector's lepton filter."""
+    code = process_code(process)
+    accepted = [np.zeros((0, *ADC2021_LAYOUT.shape), dtype=np.float32)]
+    found, tried = 0, 0
+    while found < n_events:
+        size = _batch_size(n_events - found, found, tried)
+        measured = measured_batch(process, size, rng, detector)
+        accepted.append(measured)
+        found, tried = found + len(measured), tried + size
+    particles = np.concatenate(accepted)[:n_events]
+    return Events(ADC2021_LAYOUT, particles, np.full(n_events, code, dtype=np.int16), PROCESS_NAMES)
+
+
+def _batch_size(missing: int, found: int, tried: int) -> int:
+    """Enough hard events for what is missing, judged by the acceptance so far."""
+    acceptance = (found + 1) / (tried + 5)
+    return int(min(LARGEST_BATCH, 1.05 * missing / acceptance + 200))
+
+
+def measured_batch(
+    process: str, size: int, rng: np.random.Generator, detector: Detector
+) -> np.ndarray[tuple[int, int, int], np.dtype[np.float32]]:
+    """The accepted ones of `size` hard events, in the layout of the public dataset."""
+    hard = HARD_PROCESSES[process](rng, size)
+    promising = hard[_can_pass(hard, detector)]
+    measured = detector.measure(particle_level(rng, promising), rng)
+    return measured[detector.accepts(measured)]
+
+
+def _can_pass(hard: HardEvents, detector: Detector) -> BoolArray:
+    """Events with a lepton that resolution could lift over the filter, inside of its acceptance."""
+    leptons, flavour = hard.products.leptons, hard.products.flavour
+    pt = leptons.pt
+    slope = np.sinh(np.where(flavour == ELECTRON, detector.electron_eta_max, detector.muon_eta_max))
+    seen = (pt > FILTER_MARGIN * detector.lepton_filter) & (np.abs(leptons.pz) < pt * slope)
+    return np.asarray(seen.any(axis=1))
+
+
+def particle_level(rng: np.random.Generator, hard: HardEvents) -> Truth:
+    """What reaches the detector: isolated leptons, jets, and the visible rest."""
+    jets, soft = form_jets(rng, hard.products)
+    jets = columns([jets, hard.radiation.jets])
+    leptons = hard.products.leptons.pt_eta_phi()
+    jet_objects = jets.pt_eta_phi()
+    flavour = np.where(_isolated(leptons, jet_objects), hard.products.flavour, ABSENT)
+    hidden = hard.products.leptons.scaled((flavour == ABSENT).astype(float))
+    return Truth(
+        electrons=np.where((flavour == ELECTRON)[..., None], leptons, 0.0),
+        muons=np.where((flavour == MUON)[..., None], leptons, 0.0),
+        jets=jet_objects,
+        soft=soft + hard.radiation.soft + transverse_sum(hidden),
+    )
+
+
+def transverse_sum(momenta: FourMomentum) -> FloatArray:
+    """px, py of each event, (N, 2)."""
+    return np.stack([momenta.px.sum(axis=1), momenta.py.sum(axis=1)], axis=1)
+
+
+def _isolated(leptons: FloatArray, jets: FloatArray) -> BoolArray:
+    """Leptons without much jet momentum around them."""
+    around = np.zeros(leptons.shape[:2])
+    for k in range(jets.shape[1]):
+        jet = jets[:, k, None]
+        distance = (leptons[..., 1] - jet[..., 1]) ** 2 + delta_phi(leptons[..., 2], jet[..., 2]) ** 2
+        around += np.where(distance < ISOLATION_CONE**2, jet[..., 0], 0.0)
+    isolated: BoolArray = around < ISOLATION_SHARE * leptons[..., 0]
+    return isolated
