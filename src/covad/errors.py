@@ -50,3 +50,7 @@ class SimulationError(CovadError):
 
 class TrainingError(CovadError):
     """A training cannot start or go on: a class without events, a loss that is not finite."""
+
+
+class InferenceError(CovadError):
+    """Test statistics cannot be turned into a statement: not finite, too few toys, a level out of range."""
