@@ -31,13 +31,18 @@ def replacing(path: Path) -> Iterator[Path]:
             raise FileWriteError(f"{path}: cannot be written (it exists and is not a regular file)")
     try:
         yield temporary
-        with writing(path):
-            _to_disk(temporary)
-            temporary.replace(path)
-            _to_disk(path.parent)
+        put_in_place(temporary, path)
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Give a complete file its name, so that neither a crash nor a power cut shows half of it."""
+    with writing(path):
+        _to_disk(temporary)
+        temporary.replace(path)
+        _to_disk(path.parent)
 
 
 def _to_disk(path: Path) -> None:
