@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,10 +26,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
     After an exception the temporary file is removed and whatever stood at `path` is untouched.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with writing(path):
         if path.exists() and not path.is_file():
             raise FileWriteError(f"{path}: cannot be written (it exists and is not a regular file)")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
     try:
         yield temporary
         put_in_place(temporary, path)

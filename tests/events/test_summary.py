@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from covad.events.layout import Events
+from covad.events.selection import Selection
+from covad.events.summary import summarise
+from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events
+
+
+def test_chunks_add_up_to_the_whole(events: Events) -> None:
+    whole = summarise([events], JetEnergyScale())
+    pieces = summarise([events[:700], events[700:701], events[701:]], JetEnergyScale())
+    assert pieces.n_events == whole.n_events == len(events)
+    assert pieces.processes == whole.processes == events.process_counts()
+    for a, b in zip(pieces.collections, whole.collections, strict=True):
+        assert (a.n_objects, a.low, a.high) == (b.n_objects, b.low, b.high)
+        assert a.mean_scale == pytest.approx(b.mean_scale)
+
+
+def test_numbers_are_those_of_the_events(events: Events) -> None:
+    jets = summarise([events]).collections[-1]
+    present = events.objects("jet")[events.present("jet")]
+    assert jets.mean_number == pytest.approx(len(present) / len(events))
+    assert jets.mean_scale == pytest.approx(present[:, 0].mean(dtype=np.float64))
+    assert jets.low["eta"] == present[:, 1].min()
+    assert jets.mean_lead == pytest.approx(events.objects("jet")[events.present("jet")[:, 0], 0, 0].mean())
+
+
+def test_more_jets_pass_at_a_higher_scale(events: Events) -> None:
+    shifts = summarise([events], JetEnergyScale()).shifts
+    assert [s.nu for s in shifts] == [-2, -1, 0, 1, 2]
+    numbers = [s.collection.mean_number for s in shifts]
+    assert numbers == sorted(numbers)
+    assert numbers[0] < numbers[-1]
+    assert all(s.yield_ratio == pytest.approx(1) for s in shifts)
+
+
+def test_yield_ratio_over_chunks_is_that_of_the_sample(events: Events) -> None:
+    selection, scale = Selection(trigger_minimum=45.0), LeptonEnergyScale(sigma=0.05)
+    summary = summarise([events[:500], events[500:]], scale, nu=(1.0,), selection=selection)
+    whole = shift_events(events, [scale], [1.0], selection)
+    assert summary.shifts[0].yield_ratio == pytest.approx(whole.yield_ratio)

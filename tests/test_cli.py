@@ -1,0 +1,116 @@
+"""The command line as a user meets it: real processes, exit codes, one sentence for each mistake."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from covad.events.files import open_events
+
+
+def covad(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from covad.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def complaint(result: subprocess.CompletedProcess[str]) -> str:
+    """The one sentence of a refused command."""
+    assert result.returncode == 2, result.stderr
+    assert "Traceback" not in result.stderr
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("covad: ")
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sample") / "background.h5"
+    result = covad("simulate", "--process", "background", "--events", 3000, "--seed", 1, "--out", path)
+    assert result.returncode == 0, result.stderr
+    assert "wrote 3000 events of background" in result.stdout
+    return path
+
+
+def test_simulated_files_have_the_public_layout(sample: Path) -> None:
+    with h5py.File(sample) as file:
+        assert file["Particles"].shape == (3000, 19, 4)
+        assert list(file["Particles_Names"].asstr()) == ["Pt", "Eta", "Phi", "Class"]
+    with open_events(sample) as source:
+        assert source.provenance["seed"] == 1
+        assert source.read().process_counts()["w"] > 1500
+
+
+def test_the_same_command_writes_the_same_events(sample: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.h5"
+    covad("simulate", "--process", "background", "--events", 3000, "--seed", 1, "--out", again)
+    with h5py.File(sample) as a, h5py.File(again) as b:
+        assert a["Particles"][:].tobytes() == b["Particles"][:].tobytes()
+
+
+def test_inspect_shows_counts_ranges_and_the_shift(sample: Path) -> None:
+    result = covad("inspect", sample)
+    assert result.returncode == 0, result.stderr
+    for word in ("3000 events", "ttbar", "seed: 1", "jets per event", "+2", "yield ratio"):
+        assert word in result.stdout
+
+
+def test_help_names_every_process() -> None:
+    result = covad("simulate", "--help")
+    assert result.returncode == 0
+    for process in ("w", "z", "qcd", "ttbar", "lq", "a4l", "h0", "hpm", "background"):
+        assert process in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("simulate", "--process", "higgs", "--events", 5, "--out", "x.h5"), "unknown process 'higgs'"),
+        (("simulate", "--process", "w", "--events", 0, "--out", "x.h5"), "at least one event"),
+        (("simulate", "--process", "w", "--events", 5, "--seed", -3, "--out", "x.h5"), "seed"),
+        (("simulate", "--process", "w", "--events", 5, "--out", "no/such/x.h5"), "no/such/x.h5"),
+        (("simulate", "--process", "w", "--events", 5, "--out", "."), "."),
+        (
+            ("simulate", "--process", "w", "--events", 5, "--lepton-filter", -1, "--out", "x.h5"),
+            "lepton_filter",
+        ),
+        (("inspect", "missing.h5"), "missing.h5"),
+        (("inspect", "."), "is a directory"),
+    ],
+)
+def test_mistakes_end_in_one_sentence_and_leave_nothing(
+    arguments: tuple[object, ...], message: str, tmp_path: Path
+) -> None:
+    assert message in complaint(covad(*arguments, cwd=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_inspect_refuses_bad_numbers(sample: Path, tmp_path: Path) -> None:
+    with h5py.File(sample) as file:
+        particles = file["Particles"][:100]
+    particles[7, 9, 0] = np.nan
+    bad = tmp_path / "bad.h5"
+    with h5py.File(bad, "w") as file:
+        file["Particles"] = particles
+    sentence = complaint(covad("inspect", bad))
+    assert "bad.h5" in sentence
+    assert "event 7" in sentence
+
+
+def test_inspect_works_without_the_collection_of_the_systematic(tmp_path: Path) -> None:
+    from samples import random_events
+
+    from covad.events.files import EventWriter
+    from covad.events.layout import Collection, EventLayout
+
+    layout = EventLayout((Collection("photon", 2, ("e", "theta")),))
+    events = random_events(50, seed=1, layout=layout)
+    path = tmp_path / "photons.h5"
+    with EventWriter(path, layout, events.process_names, {}) as writer:
+        writer.append(events)
+    result = covad("inspect", path)
+    assert result.returncode == 0, result.stderr
+    assert "theta" in result.stdout
