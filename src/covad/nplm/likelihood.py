@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,10 +82,34 @@ class ColumnLikelihood:
             density = (self.weights[rows] * (excess + 1.0)).astype(columns.dtype)
             expected += float(self.weights[rows] @ excess)
             slope += columns.T @ density
-            curvature += columns.T @ (columns * density[:, None])
+            scaled = columns * np.sqrt(density)[:, None]
+            curvature += scaled.T @ scaled
         value = float(self.data_sums @ theta) - expected + self.penalty.value(theta)
         gradient = self.data_sums - slope + self.penalty.gradient(theta)
         return Expansion(value, gradient, curvature + np.diag(self.penalty.precision))
+
+    @cached_property
+    def score(self) -> Float64:
+        """Gradient at theta = 0 without the penalty: the columns of the data minus those of the reference."""
+        sums = np.zeros(len(self.data_sums))
+        for start in range(0, len(self.weights), BLOCK):
+            rows = slice(start, start + BLOCK)
+            sums += self.weights[rows] @ self.reference[rows].astype(np.float64)
+        return self.data_sums - sums
+
+    def ascent(self, theta: Float64, precision: type[np.floating[Any]]) -> tuple[float, Float64]:
+        """Value and gradient without the curvature; only the small e^f - 1 is summed in `precision`."""
+        coefficients = theta.astype(precision)
+        expected = 0.0
+        slope = self.score
+        for start in range(0, len(self.weights), BLOCK):
+            rows = slice(start, start + BLOCK)
+            columns = self.reference[rows].astype(precision, copy=False)
+            excess = self.weights[rows] * np.expm1((columns @ coefficients).astype(np.float64))
+            expected += float(excess.sum())
+            slope = slope - columns.T @ excess.astype(precision)
+        value = float(self.data_sums @ theta) - expected + self.penalty.value(theta)
+        return value, slope + self.penalty.gradient(theta)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,131 @@
+"""The convex alternative: h(z) = sum_j a_j phi_j(z) with fixed features and a ridge. One maximum.
+
+f = phi.a + nu.g + nu_N is linear in everything that is fitted, so log L - lambda/2 |a|^2 is strictly concave
+and its maximum does not depend on where one starts. The ridge acts on the bumps, not on the constant: the
+yield is free in the alternative, as it is for the network. tau is twice log L, without the ridge term, at that
+maximum. With a quadratic response log L need not be concave: the search then starts at the maximum of the
+problem with D = 0, ends by Newton's method with the exact Hessian, and is `unconverged` unless the curvature there is positive.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from covad.errors import DatasetError
+from covad.nplm.dataset import Dataset, Float32, Float64, Response
+from covad.nplm.features import FeatureMap, GaussianFeatures, evaluate
+from covad.nplm.fit import AlternativeFit, Fit, Seed, Status
+from covad.nplm.likelihood import (
+    ColumnLikelihood,
+    GaussianPenalty,
+    join_nuisances,
+    split_nuisances,
+)
+from covad.nplm.ridge import RidgedLikelihood, climb
+
+
+@dataclass(frozen=True)
+class ConvexAlternative:
+    """h as a ridge on fixed features."""
+
+    features: FeatureMap
+    ridge: float
+    name: str = "convex"
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.ridge) and self.ridge >= 0):
+            raise DatasetError(f"the ridge must be finite and not negative, not {self.ridge}")
+
+    @classmethod
+    def from_pool(
+        cls,
+        pool: Float32,
+        n_features: int = 100,
+        seed: Seed = 0,
+        width_quantiles: tuple[float, ...] = (0.1,),
+        spread: float = 1.0,
+    ) -> ConvexAlternative:
+        """Features and ridge by rule, from reference events that no test uses.
+
+        Seen as a prior, the ridge gives h the standard deviation `spread` at a typical reference event:
+        lambda = E_R[sum_j phi_j^2] / spread^2, whatever the number of features.
+        """
+        if not spread > 0:
+            raise DatasetError(f"the spread of h must be positive, not {spread}")
+        features = GaussianFeatures.from_pool(pool, n_features, seed, width_quantiles)
+        bumps = evaluate(features, pool)[:, : features.n_ridged]
+        return cls(features, float(np.square(bumps, dtype=np.float64).sum(axis=1).mean()) / spread**2)
+
+    @property
+    def n_parameters(self) -> int:
+        return self.features.n_columns
+
+    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AlternativeFit:  # noqa: ARG002
+        """tau. Nothing is random here: the seed, which the interface offers, is not used."""
+        clock = time.process_time()
+        problem = ConvexProblem.of(self, dataset)
+        start = np.concatenate([np.zeros(self.n_parameters), join_nuisances(null, dataset)])
+        best = climb(problem.likelihood, start)
+        nu, nu_norm = split_nuisances(best.theta[self.n_parameters :], dataset.n_nuisances)
+        a = best.theta[: self.n_parameters]
+        return AlternativeFit(
+            value=2.0 * best.value,
+            nu=nu,
+            nu_norm=nu_norm,
+            status=best.status,
+            evaluations=best.evaluations,
+            seconds=time.process_time() - clock,
+            parameters=a,
+            active_bounds=0,
+            h_data=problem.data[:, : len(a)] @ a.astype(np.float32),
+            h_reference=problem.reference[:, : len(a)] @ a.astype(np.float32),
+        )
+
+
+@dataclass(frozen=True)
+class ConvexProblem:
+    """One dataset in columns (phi, g, 1)."""
+
+    reference: Float32
+    data: Float32
+    weights: Float64
+    penalty: GaussianPenalty
+    ridge: Float64
+
+    @classmethod
+    def of(cls, model: ConvexAlternative, dataset: Dataset) -> ConvexProblem:
+        auxiliary = GaussianPenalty.of_nuisances(dataset)
+        n = model.features.n_columns
+        ridge = np.zeros(n + len(auxiliary.centre))
+        ridge[: model.features.n_ridged] = model.ridge
+        norm = dataset.normalisation is not None
+        return cls(
+            reference=columns(model.features, dataset.reference, dataset.reference_response, norm),
+            data=columns(model.features, dataset.data, dataset.data_response, norm),
+            weights=dataset.weights,
+            penalty=GaussianPenalty(
+                np.concatenate([np.zeros(n), auxiliary.centre]),
+                np.concatenate([ridge[:n], auxiliary.precision]),
+            ),
+            ridge=ridge,
+        )
+
+    @cached_property
+    def likelihood(self) -> RidgedLikelihood:
+        sums = self.data.sum(axis=0, dtype=np.float64)
+        return RidgedLikelihood(
+            ColumnLikelihood(self.reference, self.weights, sums, self.penalty), self.ridge
+        )
+
+
+def columns(features: FeatureMap, events: Float32, response: Response, normalisation: bool) -> Float32:
+    """(phi, g, 1) of the events, in float32."""
+    n, k = features.n_columns, response.n_nuisances
+    out = np.ones((len(events), n + k + normalisation), dtype=np.float32)
+    features.fill(events, out[:, :n])
+    out[:, n : n + k] = response.linear
+    return out
