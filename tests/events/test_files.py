@@ -1,0 +1,176 @@
+"""The front door: round trips, streaming, memory, and things that are no event file."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from event_files import assert_refused, public_record, unprivileged, write_events, write_public
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import random_events
+
+from covad.errors import FileFormatError, TooFewEventsError
+from covad.events.files import BUFFERS_AT_PEAK, EventWriter, open_events
+from covad.events.layout import Collection, EventLayout, Events, concatenate
+from covad.events.processes import ADC2021_LAYOUT
+
+OTHER_LAYOUT = EventLayout(
+    (
+        Collection("photon", 2, ("energy", "eta", "phi", "isolation")),
+        Collection("tau", 3, ("energy", "eta", "phi")),
+        Collection("vertex", 1, ("energy", "z")),
+    )
+)
+
+
+def assert_same(found: Events, expected: Events) -> None:
+    assert found.layout == expected.layout
+    np.testing.assert_array_equal(found.particles, expected.particles)
+    np.testing.assert_array_equal(found.process, expected.process)
+    assert found.process_names == expected.process_names
+
+
+@given(
+    layout=st.sampled_from([ADC2021_LAYOUT, OTHER_LAYOUT]),
+    n_events=st.integers(0, 60),
+    cuts=st.lists(st.integers(0, 60), max_size=4),
+    buffer_bytes=st.integers(1, 20_000),
+    seed=st.integers(0, 1000),
+)
+@settings(deadline=None, max_examples=40)
+def test_round_trip_does_not_depend_on_pieces(
+    layout: EventLayout, n_events: int, cuts: list[int], buffer_bytes: int, seed: int
+) -> None:
+    events = random_events(n_events, seed, layout)
+    bounds = sorted({0, n_events, *(min(c, n_events) for c in cuts)})
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "events.h5"
+        with EventWriter(path, layout, events.process_names) as writer:
+            for start, stop in pairwise(bounds):
+                writer.append(events[start:stop])
+        with open_events(path) as source:
+            assert len(source) == n_events
+            assert_same(source.read(), events)
+            pieces = list(source.chunks(buffer_bytes))
+            if pieces:
+                assert_same(concatenate(pieces), events)
+            rows = np.random.default_rng(seed).integers(0, max(n_events, 1), 9 if n_events else 0)
+            assert_same(source.read(rows, buffer_bytes), events[rows])
+
+
+def test_file_carries_labels_names_and_provenance(tmp_path: Path, events: Events) -> None:
+    note = "ν" * 100_000  # longer than what HDF5 keeps in an object header
+    path = write_events(tmp_path / "events.h5", events, generator="test", seed=3, note=note)
+    with open_events(path) as source:
+        assert source.provenance == {"generator": "test", "seed": 3, "note": note}
+        assert source.process_names == ("w", "qcd")
+        assert source.read().provenance == source.provenance
+        assert source.untidied == 0
+
+
+def test_untidy_objects_are_mended_and_counted(tmp_path: Path, events: Events) -> None:
+    record = public_record(events)
+    record[5, 9:19] = record[5, 18:8:-1]
+    record[6, 18, :] = [0, 1.5, 2.5, 0]  # direction without an object
+    path = write_public(tmp_path / "untidy.h5", record, events)
+    with open_events(path) as source:
+        np.testing.assert_array_equal(source.read().particles[:5], events.particles[:5])
+        expected, n_untidy = events.layout.tidy(record[..., :3].astype(np.float32))
+        assert 1 <= n_untidy <= 2
+        assert source.untidied == n_untidy
+        np.testing.assert_array_equal(source.read().particles, expected)
+
+
+def test_rows_outside_the_file_are_refused(tmp_path: Path, events: Events) -> None:
+    path = write_events(tmp_path / "events.h5", events)
+    with open_events(path) as source:
+        for row in (-1, len(events)):
+            with pytest.raises(TooFewEventsError, match=f"event {row} was asked for, but there are 2000"):
+                source.read(np.array([0, row]))
+
+
+_PEAK = r"""
+import re, sys
+from pathlib import Path
+from covad.events.files import open_events
+def peak():
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
+buffer_bytes = int(sys.argv[2])
+with open_events(Path(sys.argv[1])) as source:
+    next(iter(source.chunks(1000)))
+    before = peak()
+    n_events = sum(len(chunk) for chunk in source.chunks(buffer_bytes))
+    assert n_events == len(source)
+    print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak memory is read from /proc")
+@pytest.mark.parametrize("format_", ["hdf5", "npz"])
+def test_resident_memory_is_bounded_by_the_buffer(tmp_path: Path, format_: str) -> None:
+    """A file of 230 MB or more, every event untidy, through a buffer of 8 MB."""
+    record = np.tile(public_record(random_events(20_000, seed=4)), (20, 1, 1))
+    record[:, 18] = [0, 1, 1, 0]
+    path = tmp_path / "large"
+    if format_ == "hdf5":
+        write_public(path, record, random_events(1, seed=4))
+    else:
+        with path.open("wb") as file:
+            np.savez(file, x_train=record[..., :3])
+    buffer_bytes = 8 * 2**20
+    assert path.stat().st_size > 20 * buffer_bytes
+    run = subprocess.run(
+        [sys.executable, "-c", _PEAK, str(path), str(buffer_bytes)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(run.stdout) < BUFFERS_AT_PEAK * buffer_bytes
+
+
+def test_array_memory_is_bounded_by_the_buffer(tmp_path: Path) -> None:
+    """The least favourable file: single precision, so that nothing shrinks on the way, all of it untidy."""
+    record = np.tile(public_record(random_events(10_000, seed=4)).astype(np.float32), (8, 1, 1))
+    record[:, 18] = [0, 1, 1, 0]
+    path = write_public(tmp_path / "large.h5", record, random_events(1, seed=4))
+    buffer_bytes = 2**20
+    assert record.nbytes > 20 * buffer_bytes
+    del record
+    with open_events(path) as source:
+        tracemalloc.start()
+        for chunk in source.chunks(buffer_bytes):
+            assert len(chunk)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert source.untidied == 80_000
+    assert peak < BUFFERS_AT_PEAK * buffer_bytes
+
+
+def test_things_that_are_no_event_file(tmp_path: Path) -> None:
+    assert_refused(tmp_path, "is a directory")
+    assert_refused(tmp_path / "nowhere.h5", "No such file")
+    assert_refused(Path(os.devnull), "not a regular file")
+    (tmp_path / "empty.h5").touch()
+    assert_refused(tmp_path / "empty.h5", "is empty")
+    (tmp_path / "text.h5").write_text("Particles\n")
+    assert_refused(tmp_path / "text.h5", "neither an HDF5 file nor an npz file")
+    assert_refused(tmp_path / "text.h5" / "file", "Not a directory|No such file")
+
+
+def test_no_permission_to_read(tmp_path: Path, events: Events) -> None:
+    path = write_events(tmp_path / "events.h5", events)
+    path.chmod(0)
+    with unprivileged():
+        assert_refused(path, "Permission denied")
+
+
+def test_labels_cannot_be_given_to_hdf5(tmp_path: Path, events: Events) -> None:
+    path = write_events(tmp_path / "events.h5", events)
+    with pytest.raises(FileFormatError, match="takes no labels from another file"):
+        open_events(path, labels=path)
