@@ -54,3 +54,19 @@ class TrainingError(CovadError):
 
 class InferenceError(CovadError):
     """Test statistics cannot be turned into a statement: not finite, too few toys, a level out of range."""
+
+
+class PlanError(CovadError):
+    """An ensemble of toys that cannot be: bad sizes, signal, shard or number."""
+
+
+class StudyError(CovadError):
+    """A study file with a wrong key or value, or one that differs from the study of its run directory."""
+
+
+class ToyStoreError(CovadError):
+    """Stored toys contradict each other or do not belong where they are."""
+
+
+class WorkerError(CovadError):
+    """Worker processes cannot be started or reached."""

@@ -1,0 +1,93 @@
+"""The same blocks on a Dask cluster: one that is running, or one that a batch system starts for us."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from covad.errors import CovadError, MissingExtraError, WorkerError
+from covad.toys.plan import Block
+from covad.toys.run import Backend
+from covad.toys.toy import failed_block, run_block
+from covad.toys.workers import BlockResult
+
+CONNECT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class BatchCluster:
+    """Jobs of a batch system, each with `cores` workers; `options` go to dask-jobqueue as they are."""
+
+    system: Literal["slurm", "htcondor"]
+    jobs: int
+    cores: int
+    memory: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @contextmanager
+    def started(self) -> Iterator[Any]:
+        """The dask-jobqueue cluster, with its jobs submitted; they end with it."""
+        with self.prepared() as cluster:
+            cluster.scale(jobs=self.jobs)
+            yield cluster
+
+    def prepared(self) -> Any:
+        """The dask-jobqueue cluster before any job is submitted."""
+        try:
+            import dask_jobqueue
+        except ImportError as failure:
+            raise MissingExtraError("a batch cluster needs the extra: pip install 'covad[dask]'") from failure
+        make = {"slurm": "SLURMCluster", "htcondor": "HTCondorCluster"}[self.system]
+        try:
+            return getattr(dask_jobqueue, make)(
+                cores=self.cores, processes=self.cores, memory=self.memory, **self.options
+            )
+        except (TypeError, ValueError) as failure:
+            raise WorkerError(f"the cluster section does not suit {self.system}: {failure}") from failure
+
+
+def dask(target: str | BatchCluster) -> Backend:
+    """Workers of the scheduler at an address, or of a batch system."""
+    return lambda blocks: _results(target, blocks)
+
+
+def _results(target: str | BatchCluster, blocks: Iterable[Block]) -> Generator[BlockResult, None, None]:
+    """As for local workers: Dask gives the block of a dead worker to another, a few times."""
+    with ExitStack() as stack:
+        client = _connect(target, stack)
+        from distributed import as_completed
+
+        futures = {client.submit(run_block, block, pure=False): block for block in blocks}
+        for future in as_completed(list(futures)):  # type: ignore[no-untyped-call]
+            block = futures.pop(future)
+            yield block, _toys(future, block)
+            future.release()
+
+
+def _connect(target: str | BatchCluster, stack: ExitStack) -> Any:
+    try:
+        from distributed import Client
+    except ImportError as failure:
+        raise MissingExtraError("--dask needs the extra: pip install 'covad[dask]'") from failure
+    address = target if isinstance(target, str) else stack.enter_context(target.started())
+    try:
+        return stack.enter_context(Client(address, timeout=CONNECT_SECONDS))  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as failure:
+        raise WorkerError(f"no Dask scheduler answers at {address} ({failure})") from failure
+
+
+def _toys(future: Any, block: Block) -> Any:
+    from distributed import KilledWorker
+
+    try:
+        return future.result()
+    except KilledWorker:
+        return failed_block(block, "too many Dask workers died computing this block")
+    except CovadError:
+        raise
+    except Exception as failure:
+        raise WorkerError(
+            f"a Dask worker could not compute toys: {type(failure).__name__}: {failure}"
+        ) from failure

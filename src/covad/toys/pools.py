@@ -1,0 +1,198 @@
+"""Pools of embedded events on disk: plain .npy arrays that all workers of a machine map into memory once.
+
+A directory holds `manifest.json` and the arrays it names with their digests: the reference, the data at every
+nu, every signal at every nu, and events for the features of the convex test that no toy uses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.atomic import replacing, writing
+from covad.errors import FileFormatError, PlanError, TooFewEventsError
+from covad.nplm.dataset import Float32, Response
+from covad.toys.plan import canonical
+from covad.toys.sample import Sample
+
+MANIFEST = "manifest.json"
+POOL_SCHEMA = 1
+_CHUNK = 1 << 20
+
+Nu = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Events of one kind at one nu; `yield_ratio` is their expected number relative to nu = 0."""
+
+    sample: Sample
+    yield_ratio: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.sample)
+
+    def pick(self, n_events: int, rng: np.random.Generator) -> Sample:
+        """Random events, none twice."""
+        if n_events > len(self):
+            raise TooFewEventsError(f"a toy needs {n_events} events, but a pool has only {len(self)}")
+        rows = rng.choice(len(self), size=n_events, replace=False, shuffle=False)
+        response = self.sample.response
+        quadratic = None if response.quadratic is None else response.quadratic.take(rows, axis=0)
+        picked = Response(response.linear.take(rows, axis=0), quadratic)
+        return Sample(self.sample.z.take(rows, axis=0), picked)
+
+    def pick_poisson(self, expected: float, rng: np.random.Generator) -> Sample:
+        """A Poisson number of events, for a yield of `expected` at nu = 0."""
+        return self.pick(int(rng.poisson(expected * self.yield_ratio)), rng)
+
+
+@dataclass(frozen=True)
+class Pools:
+    """All pools of one embedding."""
+
+    reference: Pool
+    features: Float32
+    data: Mapping[Nu, Pool]
+    signals: Mapping[str, Mapping[Nu, Pool]] = field(default_factory=dict)
+
+    def background(self, nu: Nu) -> Pool:
+        return _at(self.data, nu, "data")
+
+    def signal(self, name: str, nu: Nu) -> Pool:
+        if name not in self.signals:
+            raise PlanError(f"there is no pool of the signal '{name}' (there are {', '.join(self.signals)})")
+        return _at(self.signals[name], nu, name)
+
+
+def _at(pools: Mapping[Nu, Pool], nu: Nu, what: str) -> Pool:
+    if nu not in pools:
+        there = "; ".join(str(list(n)) for n in pools)
+        raise PlanError(f"there is no pool of {what} at nu = {list(nu)} (there are {there})")
+    return pools[nu]
+
+
+def write_pools(directory: Path, pools: Pools) -> None:
+    """Write the arrays, then the manifest: a directory without a manifest is not finished."""
+    with writing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+    manifest = {
+        "schema": POOL_SCHEMA,
+        "features": _write_array(directory, "features", pools.features),
+        "reference": _write_pool(directory, "reference", pools.reference),
+        "data": _write_all(directory, "data", pools.data),
+        "signals": {name: _write_all(directory, name, at) for name, at in pools.signals.items()},
+    }
+    with replacing(directory / MANIFEST) as temporary:
+        temporary.write_text(json.dumps(manifest, indent=1) + "\n")
+
+
+def _write_all(directory: Path, name: str, pools: Mapping[Nu, Pool]) -> list[dict[str, Any]]:
+    return [
+        {"nu": list(nu), **_write_pool(directory, f"{name}_{number}", pool)}
+        for number, (nu, pool) in enumerate(pools.items())
+    ]
+
+
+def _write_pool(directory: Path, name: str, pool: Pool) -> dict[str, Any]:
+    sample = pool.sample
+    entry: dict[str, Any] = {"yield_ratio": pool.yield_ratio}
+    entry["z"] = _write_array(directory, f"{name}_z", sample.z)
+    entry["linear"] = _write_array(directory, f"{name}_linear", sample.response.linear)
+    if sample.response.quadratic is not None:
+        entry["quadratic"] = _write_array(directory, f"{name}_quadratic", sample.response.quadratic)
+    return entry
+
+
+def _write_array(directory: Path, name: str, array: NDArray[np.float32]) -> dict[str, str]:
+    path = directory / f"{name}.npy"
+    with replacing(path) as temporary, writing(path), temporary.open("wb") as file:
+        np.save(file, np.ascontiguousarray(array, dtype=np.float32), allow_pickle=False)
+    return {"file": path.name, "sha256": _file_digest(path)}
+
+
+def _file_digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """The manifest as plain data."""
+    path = directory / MANIFEST
+    try:
+        manifest = json.loads(path.read_text())
+        version = manifest["schema"]
+    except (OSError, ValueError, KeyError, TypeError) as failure:
+        raise FileFormatError(f"{path}: cannot be read as a manifest of pools ({failure})") from failure
+    if version != POOL_SCHEMA:
+        raise FileFormatError(f"{path}: schema {version}, but {POOL_SCHEMA} was expected")
+    return dict(manifest)
+
+
+def fingerprint(directory: Path) -> str:
+    """Digest of the manifest, and with it of all arrays."""
+    return hashlib.sha256(canonical(read_manifest(directory))).hexdigest()[:20]
+
+
+def verify(directory: Path) -> None:
+    """Compare every array with its digest. Once per run, not per worker."""
+    for entry in _arrays(read_manifest(directory)):
+        path = directory / entry["file"]
+        if not path.is_file() or _file_digest(path) != entry["sha256"]:
+            raise FileFormatError(f"{path}: missing, or not what {MANIFEST} says")
+
+
+def _arrays(entry: Any) -> list[dict[str, str]]:
+    """All array entries of a manifest."""
+    if isinstance(entry, list):
+        return [array for item in entry for array in _arrays(item)]
+    if not isinstance(entry, dict):
+        return []
+    return [entry] if "sha256" in entry else [array for item in entry.values() for array in _arrays(item)]
+
+
+@lru_cache(maxsize=8)
+def open_pools(directory: Path, expected_fingerprint: str) -> Pools:
+    """Map the pools into memory, once per process."""
+    if fingerprint(directory) != expected_fingerprint:
+        raise FileFormatError(f"{directory / MANIFEST}: has changed since the run began")
+    manifest = read_manifest(directory)
+    try:
+        return Pools(
+            reference=_open_pool(directory, manifest["reference"]),
+            features=_map(directory, manifest["features"]),
+            data=_open_all(directory, manifest["data"]),
+            signals={name: _open_all(directory, at) for name, at in manifest["signals"].items()},
+        )
+    except (KeyError, TypeError, AttributeError) as failure:
+        raise FileFormatError(f"{directory / MANIFEST}: incomplete ({failure})") from failure
+
+
+def _open_all(directory: Path, entries: list[dict[str, Any]]) -> dict[Nu, Pool]:
+    return {tuple(float(x) for x in entry["nu"]): _open_pool(directory, entry) for entry in entries}
+
+
+def _open_pool(directory: Path, entry: dict[str, Any]) -> Pool:
+    quadratic = _map(directory, entry["quadratic"]) if "quadratic" in entry else None
+    response = Response(_map(directory, entry["linear"]), quadratic)
+    return Pool(Sample(_map(directory, entry["z"]), response), float(entry["yield_ratio"]))
+
+
+def _map(directory: Path, entry: dict[str, str]) -> Float32:
+    path = directory / entry["file"]
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as failure:
+        raise FileFormatError(f"{path}: cannot be mapped ({failure})") from failure
+    return np.asarray(array, dtype=np.float32)

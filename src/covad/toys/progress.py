@@ -1,0 +1,56 @@
+"""How far the toys are: a bar on a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+log = logging.getLogger(__name__)
+
+LINE_EVERY_SECONDS = 30.0
+
+
+@dataclass
+class ToyProgress:
+    """Counts toys as they are stored."""
+
+    total: int
+    bar: Progress
+    task: TaskID
+    done: int = 0
+    failed: int = 0
+    started: float = field(default_factory=time.monotonic)
+    last_line: float = field(default_factory=time.monotonic)
+
+    def advance(self, toys: int, failed: int) -> None:
+        self.done += toys
+        self.failed += failed
+        self.bar.update(self.task, completed=self.done, description=self._pace())
+        if self.bar.disable and time.monotonic() - self.last_line > LINE_EVERY_SECONDS:
+            self.last_line = time.monotonic()
+            log.info("%d of %d toys, %s, %s left", self.done, self.total, self._pace(), self._left())
+
+    def _rate(self) -> float:
+        return self.done / max(time.monotonic() - self.started, 1e-9)
+
+    def _pace(self) -> str:
+        return f"{self._rate():.3g} toys/s" + (f", {self.failed} failed" if self.failed else "")
+
+    def _left(self) -> str:
+        seconds = round((self.total - self.done) / max(self._rate(), 1e-9))
+        return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+@contextmanager
+def toy_progress(total: int) -> Iterator[ToyProgress]:
+    """Progress on stderr while the block lasts."""
+    console = Console(stderr=True)
+    columns = (TextColumn("toys"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
+        yield ToyProgress(total, bar, bar.add_task("", total=total))

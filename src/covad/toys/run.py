@@ -1,0 +1,102 @@
+"""Compute what is missing of the requested toys, on whatever workers there are, block by block."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from covad.toys.draw import pool_bias
+from covad.toys.plan import Block, Request, Shard
+from covad.toys.progress import toy_progress
+from covad.toys.store import ToyStore
+from covad.toys.workers import BlockResult, LocalWorkers
+
+log = logging.getLogger(__name__)
+
+#: Takes blocks, gives their toys as they are finished: local processes or a cluster.
+Backend = Callable[[Iterable[Block]], Generator[BlockResult, None, None]]
+
+
+class RunStopped(KeyboardInterrupt):
+    """The run was asked to stop. Everything stored so far is complete."""
+
+    def __init__(self, signal_number: int) -> None:
+        self.signal = signal.Signals(signal_number)
+        super().__init__(f"stopped by {self.signal.name}; the same command goes on from here")
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.signal
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Ctrl-C and SIGTERM raise `RunStopped` meanwhile."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise RunStopped(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run did."""
+
+    computed: int
+    failed: int
+    corrupt: int  # blocks that were set aside
+
+
+def local(workers: int) -> Backend:
+    """Worker processes on this machine."""
+    return lambda blocks: LocalWorkers(workers, blocks).results()
+
+
+def run_toys(
+    requests: Sequence[Request], store: ToyStore, backend: Backend, shard: Shard | None = None
+) -> RunSummary:
+    """Bring the requests to their number of toys; what is stored already is not computed again."""
+    _warn_of_pool_bias(requests)
+    store.sweep()
+    corrupt = store.set_corrupt_aside()
+    left = store.missing(list((shard or Shard()).blocks(requests)))
+    computed = failed = 0
+    if not left:
+        return RunSummary(computed, failed, len(corrupt))
+    with (
+        stoppable(),
+        toy_progress(sum(len(block) for block in left)) as progress,
+        closing(backend(block for block in left if not store.has(block))) as results,
+    ):
+        for block, toys in results:
+            store.add(block, toys)
+            failures = sum(toy.failed for toy in toys)
+            progress.advance(len(toys), failures)
+            computed, failed = computed + len(toys), failed + failures
+    return RunSummary(computed, failed, len(corrupt))
+
+
+def _warn_of_pool_bias(requests: Sequence[Request]) -> None:
+    for ensemble in (request.ensemble for request in requests):
+        bias = pool_bias(ensemble)
+        if not bias.tolerable:
+            log.warning(
+                "ensemble %s: finite pools shift t by %.2g, which is %.2g standard deviations of its null",
+                ensemble.identity,
+                bias.shift,
+                bias.share,
+            )

@@ -1,0 +1,228 @@
+"""Toys on disk: a directory of immutable blocks, and the directory is the truth.
+
+A block is named by its ensemble and its range of toys and reaches its name whole or not at all. What does not
+fit its digest is set aside, reported, and computed again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.atomic import replacing, writing
+from covad.errors import FileFormatError
+from covad.toys.blockfile import Summary, decode, encode, read_summary, refuse_collisions
+from covad.toys.plan import Block, Ensemble, Request, contiguous
+from covad.toys.toy import Toy
+
+log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"(?P<ensemble>[0-9a-f]{20})-(?P<start>\d{8,10})-(?P<stop>\d{8,10})\.parquet")
+#: A temporary file of this age belongs to nobody who is still alive.
+_ABANDONED_SECONDS = 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Where an ensemble stands: requested = done + failed + missing. Unconverged toys are among the done."""
+
+    requested: int
+    done: int
+    failed: int
+    missing: int
+    unconverged: int
+    reasons: dict[str, int]  # of the failures
+    seconds: float  # CPU of all stored toys
+
+
+@dataclass(frozen=True)
+class EnsembleToys:
+    """The stored toys of a request, in order of their index."""
+
+    requested: int
+    toys: tuple[Toy, ...]
+
+    @cached_property
+    def done(self) -> tuple[Toy, ...]:
+        return tuple(toy for toy in self.toys if not toy.failed)
+
+    @property
+    def failed(self) -> int:
+        return len(self.toys) - len(self.done)
+
+    @property
+    def missing(self) -> int:
+        return self.requested - len(self.toys)
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """A number, or a tuple of numbers, of every toy that is done."""
+        return np.array([getattr(toy, name) for toy in self.done], dtype=np.float64)
+
+    @property
+    def t(self) -> NDArray[np.float64]:
+        return self.column("t")
+
+
+@dataclass(frozen=True)
+class _BlockName:
+    """What the name of a block says."""
+
+    path: Path
+    ensemble: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class ToyStore:
+    """The blocks in one directory."""
+
+    directory: Path
+
+    def add(self, block: Block, toys: tuple[Toy, ...]) -> bool:
+        """Store a block; False if it is there already, then the first one stays.
+
+        Should two runs store the same block in the same instant, one complete file replaces another with the
+        same toys.
+        """
+        if self.has(block):
+            return False
+        path = self._path(block)
+        self._describe(block.ensemble)
+        content = encode(block.ensemble.identity, toys)
+        with replacing(path) as temporary, writing(path):
+            temporary.write_bytes(content)
+        return True
+
+    def has(self, block: Block) -> bool:
+        return self._path(block).exists()
+
+    def missing(self, blocks: Sequence[Block]) -> list[Block]:
+        """What of the blocks is still to be computed."""
+        stored = self._stored_indices()
+        left = []
+        for block in blocks:
+            there = stored.get(block.ensemble.identity, set())
+            indices = [index for index in range(block.start, block.stop) if index not in there]
+            left += [Block(block.ensemble, start, stop) for start, stop in contiguous(indices)]
+        return left
+
+    def counts(self, request: Request) -> Counts:
+        """Where the request stands, from the footers alone."""
+        return self.all_counts([request])[0]
+
+    def all_counts(self, requests: Sequence[Request]) -> list[Counts]:
+        """Where many requests stand, in one pass over the directory."""
+        summaries: dict[str, list[Summary]] = {}
+        for name in self._names():
+            with suppress(FileFormatError):  # its toys count as missing
+                summaries.setdefault(name.ensemble, []).append(read_summary(name.path, str(name.path)))
+        return [_count(summaries.get(r.ensemble.identity, []), r.toys) for r in requests]
+
+    def load(self, request: Request) -> EnsembleToys:
+        """The toys that are there; corrupt blocks are left out, as `missing` toys."""
+        found: dict[int, Toy] = {}
+        for name in self._names():
+            if name.ensemble == request.ensemble.identity:
+                with suppress(FileFormatError):
+                    for toy in self._read(name):
+                        found.setdefault(toy.index, toy)
+        toys = tuple(found[index] for index in sorted(found) if index < request.toys)
+        refuse_collisions(toys)
+        return EnsembleToys(request.toys, toys)
+
+    def set_corrupt_aside(self) -> list[Path]:
+        """Verify every block; move those that are not what was written out of the way, and say so."""
+        moved = []
+        for name in self._names():
+            try:
+                self._read(name)
+            except FileFormatError as failure:
+                moved.append(self._set_aside(name.path))
+                log.warning("%s; set aside as %s, its toys will be computed again", failure, moved[-1])
+        return moved
+
+    def corrupt(self) -> list[Path]:
+        """Blocks that were set aside."""
+        return sorted((self.directory / "corrupt").glob("*"))
+
+    def sweep(self) -> None:
+        """Remove temporary files that a killed run left behind."""
+        for path in self.directory.glob(".*.part"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
+                    path.unlink()
+
+    def _path(self, block: Block) -> Path:
+        return self.directory / f"{block.ensemble.identity}-{block.start:08d}-{block.stop:08d}.parquet"
+
+    def _names(self) -> Iterator[_BlockName]:
+        """All blocks: by ensemble, then start, the longer first, so that overlaps are resolved in one way."""
+        names = []
+        for path in self.directory.glob("*.parquet"):
+            if parts := _NAME.fullmatch(path.name):
+                names.append(_BlockName(path, parts["ensemble"], int(parts["start"]), int(parts["stop"])))
+        yield from sorted(names, key=lambda name: (name.ensemble, name.start, -name.stop))
+
+    def _stored_indices(self) -> dict[str, set[int]]:
+        stored: dict[str, set[int]] = {}
+        for name in self._names():
+            stored.setdefault(name.ensemble, set()).update(range(name.start, name.stop))
+        return stored
+
+    def _read(self, name: _BlockName) -> tuple[Toy, ...]:
+        summary, toys = decode(name.path.read_bytes(), str(name.path))
+        if (summary.ensemble, summary.start, summary.stop) != (name.ensemble, name.start, name.stop):
+            raise FileFormatError(f"{name.path}: holds other toys than its name says")
+        return toys
+
+    def _set_aside(self, path: Path) -> Path:
+        target = self.directory / "corrupt" / f"{path.name}.{time.time_ns()}"
+        with writing(target):
+            target.parent.mkdir(exist_ok=True)
+            with suppress(FileNotFoundError):  # another run was faster
+                path.rename(target)
+        return target
+
+    def _describe(self, ensemble: Ensemble) -> None:
+        """Keep beside the blocks what they are."""
+        path = self.directory / f"{ensemble.identity}.json"
+        if path.exists():
+            return
+        with writing(path):
+            self.directory.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary, writing(path):
+            temporary.write_text(json.dumps(ensemble.describe(), indent=1) + "\n")
+
+
+def _count(summaries: Sequence[Summary], requested: int) -> Counts:
+    stored: set[int] = set()
+    failures: dict[int, str] = {}
+    unconverged: set[int] = set()
+    for summary in summaries:
+        fresh = set(range(summary.start, min(summary.stop, requested))) - stored
+        failures |= {int(i): why for i, why in summary.failed.items() if int(i) in fresh}
+        unconverged |= fresh.intersection(summary.unconverged)
+        stored |= fresh
+    reasons: dict[str, int] = {}
+    for why in failures.values():
+        reasons[why] = reasons.get(why, 0) + 1
+    return Counts(
+        requested=requested,
+        done=len(stored) - len(failures),
+        failed=len(failures),
+        missing=requested - len(stored),
+        unconverged=len(unconverged),
+        reasons=reasons,
+        seconds=sum(summary.seconds for summary in summaries),
+    )

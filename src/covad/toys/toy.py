@@ -1,0 +1,123 @@
+"""One pseudo-experiment: draw it, test it, and keep what came of it, failure included."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from covad.errors import FileFormatError, PlanError
+from covad.nplm.dataset import Dataset
+from covad.nplm.fit import Alternative, Status
+from covad.nplm.statistic import TestResult, test
+from covad.toys.plan import AlternativeSettings, Block, Ensemble, Source
+
+
+@dataclass(frozen=True)
+class Toy:
+    """What is stored of a toy. A failed one has a reason and no t, tau, Delta or fitted nuisances."""
+
+    index: int
+    seed: int  # 64 bits that stand for the seed
+    events: int | None  # 64 bits of a digest of the events: equal only if the events are
+    status: str
+    reason: str = ""
+    t: float | None = None
+    tau: float | None = None
+    delta: float | None = None
+    nu_tau: tuple[float, ...] | None = None
+    nu_delta: tuple[float, ...] | None = None
+    nu_norm_tau: float | None = None
+    nu_norm_delta: float | None = None
+    measured: tuple[float, ...] | None = None
+    measured_norm: float | None = None
+    n_data: int | None = None
+    evaluations: int | None = None
+    active_bounds: int | None = None
+    seconds: float = 0.0  # CPU of the two fits
+    draw_seconds: float = 0.0  # CPU of drawing
+
+    @property
+    def failed(self) -> bool:
+        return self.status == Status.FAILED
+
+
+def run_block(block: Block) -> tuple[Toy, ...]:
+    """Compute the toys of a block. Only a dying process can keep it from returning all of them."""
+    return tuple(run_toy(block.ensemble, index) for index in range(block.start, block.stop))
+
+
+def failed_block(block: Block, reason: str) -> tuple[Toy, ...]:
+    """The toys of a block that no worker survived."""
+    ensemble = block.ensemble
+    indices = range(block.start, block.stop)
+    return tuple(Toy(i, ensemble.seeds(i).number, None, Status.FAILED, reason) for i in indices)
+
+
+def run_toy(ensemble: Ensemble, index: int) -> Toy:
+    """Draw and test toy `index`. What is raised becomes a failed toy with its reason: counted, not retried.
+
+    A plan that cannot be drawn, or an unreadable pool, would fail every toy alike: that ends the run.
+    """
+    alternative = _alternative(ensemble.test, ensemble.source)
+    seeds = ensemble.seeds(index)
+    facts: dict[str, Any] = {"index": index, "seed": seeds.number, "events": None}
+    clock = time.process_time()
+    try:
+        dataset = ensemble.source.draw(ensemble.draw, seeds)
+        facts |= _drawn(dataset, time.process_time() - clock)
+        result = test(dataset, alternative, seeds.fit)
+    except (PlanError, FileFormatError):
+        raise
+    except Exception as failure:  # one bad toy must not end the run
+        return Toy(**facts, status=Status.FAILED, reason=f"{type(failure).__name__}: {failure}")
+    return Toy(**facts, **_tested(result))
+
+
+@lru_cache(maxsize=16)
+def _alternative(settings: AlternativeSettings, source: Source) -> Alternative:
+    """Built once per process."""
+    return settings.build(source)
+
+
+def _drawn(dataset: Dataset, seconds: float) -> dict[str, Any]:
+    digest = hashlib.blake2b(dataset.data.tobytes(), digest_size=8)
+    digest.update(dataset.reference[:1000].tobytes())
+    return {
+        "events": int.from_bytes(digest.digest(), "little"),
+        "n_data": len(dataset.data),
+        "measured": tuple(float(x) for x in dataset.measured),
+        "measured_norm": dataset.normalisation.measured if dataset.normalisation else None,
+        "draw_seconds": seconds,
+    }
+
+
+def _tested(result: TestResult) -> dict[str, Any]:
+    tau, delta = result.tau, result.delta
+    facts: dict[str, Any] = {
+        "evaluations": tau.evaluations + delta.evaluations,
+        "active_bounds": tau.active_bounds,
+        "seconds": result.seconds,
+    }
+    numbers: dict[str, Any] = {
+        "t": float(result.t),
+        "tau": float(tau.value),
+        "delta": float(delta.value),
+        "nu_tau": tuple(float(x) for x in tau.nu),
+        "nu_delta": tuple(float(x) for x in delta.nu),
+        "nu_norm_tau": float(tau.nu_norm),
+        "nu_norm_delta": float(delta.nu_norm),
+    }
+    if result.status == Status.FAILED:
+        return facts | {"status": Status.FAILED, "reason": "the likelihood could not be computed"}
+    if not _finite(numbers):
+        return facts | {"status": Status.FAILED, "reason": "a fit returned a number that is not finite"}
+    return facts | numbers | {"status": result.status.value}
+
+
+def _finite(numbers: dict[str, Any]) -> bool:
+    flat = [x for value in numbers.values() for x in (value if isinstance(value, tuple) else (value,))]
+    return all(math.isfinite(x) for x in flat)

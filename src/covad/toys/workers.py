@@ -1,0 +1,178 @@
+"""Worker processes on this machine, one thread each. A worker that dies costs the block it was computing."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+from covad.errors import CovadError, WorkerError
+from covad.toys.plan import Block
+from covad.toys.toy import Toy, failed_block, run_block
+
+log = logging.getLogger(__name__)
+
+#: A block that took this many workers with it is recorded as failed.
+MAX_DEATHS = 3
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+BlockResult = tuple[Block, tuple[Toy, ...]]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Processes started meanwhile compute on one thread; they have to know before they import numpy."""
+    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _serve(connection: Connection) -> None:
+    """Life of a worker: blocks in, toys out, until the parent closes the connection or is no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    try:
+        connection.send(None)  # all is imported
+        while True:
+            connection.send(_answer(connection.recv()))
+    except (EOFError, OSError):
+        return
+
+
+def _leave_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _answer(block: Block) -> tuple[Toy, ...] | CovadError:
+    try:
+        return run_block(block)
+    except CovadError as failure:
+        return failure
+    except Exception as failure:
+        return WorkerError(f"a worker could not compute toys: {type(failure).__name__}: {failure}")
+
+
+@dataclass
+class _Worker:
+    """A process, our end of its connection, and the block it has."""
+
+    process: SpawnProcess
+    connection: Connection
+    block: Block
+    ready: bool = False
+
+    @classmethod
+    def start(cls, block: Block) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        with one_thread():
+            process.start()
+        theirs.close()
+        worker = cls(process, ours, block)
+        worker.send(block)
+        return worker
+
+    def send(self, block: Block) -> None:
+        self.block = block
+        with suppress(OSError):  # it is dead: the next `wait` will tell
+            self.connection.send(block)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+class LocalWorkers:
+    """At most `number` worker processes that compute `blocks`; one that dies is replaced."""
+
+    def __init__(self, number: int, blocks: Iterable[Block]) -> None:
+        if number < 1:
+            raise WorkerError(f"at least one worker is needed, not {number}")
+        self._number = number
+        self._blocks = iter(blocks)
+        self._deaths: Counter[Block] = Counter()
+        self._workers: dict[Connection, _Worker] = {}
+
+    def results(self) -> Generator[BlockResult, None, None]:
+        """The toys of every block, in the order in which they are finished. No worker outlives this."""
+        try:
+            for block in islice(self._blocks, self._number):
+                self._start(block)
+            while self._workers:
+                for connection in wait(list(self._workers)):
+                    result = self._hear(self._workers[connection])  # type: ignore[index]
+                    if result is not None:
+                        yield result
+        finally:
+            for worker in self._workers.values():
+                worker.kill()
+            self._workers.clear()
+
+    def _start(self, block: Block) -> None:
+        worker = _Worker.start(block)
+        self._workers[worker.connection] = worker
+
+    def _hear(self, worker: _Worker) -> BlockResult | None:
+        """Take what a worker has to say, and give it the next block before anything else is done."""
+        try:
+            answer = worker.connection.recv()
+        except (EOFError, OSError):
+            return self._bury(worker)
+        if isinstance(answer, CovadError):
+            raise answer
+        if answer is None:
+            worker.ready = True
+            return None
+        finished = worker.block
+        following = next(self._blocks, None)
+        if following is None:
+            self._dismiss(worker)
+        else:
+            worker.send(following)
+        return finished, answer
+
+    def _dismiss(self, worker: _Worker) -> None:
+        del self._workers[worker.connection]
+        worker.kill()
+
+    def _bury(self, worker: _Worker) -> BlockResult | None:
+        """Give the block of a dead worker to a new one, unless it has killed too many."""
+        self._dismiss(worker)
+        block, code = worker.block, worker.process.exitcode
+        self._deaths[block] += 1
+        if self._deaths[block] < MAX_DEATHS:
+            log.warning("a worker died (exit code %s): toys %s are computed again", code, block.label)
+            self._start(block)
+            return None
+        if not worker.ready:
+            raise WorkerError(f"worker processes die at their start (exit code {code})")
+        if (following := next(self._blocks, None)) is not None:
+            self._start(following)
+        return block, failed_block(block, f"{MAX_DEATHS} workers died computing its block (exit code {code})")
