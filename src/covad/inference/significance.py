@@ -1,0 +1,251 @@
+"""p-values and significances against a null, with what their finite samples leave uncertain (eq:pvalue).
+
+An empirical null of n toys gives p = (k+1)/(n+1), where k toys reach t or more: the rank of the dataset among
+n+1 that are exchangeable under the null, so that P(p <= alpha) <= alpha without approximation, and p is never
+zero. Its smallest value 1/(n+1) is a bound, not a measurement: 400 toys say Z >= 2.81 and no more.
+
+The uncertainty of p is that of the true tail probability of which k/n is the estimate: the Clopper-Pearson
+interval of k in n, turned into Z = Phi^-1(1 - p). p itself is not k/n, hence the interval is not symmetric
+about Z even in the bulk: k = 55 of 400 is 1.08 +0.09 -0.07, as in the paper's tables. At k = 0 the interval
+has no upper end.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import beta, chi2, norm
+
+from covad.errors import InferenceError
+from covad.inference.intervals import (
+    LEVEL,
+    Float64,
+    Interval,
+    clopper_pearson,
+    finite_sample,
+    median_interval,
+)
+
+#: Below this an analytic tail probability leaves the range of double precision: Z = 37.0.
+SMALLEST_ANALYTIC_P = 1e-300
+#: The nearest that p comes to 1 in double precision: Z = -8.2.
+_ROUNDING = 2.0**-53
+#: p and alpha that differ by less are equal: ranks over n + 1 are not exact in binary.
+_TIE = 1e-12
+#: Nodes that stand for the unknown true rate behind an empirical threshold.
+_RATE_NODES = 400
+
+
+class Null(ABC):
+    """The law of t without a signal, from toys or from a formula."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def smallest_p(self) -> float:
+        """The smallest p that this null can tell; beyond it Z is a bound."""
+
+    @abstractmethod
+    def p(self, t: ArrayLike) -> Float64:
+        """P(t' >= t) under the null, never below `smallest_p`."""
+
+    def p_bounds(self, t: ArrayLike, level: float = LEVEL) -> tuple[Float64, Float64]:  # noqa: ARG002
+        """The interval of p that the finite number of toys leaves; a formula leaves none, up to its floor."""
+        p = self.p(t)
+        return np.where(p <= self.smallest_p, 0.0, p), p
+
+    def z(self, t: ArrayLike) -> Float64:
+        """Z = Phi^-1(1 - p), held within what the null can tell, so that it is always finite."""
+        p = self.p(t)
+        return np.asarray(norm.isf(np.clip(p, self.smallest_p, self._largest_p)))
+
+    def z_bounds(self, t: ArrayLike, level: float = LEVEL) -> tuple[Float64, Float64]:
+        """`p_bounds` as Z; an end is infinite where the toys give no bound."""
+        low, high = self.p_bounds(t, level)
+        return np.asarray(norm.isf(high)), np.asarray(norm.isf(low))
+
+    def saturated(self, t: ArrayLike) -> Any:
+        """Whether Z is only a bound, because t lies where the null tells no more."""
+        p = self.p(t)
+        return (p <= self.smallest_p) | (p >= self._largest_p)
+
+    def interval(self, t: float, level: float = LEVEL) -> Interval:
+        """The interval of Z at one t that the finite null leaves."""
+        low, high = self.z_bounds(t, level)
+        return Interval.of(float(low), float(high))
+
+    def rejects(self, t: ArrayLike, alpha: ArrayLike) -> Any:
+        """Whether p <= alpha, rounding aside."""
+        return self.p(t) <= np.asarray(alpha) * (1.0 + _TIE)
+
+    def resolves(self, alpha: ArrayLike) -> Any:
+        """Whether the null can tell p <= alpha at all."""
+        return np.asarray(alpha) * (1.0 + _TIE) >= self.smallest_p
+
+    def true_rates(self, alpha: float) -> Float64:
+        """Equally probable values of the true rate of p <= alpha; empty where alpha is not resolved."""
+        return np.array([alpha]) if self.resolves(alpha) else np.empty(0)
+
+    @property
+    def _largest_p(self) -> float:
+        return 1.0 - max(self.smallest_p, _ROUNDING)
+
+
+@dataclass(frozen=True, eq=False)
+class EmpiricalNull(Null):
+    """The null as an ensemble of toys, e.g. those of R_0 or of R_nu at +-1 sigma."""
+
+    t: Float64 = field(repr=False)
+    name: str = "R_0"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "t", np.sort(finite_sample(self.t, f"the null {self.name}")))
+
+    @property
+    def smallest_p(self) -> float:
+        return 1.0 / (len(self.t) + 1)
+
+    def count(self, t: ArrayLike) -> Any:
+        """Toys with t_null >= t; a tie counts against the discovery."""
+        return len(self.t) - np.searchsorted(self.t, _finite(t), side="left")
+
+    def p(self, t: ArrayLike) -> Float64:
+        return np.asarray((self.count(t) + 1) / (len(self.t) + 1), dtype=np.float64)
+
+    def saturated(self, t: ArrayLike) -> Any:
+        """t beyond all toys, or below all of them."""
+        k = self.count(t)
+        return (k == 0) | (k == len(self.t))
+
+    def p_bounds(self, t: ArrayLike, level: float = LEVEL) -> tuple[Float64, Float64]:
+        """Clopper-Pearson of k in n."""
+        return clopper_pearson(self.count(t), len(self.t), level)
+
+    def true_rates(self, alpha: float) -> Float64:
+        """p <= alpha means t above the r-th largest toy, r = floor(alpha (n+1)): a Beta(r, n+1-r) rate."""
+        rank = int(np.floor(alpha * (len(self.t) + 1) * (1.0 + _TIE)))
+        if rank < 1:
+            return np.empty(0)
+        middles = (np.arange(_RATE_NODES) + 0.5) / _RATE_NODES
+        return np.asarray(beta.ppf(middles, rank, len(self.t) + 1 - rank))
+
+
+@dataclass(frozen=True)
+class AnalyticNull(Null):
+    """The null as a survival function P(t' > t), e.g. that of the convex test's generalised chi2."""
+
+    survival: Callable[[Float64], ArrayLike]
+    name: str = "analytic"
+
+    @property
+    def smallest_p(self) -> float:
+        return SMALLEST_ANALYTIC_P
+
+    def p(self, t: ArrayLike) -> Float64:
+        p = np.asarray(self.survival(_finite(t)), dtype=np.float64)
+        if not ((p >= 0.0) & (p <= 1.0)).all():
+            raise InferenceError(f"the survival function of {self.name} left the range from 0 to 1")
+        return np.asarray(np.maximum(p, self.smallest_p))
+
+
+class Chi2Null(AnalyticNull):
+    """The asymptotic null, chi2 with the number of parameters of h as degrees of freedom."""
+
+    def __init__(self, dof: float) -> None:
+        if not dof > 0:
+            raise InferenceError(f"a chi2 needs a positive number of degrees of freedom, not {dof}")
+        super().__init__(survival=chi2(dof).sf, name=f"chi2_{dof:g}")
+
+
+@dataclass(frozen=True)
+class Significance:
+    """Z of one dataset, or of the median of an ensemble, against one null."""
+
+    null: str
+    t: float
+    p: float
+    z: float
+    saturated: bool  # z is a bound: the null resolves no more
+    null_interval: Interval  # from the finite null: what the paper's tables show
+    median_interval: Interval | None  # from the ensemble's own median; None for one dataset
+    interval: Interval  # both, their distances to z added in quadrature
+
+    @property
+    def text(self) -> str:
+        """With the whole uncertainty: '1.08 +0.11 -0.10', or a bound: '>= 2.81'."""
+        return self._text(self.interval)
+
+    @property
+    def text_as_in_paper(self) -> str:
+        """With the uncertainty of the null alone."""
+        return self._text(self.null_interval)
+
+    def _text(self, interval: Interval) -> str:
+        if self.saturated:
+            return f"{'>=' if self.z > 0 else '<='} {self.z:.2f}"
+        if interval.low == interval.high:
+            return f"{self.z:.2f}"
+        return f"{self.z:.2f} +{_length(self.z, interval.high)} -{_length(self.z, interval.low)}"
+
+
+def observed_z(t_observed: float, null: Null, level: float = LEVEL) -> Significance:
+    """The significance of one dataset."""
+    return _significance(t_observed, null, None, level)
+
+
+def median_z(t_signal: ArrayLike, null: Null, level: float = LEVEL) -> Significance:
+    """The significance of the median of an ensemble: the expected one of a dataset with this signal.
+
+    The error of the median itself is its order-statistics interval, read through the null.
+    """
+    sample = finite_sample(t_signal, "the signal ensemble")
+    ends = median_interval(sample, level)
+    return _significance(float(np.median(sample)), null, _through(null, ends), level)
+
+
+def _significance(t: float, null: Null, of_median: Interval | None, level: float) -> Significance:
+    z = float(null.z(t))
+    of_null = null.interval(t, level)
+    return Significance(
+        null=null.name,
+        t=float(t),
+        p=float(null.p(t)),
+        z=z,
+        saturated=bool(null.saturated(t)),
+        null_interval=of_null,
+        median_interval=of_median,
+        interval=of_null if of_median is None else _combined(z, of_null, of_median),
+    )
+
+
+def _through(null: Null, of_t: Interval) -> Interval:
+    """An interval of t as one of Z; an end beyond what the null resolves is no bound."""
+    ends = (None if t is None or null.saturated(t) else float(null.z(t)) for t in (of_t.low, of_t.high))
+    return Interval(*ends)
+
+
+def _combined(z: float, first: Interval, second: Interval) -> Interval:
+    down = np.hypot(_distance(z, first.low), _distance(z, second.low))
+    up = np.hypot(_distance(z, first.high), _distance(z, second.high))
+    return Interval.of(z - down, z + up)
+
+
+def _distance(z: float, end: float | None) -> float:
+    return np.inf if end is None else abs(end - z)
+
+
+def _length(z: float, end: float | None) -> str:
+    return "open" if end is None else f"{_distance(z, end):.2f}"
+
+
+def _finite(t: ArrayLike) -> Float64:
+    values = np.asarray(t, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise InferenceError("a significance was asked for at a t that is not finite: the fit failed")
+    return values
