@@ -121,6 +121,11 @@ def scatter(values: FourMomentum, present: BoolArray) -> FourMomentum:
     return FourMomentum(*parts)
 
 
+def transverse_sum(particles: FourMomentum) -> FloatArray:
+    """px, py of each event, (N, 2)."""
+    return np.stack([particles.px.sum(axis=1), particles.py.sum(axis=1)], axis=1)
+
+
 def isotropic(rng: np.random.Generator, shape: int | tuple[int, ...]) -> Direction:
     """Unit vectors, uniform on the sphere."""
     return direction(rng.uniform(-1.0, 1.0, shape), rng.uniform(-np.pi, np.pi, shape))

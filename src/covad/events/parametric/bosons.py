@@ -28,8 +28,8 @@ W_PLUS_SHARE = 0.583
 #: How surely the quark moves along the boson: asymmetry per unit of rapidity.
 QUARK_DIRECTION = 0.24
 
-W_RADIATION = InitialState(mean_jets=1.0, clustering=0.3, scale=12.0, tail=2.5, soft=5.0)
-Z_RADIATION = InitialState(mean_jets=1.0, clustering=0.3, scale=12.0, tail=2.5, soft=5.0)
+W_RADIATION = InitialState(mean_jets=0.80, clustering=0.42, scale=11.7, tail=4.0, soft=6.3, hardening=0.53)
+Z_RADIATION = InitialState(mean_jets=0.88, clustering=0.42, scale=12.0, tail=4.0, soft=6.3, hardening=0.53)
 
 #: Rapidity of W and Z: flat up to the first number, with edges of the second.
 RAPIDITY = (3.8, 0.4)
@@ -39,8 +39,8 @@ RAPIDITY = (3.8, 0.4)
 class DrellYan:
     """Dilepton masses: the Z, and the photon continuum that falls below and above it."""
 
-    continuum: float = 0.2  #: share of the events
-    power: float = 3.5  #: of the falling continuum
+    continuum: float = 0.19  #: share of the events
+    power: float = 2.9  #: of the falling continuum
 
 
 DRELL_YAN = DrellYan()

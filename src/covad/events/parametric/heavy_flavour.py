@@ -172,7 +172,7 @@ def _with_environment(
     quark = lepton + rest + neutrino
     companion = _companion(rng, quark)
     radiation = radiate(rng, n, RADIATION)
-    px, py = radiation.recoil
+    px, py = radiation.recoil.T
     near = quark + companion
     away_px, away_py = px - near.px, py - near.py
     away = FourMomentum.from_pt_rapidity(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -125,7 +125,8 @@ def _from_fusion(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents
     radiation = radiate(rng, n, QUARK_RADIATION)
     side = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     quarks = columns([_tagging_jet(rng, side), _tagging_jet(rng, -side)])
-    higgs = _alone(rng, scalar, Radiation(columns([radiation.jets, quarks]), radiation.soft))
+    against = replace(radiation, jets=columns([radiation.jets, quarks]))
+    higgs = _alone(rng, scalar, against)
     return HardEvents(combine(scalar.decay(rng, higgs), only(n, light=quarks)), radiation)
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from covad.events.kinematics import BoolArray, FloatArray, FourMomentum, columns, scatter
-from covad.events.parametric.products import Products
+from covad.events.kinematics import BoolArray, FloatArray, FourMomentum, columns, scatter, transverse_sum
+from covad.events.parametric.products import HardEvents
 from covad.events.parametric.radiation import SOFTEST_JET
 
 
 @dataclass(frozen=True)
 class FinalState:
-    """Shower and hadronisation of a quark, seen through a jet algorithm."""
+    """Shower and hadronisation of a parton, seen through a jet algorithm."""
 
     loss: float = 0.08  #: mean share of the momentum that ends up outside of all jets
     splitting: float = 0.22  #: chance of a second jet for each unit of log(pt / SOFTEST_JET)
@@ -26,30 +26,25 @@ class FinalState:
 FINAL_STATE = FinalState()
 
 
-def form_jets(
-    rng: np.random.Generator, products: Products, tune: FinalState = FINAL_STATE
-) -> tuple[FourMomentum, FloatArray]:
-    """Particle-level jets, (N, k), and the visible momentum left outside of them, (N, 2)."""
-    quarks = columns([products.light, products.bottom])
-    present = quarks.e > 0
-    bottom = np.zeros(quarks.shape, dtype=bool)
-    bottom[:, products.light.shape[1] :] = True
-    cores = quarks[present]
-    cores = _lose_neutrinos(rng, cores, bottom[present], tune)
-    kept = np.maximum(1.0 - tune.loss * rng.standard_exponential(len(cores.e)), 0.0)
-    outside = cores.scaled(1.0 - kept)
-    cores, sprays = _split(rng, cores.scaled(kept), tune)
+def form_jets(rng: np.random.Generator, hard: HardEvents) -> tuple[FourMomentum, FloatArray]:
+    """Particle-level jets, (N, k), and the visible momentum outside of jets, (N, 2)."""
+    products, tune = hard.products, FINAL_STATE
+    partons = columns([products.bottom, products.light, hard.radiation.jets])
+    present = partons.e > 0
+    bottom = np.zeros(partons.shape, dtype=bool)
+    bottom[:, : products.bottom.shape[1]] = True
+    visible = _lose_neutrinos(rng, partons[present], bottom[present], tune)
+    kept = np.maximum(1.0 - tune.loss * rng.standard_exponential(len(visible.e)), 0.0)
+    cores, sprays = _split(rng, visible.scaled(kept), tune)
+    outside = scatter(visible.scaled(1.0 - kept), present)
     jets = columns([scatter(cores, present), scatter(sprays, present), products.narrow])
-    lost = scatter(outside, present)
-    soft = np.stack([lost.px.sum(axis=1), lost.py.sum(axis=1)], axis=1)
-    return drop_soft_jets(jets, soft)
+    return _drop_soft_jets(jets, hard.radiation.soft + transverse_sum(outside))
 
 
-def drop_soft_jets(jets: FourMomentum, soft: FloatArray) -> tuple[FourMomentum, FloatArray]:
+def _drop_soft_jets(jets: FourMomentum, soft: FloatArray) -> tuple[FourMomentum, FloatArray]:
     """Count what is too soft for a jet as soft momentum."""
-    too_soft = (jets.pt < SOFTEST_JET).astype(float)
-    added = np.stack([(jets.px * too_soft).sum(axis=1), (jets.py * too_soft).sum(axis=1)], axis=1)
-    return jets.scaled(1.0 - too_soft), soft + added
+    hard_enough = (jets.pt > SOFTEST_JET).astype(float)
+    return jets.scaled(hard_enough), soft + transverse_sum(jets.scaled(1.0 - hard_enough))
 
 
 def _lose_neutrinos(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.events.kinematics import FloatArray, FourMomentum, columns
+from covad.events.kinematics import FloatArray, FourMomentum, columns, transverse_sum
 
 #: Lepton flavours; a column that holds no electron or muon in an event has flavour 0 there.
 ABSENT, ELECTRON, MUON, TAU = 0, 1, 2, 3
@@ -45,15 +45,16 @@ class Radiation:
     """Jets and soft hadrons that balance the hard system in the transverse plane."""
 
     jets: FourMomentum  #: (N, k)
-    soft: FloatArray  #: (N, 2): px, py
+    soft: FloatArray  #: (N, 2): px, py of visible soft hadrons
+    escaping: FloatArray  #: (N, 2): px, py of what leaves along the beam, unseen
 
     @property
-    def recoil(self) -> tuple[FloatArray, FloatArray]:
-        """Transverse momentum px, py of the system that radiated."""
-        return -self.jets.px.sum(axis=1) - self.soft[:, 0], -self.jets.py.sum(axis=1) - self.soft[:, 1]
+    def recoil(self) -> FloatArray:
+        """Transverse momentum px, py of the system that radiated, (N, 2)."""
+        return -transverse_sum(self.jets) - self.soft - self.escaping
 
     def __getitem__(self, rows: Any) -> Radiation:
-        return Radiation(self.jets[rows], self.soft[rows])
+        return Radiation(self.jets[rows], self.soft[rows], self.escaping[rows])
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,9 @@ def _stack(parts: Sequence[HardEvents]) -> HardEvents:
             _rows([p.products.bottom for p in parts]),
         ),
         Radiation(
-            _rows([p.radiation.jets for p in parts]), np.concatenate([p.radiation.soft for p in parts])
+            _rows([p.radiation.jets for p in parts]),
+            np.concatenate([p.radiation.soft for p in parts]),
+            np.concatenate([p.radiation.escaping for p in parts]),
         ),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from covad.events.detector import Detector, Truth
-from covad.events.kinematics import BoolArray, FloatArray, FourMomentum, columns, delta_phi
+from covad.events.kinematics import BoolArray, FloatArray, delta_phi, transverse_sum
 from covad.events.layout import Events
 from covad.events.parametric import bosons, heavy_flavour, higgs, pairs
 from covad.events.parametric.jets import form_jets
@@ -79,8 +79,7 @@ def _can_pass(hard: HardEvents, detector: Detector) -> BoolArray:
 
 def particle_level(rng: np.random.Generator, hard: HardEvents) -> Truth:
     """What reaches the detector: isolated leptons, jets, and the visible rest."""
-    jets, soft = form_jets(rng, hard.products)
-    jets = columns([jets, hard.radiation.jets])
+    jets, soft = form_jets(rng, hard)
     leptons = hard.products.leptons.pt_eta_phi()
     jet_objects = jets.pt_eta_phi()
     flavour = np.where(_isolated(leptons, jet_objects), hard.products.flavour, ABSENT)
@@ -89,13 +88,8 @@ def particle_level(rng: np.random.Generator, hard: HardEvents) -> Truth:
         electrons=np.where((flavour == ELECTRON)[..., None], leptons, 0.0),
         muons=np.where((flavour == MUON)[..., None], leptons, 0.0),
         jets=jet_objects,
-        soft=soft + hard.radiation.soft + transverse_sum(hidden),
+        soft=soft + transverse_sum(hidden),
     )
-
-
-def transverse_sum(momenta: FourMomentum) -> FloatArray:
-    """px, py of each event, (N, 2)."""
-    return np.stack([momenta.px.sum(axis=1), momenta.py.sum(axis=1)], axis=1)
 
 
 def _isolated(leptons: FloatArray, jets: FloatArray) -> BoolArray:
