@@ -14,6 +14,7 @@ error, and with none the events are unlabelled.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ class PreparedEvents(EventSource):
             return None
         if _has_labels(self._files[0]):
             return self._files[0]
-        found = [file for file in _npz_beside(path) if _has_labels(file)]
+        found = list(_label_files_beside(path))
         self._files += found
         if len(found) > 1:
             names = ", ".join(file.path.name for file in found)
@@ -130,17 +131,22 @@ def _has_labels(file: NpzFile) -> bool:
     return bool(file.arrays & set(_BACKGROUND_ARRAYS.values()))
 
 
-def _npz_beside(path: Path) -> Iterator[NpzFile]:
-    """The other readable npz files of a directory; whatever else is there does not concern us."""
+def _label_files_beside(path: Path) -> Iterator[NpzFile]:
+    """The npz files of the same directory that have labels; whatever else is there does not concern us."""
     for other in sorted(path.parent.iterdir()):
-        try:
-            if other.is_file() and not other.samefile(path) and _starts_like_zip(other):
-                yield NpzFile(other)
-        except (OSError, FileFormatError):
-            continue
+        with suppress(OSError, FileFormatError):
+            if not _is_zip(other):
+                continue
+            file = NpzFile(other)
+            if _has_labels(file):
+                yield file
+            else:
+                file.close()
 
 
-def _starts_like_zip(path: Path) -> bool:
+def _is_zip(path: Path) -> bool:
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         return file.read(4) in ZIP_SIGNATURES
 

@@ -7,8 +7,9 @@ memory does not depend on the file, and pickled objects are refused from the hea
 from __future__ import annotations
 
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,38 +31,41 @@ class NpzFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._opened = ExitStack()
         with reading(path):
-            self._zip = zipfile.ZipFile(path)
+            self._zip = self._opened.enter_context(zipfile.ZipFile(path))
         self.arrays = {name.removesuffix(".npy") for name in self._zip.namelist() if name.endswith(".npy")}
 
     def array(self, name: str) -> NpzArray:
-        return NpzArray(self._zip, self.path, name)
+        with reading(self.path):
+            info = self._zip.getinfo(f"{name}.npy")
+            stream = self._opened.enter_context(self._zip.open(info))
+        return NpzArray(self.path, name, stream, info.file_size)
 
     def close(self) -> None:
-        self._zip.close()
+        self._opened.close()
 
 
 class NpzArray:
     """One array of an npz file; rows are cheapest in rising order."""
 
-    def __init__(self, archive: zipfile.ZipFile, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, stream: IO[bytes], size: int) -> None:
         self.path = path
         self.name = name
+        self._stream = stream
         with reading(path):
-            info = archive.getinfo(f"{name}.npy")
-            self._stream = archive.open(info)
-            version = np.lib.format.read_magic(self._stream)
+            version = np.lib.format.read_magic(stream)
             if version not in _READ_HEADER:
                 raise FileFormatError(f"{path}: array '{name}' has the unknown format version {version}")
-            self.shape, by_columns, self.dtype = _READ_HEADER[version](self._stream)
-        self._offset = self._stream.tell()
+            self.shape, by_columns, self.dtype = _READ_HEADER[version](stream)
+        self._offset = stream.tell()
         if self.dtype.hasobject:
             raise FileFormatError(
                 f"{path}: array '{name}' holds pickled Python objects, which covad does not load"
             )
         if not self.shape or (by_columns and len(self.shape) > 1):
             raise FileFormatError(f"{path}: array '{name}' is not stored row by row")
-        if info.file_size != self._offset + self._row_bytes * len(self):
+        if size != self._offset + self._row_bytes * len(self):
             raise FileFormatError(f"{path}: array '{name}' is not as long as its header says")
 
     def __len__(self) -> int:
