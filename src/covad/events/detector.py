@@ -179,7 +179,7 @@ def _momentum(objects: FloatArray, pt: FloatArray | None = None) -> FloatArray:
 
 def _missing(visible: FloatArray) -> FloatArray:
     """Missing transverse momentum as an object: pt, eta = 0, phi."""
-    px, py = -visible.T
+    px, py = 0.0 - visible.T  # not -visible: the phi of exactly no momentum shall be 0
     return np.stack([np.hypot(px, py), np.zeros_like(px), np.arctan2(py, px)], axis=1)
 
 

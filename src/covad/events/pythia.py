@@ -80,6 +80,7 @@ VETOED = ("w", "z", "a4l", "h0")
 VETO_LEPTON_PT = 18.0
 
 BATCH_MIN, BATCH_MAX = 32, 512
+MAX_EMPTY_BATCHES = 200  #: in a row without an accepted event: the filter is out of reach
 
 
 @dataclass(frozen=True)
@@ -150,14 +151,17 @@ def collect(
     """
     particles = [np.zeros((0, *ADC2021_LAYOUT.shape), dtype=np.float32)]
     hard_event = [np.zeros(0, dtype=np.int64)]
-    n_accepted = n_hard = 0
+    n_accepted = n_hard = n_empty = 0
     while n_accepted < n_events:
+        if n_empty == MAX_EMPTY_BATCHES:
+            raise SimulationError(f"no event passes the lepton filter of {detector.lepton_filter} GeV")
         truth, collision = batch(n_events - n_accepted)
         measured = detector.measure(truth, rng)
         accepted = detector.accepts(measured)
         particles.append(measured[accepted])
         hard_event.append(collision[accepted] + n_hard)
         n_accepted += int(accepted.sum())
+        n_empty = 0 if accepted.any() else n_empty + 1
         n_hard += int(collision.max(initial=-1)) + 1
     return Sample(np.concatenate(particles)[:n_events], np.concatenate(hard_event)[:n_events])
 

@@ -1,0 +1,239 @@
+"""Marginal distributions by which the embedded simulator is compared with Pythia and with the real sample.
+
+The package carries Pythia's histograms (`data/pythia_marginals.json`: marginals only). The comparison:
+
+    python -m covad.events.marginals --events 100000 --seed 1
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from covad.errors import FileFormatError
+from covad.events.detector import Detector
+from covad.events.observables import OBSERVABLES, FloatArray, Particles
+from covad.events.processes import BACKGROUND, BACKGROUND_MIX, PROCESS_NAMES, process_code
+
+FILE_FORMAT = 1
+
+
+#: The observables that the two engines are compared in.
+COMPARED = ("lepton_pt", "met", "n_jets_15", "n_jets_23", "jet_pt")
+
+#: Largest KS distance of the embedded simulator to Pythia that is wanted.
+KS_LIMIT = {name: 0.10 if name == "qcd" else 0.08 for name in PROCESS_NAMES}
+
+
+@dataclass(frozen=True)
+class RealFractions:
+    """Fractions of real events per bin of the sum of pT; the first bin starts at 0, the last may be open."""
+
+    edges: tuple[float, ...]
+    fractions: tuple[float, ...]
+    tolerance: float
+
+
+#: Read off public histograms of the 40 MHz dataset to +-0.01
+#: (Zenodo records 5046389, 5055454, 5046446, 5061688, 5061633).
+REAL_SUM_PT = {
+    BACKGROUND: RealFractions((50, 100, 300, 600, np.inf), (0.655, 0.242, 0.090, 0.006, 0.001), 0.10),
+    "lq": RealFractions((162, 302, 442, 582), (0.466, 0.382, 0.103, 0.029), 0.05),
+    "a4l": RealFractions((235, 447, 660, 872), (0.765, 0.177, 0.040, 0.014), 0.05),
+    "h0": RealFractions((212, 402, 592, 782), (0.713, 0.196, 0.061, 0.019), 0.05),
+    "hpm": RealFractions((225, 428, 632, 835), (0.483, 0.365, 0.098, 0.032), 0.05),
+}
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Histograms of one sample, by name of the observable."""
+
+    histograms: Mapping[str, FloatArray]
+    n_events: int
+    n_effective: float  #: number of independent events: smaller where hard collisions are reused
+
+    @classmethod
+    def of(cls, particles: Particles, n_effective: float | None = None) -> Marginals:
+        histograms = {name: observable.histogram(particles) for name, observable in OBSERVABLES.items()}
+        return cls(histograms, len(particles), float(len(particles) if n_effective is None else n_effective))
+
+    def cumulative(self, observable: str) -> FloatArray:
+        """Cumulative fraction at the upper edge of every bin."""
+        summed = np.cumsum(self.histograms[observable])
+        return np.asarray(summed / summed[-1])
+
+
+def ks_distance(first: Marginals, second: Marginals, observable: str) -> float:
+    """Two-sample Kolmogorov-Smirnov distance, at the bin edges."""
+    return float(np.abs(first.cumulative(observable) - second.cumulative(observable)).max())
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a sample is from the reference in one observable."""
+
+    process: str
+    observable: str
+    ks: float
+    limit: float
+
+
+def compare(samples: Mapping[str, Marginals], reference: Mapping[str, Marginals]) -> list[Distance]:
+    """KS distances of samples, given by process, to the reference."""
+    return [
+        Distance(
+            process, observable, ks_distance(measured, reference[process], observable), KS_LIMIT[process]
+        )
+        for process, measured in samples.items()
+        for observable in COMPARED
+    ]
+
+
+def sum_pt_fractions(
+    marginals: Mapping[str, Marginals], sample: str, observable: str = "sum_pt"
+) -> FloatArray:
+    """Fractions of a signal or of the background mix in the bins of `REAL_SUM_PT`."""
+    mix = BACKGROUND_MIX if sample == BACKGROUND else {sample: 1.0}
+    edges = OBSERVABLES[observable].edges[1:]
+    cumulative = sum(weight * marginals[name].cumulative(observable) for name, weight in mix.items())
+    upper = np.interp(REAL_SUM_PT[sample].edges, edges, np.asarray(cumulative))
+    return np.diff(upper, prepend=0.0)
+
+
+def save(path: Path, marginals: Mapping[str, Marginals], origin: Mapping[str, Any]) -> None:
+    """Write histograms as JSON: `origin` says how the events were made."""
+    document = {
+        "format": FILE_FORMAT,
+        "origin": dict(origin),
+        "edges": {name: observable.edges.tolist() for name, observable in OBSERVABLES.items()},
+        "processes": {process: _as_json(m) for process, m in marginals.items()},
+    }
+    path.write_text(json.dumps(document, separators=(",", ":")).replace('},"', '},\n"') + "\n")
+
+
+def _as_json(marginals: Marginals) -> dict[str, Any]:
+    return {
+        "events": marginals.n_events,
+        "effective_events": round(marginals.n_effective, 1),
+        "histograms": {name: h.astype(int).tolist() for name, h in marginals.histograms.items()},
+    }
+
+
+def load(path: Path) -> dict[str, Marginals]:
+    """Histograms by process from a file of `save`."""
+    try:
+        document = json.loads(path.read_text())
+        edges = {name: np.asarray(values) for name, values in document["edges"].items()}
+        marginals = {process: _from_json(entry) for process, entry in document["processes"].items()}
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise FileFormatError(f"{path} is not a file of marginal histograms: {error!r}") from error
+    for name, observable in OBSERVABLES.items():
+        if name not in edges or not np.array_equal(edges[name], observable.edges):
+            raise FileFormatError(f"{path}: the bins of '{name}' are not those of this version of covad")
+    return marginals
+
+
+def _from_json(entry: Mapping[str, Any]) -> Marginals:
+    histograms = {name: np.asarray(counts, dtype=float) for name, counts in entry["histograms"].items()}
+    return Marginals(histograms, int(entry["events"]), float(entry["effective_events"]))
+
+
+def pythia_file() -> Path:
+    return Path(str(files("covad.events") / "data" / "pythia_marginals.json"))
+
+
+def load_pythia() -> dict[str, Marginals]:
+    """The histograms that the package carries."""
+    return load(pythia_file())
+
+
+def embedded(n_events: int, seed: int, detector: Detector) -> dict[str, Marginals]:
+    """Marginals of every process from the embedded simulator."""
+    from covad.events.parametric import generate
+
+    streams = {p: np.random.SeedSequence(seed, spawn_key=(process_code(p),)) for p in PROCESS_NAMES}
+    return {
+        process: Marginals.of(generate(process, n_events, np.random.default_rng(stream), detector).particles)
+        for process, stream in streams.items()
+    }
+
+
+def from_samples(folder: Path) -> dict[str, Marginals]:
+    """Marginals of the samples that `benchmarks/pythia_samples.py` leaves in a folder."""
+    marginals = {}
+    for process in PROCESS_NAMES:
+        with np.load(folder / f"{process}.npz", allow_pickle=False) as arrays:
+            _, sizes = np.unique(arrays["hard_event"], return_counts=True)
+            n_effective = sizes.sum() ** 2 / (sizes**2).sum()
+            marginals[process] = Marginals.of(arrays["particles"], float(n_effective))
+    return marginals
+
+
+def distance_table(distances: Iterable[Distance]) -> str:
+    """KS distances as Markdown, one line per process; those beyond the limit are bold."""
+    lines = [
+        "| process | " + " | ".join(OBSERVABLES[name].title for name in COMPARED) + " | limit |",
+        "| --- |" + " ---: |" * (len(COMPARED) + 1),
+    ]
+    by_process: dict[str, list[Distance]] = {}
+    for distance in distances:
+        by_process.setdefault(distance.process, []).append(distance)
+    for process, row in by_process.items():
+        cells = [f"**{d.ks:.3f}**" if d.ks > d.limit else f"{d.ks:.3f}" for d in row]
+        lines.append(f"| {process} | " + " | ".join(cells) + f" | {row[0].limit:.2f} |")
+    return "\n".join(lines)
+
+
+def fraction_table(engines: Mapping[str, Mapping[str, Marginals]]) -> str:
+    """Sum-of-pT fractions of the real sample and of the engines as Markdown, with the largest difference."""
+    lines = [
+        "| sample | from | fractions | largest difference | limit |",
+        "| --- | --- | --- | ---: | ---: |",
+    ]
+    for sample, real in REAL_SUM_PT.items():
+        lines.append(f"| {sample} | real | {_fractions(real.fractions)} | | {real.tolerance:.2f} |")
+        for engine, marginals in engines.items():
+            for observable in ("sum_pt", "sum_pt_30"):
+                found = sum_pt_fractions(marginals, sample, observable)
+                worst = np.abs(found - real.fractions).max()
+                title = engine + OBSERVABLES[observable].title.removeprefix("sum of pT")
+                lines.append(f"| | {title} | {_fractions(found)} | {worst:.3f} | |")
+    return "\n".join(lines)
+
+
+def _fractions(values: Iterable[float]) -> str:
+    return " ".join(f"{value:.3f}".lstrip("0") for value in values)
+
+
+@click.command()
+@click.option("--events", default=100_000, show_default=True, help="Embedded events of each process.")
+@click.option("--seed", default=1, show_default=True)
+@click.option(
+    "--pileup", default=0.0, show_default=True, help="Mean number of pile-up jets, embedded simulator."
+)
+@click.option(
+    "--samples", type=click.Path(path_type=Path), help="Folder of Pythia samples; default: packaged."
+)
+@click.option("--write", type=click.Path(path_type=Path), help="Write the histograms of the samples here.")
+def main(events: int, seed: int, pileup: float, samples: Path | None, write: Path | None) -> None:
+    """Compare the embedded simulator with Pythia and with the real sample; tables in Markdown."""
+    detector = Detector(pileup_jets=pileup)
+    pythia = load_pythia() if samples is None else from_samples(samples)
+    if write is not None:
+        save(write, pythia, {"generator": "Pythia 8", "detector": detector.describe()})
+    here = embedded(events, seed, detector)
+    click.echo(distance_table(compare(here, pythia)))
+    click.echo()
+    click.echo(fraction_table({"Pythia": pythia, "embedded": here}))
+
+
+if __name__ == "__main__":
+    main()
