@@ -1,5 +1,7 @@
 """Make the Pythia samples behind the committed histograms: one NAME.npz per process, written as it grows.
 
+A run that was stopped, or that shall give more events, is continued by the same command.
+
     python benchmarks/pythia_samples.py --out DIR --seconds 3600 qcd
     python benchmarks/pythia_samples.py --out DIR --events 10000 w z lq ttbar a4l hpm h0
 
@@ -15,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from covad.events.detector import Detector
-from covad.events.processes import PROCESS_NAMES, process_code
+from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES, process_code
 from covad.events.pythia import Sample, simulate
 
 SEED = 40
@@ -29,7 +31,9 @@ def main() -> None:
     parser.add_argument("processes", nargs="+", choices=PROCESS_NAMES)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--events", type=int, default=10**9, help="stop a process after so many events")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="or after so much CPU time")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="or after so much CPU time of this run"
+    )
     parser.add_argument("--pileup", type=float, default=0.0, help="mean number of pile-up jets")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -39,19 +43,15 @@ def main() -> None:
 
 
 def produce(process: str, detector: Detector, n_events: int, seconds: float, path: Path) -> None:
-    """Blocks with seeds of their own, until there are enough events or the time is over."""
+    """Add blocks, each with a seed of its own, until there are enough events or the time is over."""
     start = time.process_time()
-    sample = block(process, detector, 0)
-    number = 1
+    sample = load(path)
     while len(sample.particles) < n_events and time.process_time() - start < seconds:
-        sample = join(sample, block(process, detector, number))
-        number += 1
+        sample = join(sample, block(process, detector, len(sample.particles) // BLOCK))
         save(sample, path)
     used = time.process_time() - start
-    print(
-        f"{process}: {len(sample.particles)} events, effective {sample.n_effective:.0f}, {used:.0f} s",
-        flush=True,
-    )
+    summary = f"{len(sample.particles)} events, effective {sample.n_effective:.0f}, {used:.0f} s"
+    print(f"{process}: {summary}", flush=True)
 
 
 def block(process: str, detector: Detector, number: int) -> Sample:
@@ -62,8 +62,16 @@ def block(process: str, detector: Detector, number: int) -> Sample:
 def join(first: Sample, second: Sample) -> Sample:
     return Sample(
         np.concatenate([first.particles, second.particles]),
-        np.concatenate([first.hard_event, second.hard_event + first.hard_event.max() + 1]),
+        np.concatenate([first.hard_event, second.hard_event + first.hard_event.max(initial=-1) + 1]),
     )
+
+
+def load(path: Path) -> Sample:
+    """What an earlier run left, to be continued."""
+    if not path.exists():
+        return Sample(np.zeros((0, *ADC2021_LAYOUT.shape), np.float32), np.zeros(0, np.int64))
+    with np.load(path, allow_pickle=False) as arrays:
+        return Sample(arrays["particles"], arrays["hard_event"])
 
 
 def save(sample: Sample, path: Path) -> None:
