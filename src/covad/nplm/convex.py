@@ -1,10 +1,9 @@
 """The convex alternative: h(z) = sum_j a_j phi_j(z) with fixed features and a ridge. One maximum.
 
-f = phi.a + nu.g + nu_N is linear in everything that is fitted, so log L - lambda/2 |a|^2 is strictly concave
-and its maximum does not depend on where one starts. The ridge acts on the bumps, not on the constant: the
-yield is free in the alternative, as it is for the network. tau is twice log L, without the ridge term, at that
-maximum. With a quadratic response log L need not be concave: the search then starts at the maximum of the
-problem with D = 0, ends by Newton's method with the exact Hessian, and is `unconverged` unless the curvature there is positive.
+f = phi.a + nu.g + nu_N is linear in everything that is fitted, so log L - lambda/2 |a|^2 is concave and its
+maximum does not depend on where one starts. The ridge acts on the bumps, not on the constant: the yield is
+free in the alternative, as it is for the network. tau is twice log L, without the ridge term, at that
+maximum. With a quadratic response log L need not be concave: see `curved`.
 """
 
 from __future__ import annotations
@@ -16,16 +15,13 @@ from functools import cached_property
 import numpy as np
 
 from covad.errors import DatasetError
+from covad.nplm.curved import CurvedLikelihood, climb_from
 from covad.nplm.dataset import Dataset, Float32, Float64, Response
 from covad.nplm.features import FeatureMap, GaussianFeatures, evaluate
 from covad.nplm.fit import AlternativeFit, Fit, Seed, Status
-from covad.nplm.likelihood import (
-    ColumnLikelihood,
-    GaussianPenalty,
-    join_nuisances,
-    split_nuisances,
-)
+from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty, join_nuisances, split_nuisances
 from covad.nplm.ridge import RidgedLikelihood, climb
+from covad.nplm.unbounded import Maximum
 
 
 @dataclass(frozen=True)
@@ -68,10 +64,9 @@ class ConvexAlternative:
         """tau. Nothing is random here: the seed, which the interface offers, is not used."""
         clock = time.process_time()
         problem = ConvexProblem.of(self, dataset)
-        start = np.concatenate([np.zeros(self.n_parameters), join_nuisances(null, dataset)])
-        best = climb(problem.likelihood, start)
-        nu, nu_norm = split_nuisances(best.theta[self.n_parameters :], dataset.n_nuisances)
-        a = best.theta[: self.n_parameters]
+        best = problem.maximum(np.append(np.zeros(self.n_parameters), join_nuisances(null, dataset)))
+        a, nuisances = np.split(best.theta, [self.n_parameters])
+        nu, nu_norm = split_nuisances(nuisances, dataset.n_nuisances)
         return AlternativeFit(
             value=2.0 * best.value,
             nu=nu,
@@ -88,38 +83,55 @@ class ConvexAlternative:
 
 @dataclass(frozen=True)
 class ConvexProblem:
-    """One dataset in columns (phi, g, 1)."""
+    """One dataset in columns (phi, g, 1), with ridge and auxiliary precision by column."""
 
+    dataset: Dataset
+    n_features: int
     reference: Float32
     data: Float32
-    weights: Float64
-    penalty: GaussianPenalty
     ridge: Float64
+    auxiliary: GaussianPenalty
 
     @classmethod
     def of(cls, model: ConvexAlternative, dataset: Dataset) -> ConvexProblem:
-        auxiliary = GaussianPenalty.of_nuisances(dataset)
         n = model.features.n_columns
-        ridge = np.zeros(n + len(auxiliary.centre))
+        nuisances = GaussianPenalty.of_nuisances(dataset)
+        ridge = np.zeros(n + len(nuisances.centre))
         ridge[: model.features.n_ridged] = model.ridge
         norm = dataset.normalisation is not None
         return cls(
+            dataset=dataset,
+            n_features=n,
             reference=columns(model.features, dataset.reference, dataset.reference_response, norm),
             data=columns(model.features, dataset.data, dataset.data_response, norm),
-            weights=dataset.weights,
-            penalty=GaussianPenalty(
-                np.concatenate([np.zeros(n), auxiliary.centre]),
-                np.concatenate([ridge[:n], auxiliary.precision]),
-            ),
             ridge=ridge,
+            auxiliary=GaussianPenalty(
+                *(np.append(np.zeros(n), x) for x in (nuisances.centre, nuisances.precision))
+            ),
         )
 
     @cached_property
     def likelihood(self) -> RidgedLikelihood:
+        """log L of the linear response, with the ridge."""
         sums = self.data.sum(axis=0, dtype=np.float64)
-        return RidgedLikelihood(
-            ColumnLikelihood(self.reference, self.weights, sums, self.penalty), self.ridge
+        ridged = ColumnLikelihood(self.reference, self.dataset.weights, sums, self._penalty)
+        return RidgedLikelihood(ridged, self.ridge)
+
+    def maximum(self, start: Float64) -> Maximum:
+        """The ridged maximum; `value` is log L there, without the ridge."""
+        concave = climb(self.likelihood, start)
+        if self.dataset.reference_response.quadratic is None or concave.status is Status.FAILED:
+            return concave
+        phi, sums = (
+            self.reference[:, : self.n_features],
+            self.likelihood.penalised.data_sums[: self.n_features],
         )
+        best = climb_from(CurvedLikelihood(phi, sums, self.dataset, self._penalty), concave)
+        return replace(best, value=self.likelihood.log_likelihood(best.theta, best.value))
+
+    @property
+    def _penalty(self) -> GaussianPenalty:
+        return GaussianPenalty(self.auxiliary.centre, self.auxiliary.precision + self.ridge)
 
 
 def columns(features: FeatureMap, events: Float32, response: Response, normalisation: bool) -> Float32:

@@ -1,17 +1,15 @@
 """Fixed smooth features phi_j(z) of the convex test, h(z) = sum_j a_j phi_j(z).
 
-Gaussian bumps at centres that are drawn once from a pool of reference events which no test uses, and a constant.
-The rules for centres and widths look at that pool alone, never at a signal.
+Gaussian bumps at centres that are drawn once from a pool of reference events which no test uses, and a
+constant. The rules for centres and widths look at that pool alone, never at a signal.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from covad.errors import DatasetError, FileFormatError, TooFewEventsError
 from covad.nplm.dataset import Float32, Float64
@@ -54,7 +52,7 @@ class Precomputed:
 
 @dataclass(frozen=True)
 class GaussianFeatures:
-    """phi = exp(-|u - c|^2 / 2 s^2) for every width s and centre c, with u = (z - location) / scale; then a 1.
+    """phi = exp(-|u - c|^2 / 2 s^2) for each width s and centre c, with u = (z - location) / scale; then a 1.
 
     The first `len(centres)` columns belong to the first width, and so on; the constant, if any, is the last.
     """

@@ -1,13 +1,15 @@
 """Tail probabilities of Q = sum_i lambda_i chi2_1, the law of a quadratic form of a Gaussian.
 
-Both tails are contour integrals of the moment generating function e^{K(s)}, K(s) = -1/2 sum log(1 - 2 lambda_i s):
+The upper tail is a contour integral of the moment generating function e^{K(s)},
 
     P(Q > x) = 1/(2 pi i) int_{c - i inf}^{c + i inf} e^{K(s) - s x} ds/s,   0 < c < 1/(2 max lambda),
+    K(s) = -1/2 sum_i log(1 - 2 lambda_i s),
 
-and -P(Q < x) for c < 0. Imhof's formula is the contour c -> 0, whose integrand oscillates and cancels: its error
-is absolute. Here the contour runs through the saddle point of the whole integrand and bends along the direction
-of steepest descent, s = c + i y + kappa y^2, where the integrand is a bump without cancellation. The error
-is then relative, about 1e-10, however far the tail; the saddle-point approximation is the first term of the same.
+and the lower tail is the upper one of -Q. Imhof's formula is the contour c -> 0, whose integrand oscillates
+and cancels: its error is absolute. Here the contour runs through the saddle point of the whole integrand and
+bends along the direction of steepest descent, s = c + i y + kappa y^2, where the integrand is a bump without
+cancellation. The error is then relative, about 1e-10, however far the tail; the saddle-point approximation
+is the leading term of the same integral.
 """
 
 from __future__ import annotations
@@ -100,9 +102,9 @@ class GeneralisedChi2:
 
     @cached_property
     def _active(self) -> Float64:
-        """Weights without those that cannot be seen in double precision."""
+        """Weights without what is the rounding of an eigenvalue that is zero."""
         size = np.abs(self.weights)
-        active: Float64 = self.weights[size > 1e-17 * size.max()]
+        active: Float64 = self.weights[size > 1e-13 * size.max()]
         return active
 
     @staticmethod
@@ -115,71 +117,56 @@ class GeneralisedChi2:
 
 def _log_tails(weights: Float64, x: float) -> tuple[float, float]:
     """log P(Q > x) and log P(Q < x): the smaller one by integration, the other from it."""
-    if x < 0 or (x == 0 and weights.max() <= 0):
-        log_sf, log_cdf = _log_tails(-weights, -x)
-        return log_cdf, log_sf
-    if weights.max() <= 0 or x == np.inf:
+    if x == np.inf or (x >= 0 and weights.max() <= 0):
         return -np.inf, 0.0
-    if x == 0 and weights.min() >= 0:
+    if x == -np.inf or (x <= 0 and weights.min() >= 0):
         return 0.0, -np.inf
     if x > weights.sum():
         log_sf = _log_upper_tail(weights, x)
         return log_sf, float(np.log1p(-np.exp(log_sf)))
-    log_cdf = _log_lower_tail(weights, x)
+    log_cdf = _log_upper_tail(-weights, -x)
     return float(np.log1p(-np.exp(log_cdf))), log_cdf
 
 
 def _log_upper_tail(weights: Float64, x: float) -> float:
-    """log P(Q > x): the contour crosses the real axis between 0 and the first branch point."""
-    edge = 1.0 / (2.0 * weights.max())
-    return _log_contour_integral(weights, x, _saddle(weights, x, 0.0, edge))
+    """log P(Q > x), by the trapezoidal rule over s = c + i y + kappa y^2.
 
-
-def _log_lower_tail(weights: Float64, x: float) -> float:
-    """log P(Q < x): the contour crosses between the first branch point on the left, if any, and 0."""
-    if weights.min() < 0:
-        edge = 1.0 / (2.0 * weights.min())
-    else:
-        edge = -1.0 / weights.max()
-        while _slope(weights, x, edge) > 0:
-            edge *= 2.0
-    return _log_contour_integral(weights, x, _saddle(weights, x, edge, 0.0))
-
-
-def _slope(weights: Float64, x: float, s: float) -> float:
-    """Derivative of the exponent K(s) - s x - log|s| on the real axis; it rises from -inf to +inf."""
-    return float(np.sum(weights / (1.0 - 2.0 * weights * s)) - x - 1.0 / s)
-
-
-def _saddle(weights: Float64, x: float, low: float, high: float) -> float:
-    """The minimum of the convex exponent on the real axis, between two of its poles."""
-    margin = 1e-14 * (high - low)
-    return float(
-        brentq(lambda s: _slope(weights, x, s), low + margin, high - margin, xtol=1e-300, rtol=1e-12)
-    )
-
-
-def _log_contour_integral(weights: Float64, x: float, c: float) -> float:
-    """log of |1/(2 pi i) int e^{K(s) - s x} ds/s| over s = c + i y + kappa y^2, by the trapezoidal rule.
-
-    With y = width * sinh(u) the rule converges exponentially, also where the integrand has only a power to decay
-    with. The step is halved until the sum is stable.
+    The contour bends towards where e^{-s x} decays. With y = width * sinh(u) the rule converges
+    exponentially, also where the integrand has only a power to decay with.
     """
+    c = _saddle(weights, x)
     tilted = weights / (1.0 - 2.0 * weights * c)
     curvature = float(2.0 * np.sum(tilted**2) + 1.0 / c**2)
     skewness = float(8.0 * np.sum(tilted**3) - 2.0 / c**3)
     width = 1.0 / np.sqrt(curvature)
-    kappa = max(skewness / (6.0 * curvature), 0.05 / width)
-    log_peak = float(-0.5 * np.sum(np.log1p(-2.0 * weights * c)) - c * x - np.log(abs(c)))
+    bend = np.copysign(0.05 / width, x)
+    kappa = (max if x >= 0 else min)(skewness / (6.0 * curvature), bend)
+    log_peak = float(-0.5 * np.sum(np.log1p(-2.0 * weights * c)) - c * x - np.log(c))
 
     def integrand(u: Float64) -> Float64:
         y = width * np.sinh(u)
         s = c + 1j * y + kappa * y**2
         log_mgf = -0.5 * np.log(1.0 - 2.0 * np.outer(s, weights)).sum(axis=1)
-        value = np.exp(log_mgf - s * x - np.log(s / c) - np.log(abs(c)) - log_peak) * (1.0 - 2j * kappa * y)
-        return np.asarray(value.real * width * np.cosh(u))
+        value = np.exp(log_mgf - s * x - np.log(s) - log_peak) * (1.0 - 2j * kappa * y)
+        return np.asarray(value.real * np.cosh(u))
 
-    return log_peak + float(np.log(_trapezoid(integrand) / np.pi))
+    return log_peak + float(np.log(width * _trapezoid(integrand) / np.pi))
+
+
+def _saddle(weights: Float64, x: float) -> float:
+    """The minimum over s > 0 of the convex exponent K(s) - s x - log s, before the first branch point."""
+    largest = float(weights.max())
+    edge = 0.5 / largest if largest > 0 else np.inf
+
+    def slope(s: float) -> float:
+        return float(np.sum(weights / (1.0 - 2.0 * weights * s)) - x - 1.0 / s)
+
+    low = high = min(0.5 * edge, 1.0 / float(np.abs(weights).max()))
+    while slope(low) > 0:
+        low *= 0.5
+    while slope(high) < 0:
+        high = 0.5 * (high + edge) if np.isfinite(edge) else 2.0 * high
+    return float(brentq(slope, low, high, xtol=1e-300, rtol=1e-12)) if low < high else low
 
 
 def _trapezoid(integrand: Callable[[Float64], Float64]) -> float:
@@ -198,6 +185,7 @@ def _trapezoid(integrand: Callable[[Float64], Float64]) -> float:
 
 def _where_it_ends(integrand: Callable[[Float64], Float64]) -> float:
     """A u beyond which the integrand is below double precision."""
-    u = np.arange(1.0, _U_MAX)
-    alive = np.abs(integrand(u)) > 1e-17
-    return float(u[alive].max() + 2.0) if alive.any() else 2.0
+    end = 2.0
+    while end < _U_MAX and abs(float(integrand(np.array([end]))[0])) > 1e-17:
+        end *= 1.2
+    return 1.2 * end

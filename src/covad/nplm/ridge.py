@@ -4,13 +4,13 @@ e^f stays near one, so the exact curvature at the start serves for the whole cli
 steps on the exact gradient that contract the error about tenfold each. The sums run in float32 until they
 limit the answer, then in float64. Where the steps do not contract, Newton's method takes over.
 
-log L is not stationary at the ridged maximum: an error d theta there changes it by (ridge * theta).d theta, in
-first order. The climb therefore watches the change of log L itself, not the gain of what it maximises.
+log L is not stationary at the ridged maximum: an error d theta there changes it by (ridge * theta).d theta,
+in first order. The climb therefore watches the change of log L itself, not the gain of what it maximises.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -31,7 +31,7 @@ CONTRACTION = 0.5
 
 @dataclass(frozen=True)
 class RidgedLikelihood:
-    """`penalised` has the ridge and the auxiliary terms in its penalty; `ridge` is lambda, or 0, by column."""
+    """`penalised` has ridge and auxiliary terms in its penalty; `ridge` is lambda, or 0, by column."""
 
     penalised: ColumnLikelihood
     ridge: Float64
@@ -47,19 +47,19 @@ class RidgedLikelihood:
 
 def climb(likelihood: RidgedLikelihood, start: Float64) -> Maximum:
     """The ridged maximum; `value` is log L there, without the ridge."""
-    near = _climb_with_one_curvature(likelihood, start)
-    if near.status is Status.CONVERGED:
-        return near
-    newton = maximise(likelihood.penalised, start, tolerance=TOLERANCE)
-    if newton.status is Status.FAILED:
-        return newton
-    polished = _climb_with_one_curvature(likelihood, newton.theta)
-    passes = near.evaluations + newton.evaluations + polished.evaluations
-    return Maximum(polished.theta, polished.value, polished.status, passes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = _climb_with_one_curvature(likelihood, start)
+        if near.status is Status.CONVERGED:
+            return near
+        newton = maximise(likelihood.penalised, start, tolerance=TOLERANCE)
+        if newton.status is Status.FAILED:
+            return newton
+        best = _climb_with_one_curvature(likelihood, newton.theta)
+    return replace(best, evaluations=near.evaluations + newton.evaluations + best.evaluations)
 
 
 def _climb_with_one_curvature(likelihood: RidgedLikelihood, start: Float64) -> Maximum:
-    """Steps curvature(start)^-1 gradient until log L stands still; `unconverged` when they do not contract."""
+    """Steps curvature(start)^-1 gradient until log L stands still; `unconverged` if they do not contract."""
     function = likelihood.penalised
     here = function.expand(start)
     stuck = Maximum(start, likelihood.log_likelihood(start, here.value), Status.UNCONVERGED, 1)
@@ -68,16 +68,16 @@ def _climb_with_one_curvature(likelihood: RidgedLikelihood, start: Float64) -> M
     except (np.linalg.LinAlgError, ValueError):
         return stuck
     theta = start + cho_solve(factor, here.gradient)
-    last, precision = np.inf, np.float32
+    precision: type[np.float32 | np.float64] = np.float32
+    last = np.inf
     for passes in range(2, BUDGET + 2):
-        with np.errstate(over="ignore", invalid="ignore"):
-            value, gradient = function.ascent(theta, precision)
+        value, gradient = function.ascent(theta, precision)
         if not np.isfinite(value):
-            return stuck
+            break
         step = cho_solve(factor, gradient)
         change = likelihood.change(theta, gradient, step)
         if change > CONTRACTION * last:
-            return stuck
+            break
         theta = theta + step
         if precision is np.float64 and change < TOLERANCE:
             value += 0.5 * float(gradient @ step)
