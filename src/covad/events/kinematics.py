@@ -113,12 +113,11 @@ def _as_columns(component: FloatArray) -> FloatArray:
     return component[:, None] if component.ndim == 1 else component
 
 
-def scatter(values: FourMomentum, present: BoolArray) -> FourMomentum:
-    """Present particles into their columns, zeros elsewhere."""
-    parts = np.zeros((4, *present.shape))
-    for part, name in zip(parts, ("px", "py", "pz", "e"), strict=True):
-        part[present] = getattr(values, name)
-    return FourMomentum(*parts)
+def concatenate(parts: Sequence[FourMomentum]) -> FourMomentum:
+    """Particles one after the other."""
+    return FourMomentum(
+        *(np.concatenate([getattr(p, name) for p in parts]) for name in ("px", "py", "pz", "e"))
+    )
 
 
 def transverse_sum(particles: FourMomentum) -> FloatArray:

@@ -12,12 +12,12 @@ from covad.events.parametric.decays import (
     W_WIDTH,
     Z_MASS,
     Z_WIDTH,
+    charged_lepton,
     decay_vector,
     even_cosine,
     lepton_channel,
+    lepton_pair,
     squared_cosine,
-    w_products,
-    z_products,
 )
 from covad.events.parametric.products import HardEvents
 from covad.events.parametric.radiation import InitialState, plateau, radiate, recoiling
@@ -51,8 +51,8 @@ def w(rng: np.random.Generator, n: int) -> HardEvents:
     radiation = radiate(rng, n, W_RADIATION)
     rapidity = plateau(rng, n, *RAPIDITY)
     boson = recoiling(radiation, rapidity, breit_wigner(rng, n, W_MASS, W_WIDTH, *MASS_RANGE))
-    charged, neutral = decay_vector(rng, boson, _w_lepton_cosine(rng, rapidity))
-    return HardEvents(w_products(rng, charged, neutral, lepton_channel(rng, n)), radiation)
+    lepton, _ = decay_vector(rng, boson, _w_lepton_cosine(rng, rapidity))
+    return HardEvents(charged_lepton(rng, lepton, lepton_channel(rng, n), np.full(n, -1.0)), radiation)
 
 
 def _w_lepton_cosine(rng: np.random.Generator, rapidity: FloatArray) -> FloatArray:
@@ -68,8 +68,8 @@ def z(rng: np.random.Generator, n: int) -> HardEvents:
     """q qbar -> Z or virtual photon -> two leptons."""
     radiation = radiate(rng, n, Z_RADIATION)
     boson = recoiling(radiation, plateau(rng, n, *RAPIDITY), _dilepton_mass(rng, n))
-    first, second = decay_vector(rng, boson, even_cosine(rng, n))
-    return HardEvents(z_products(rng, first, second, lepton_channel(rng, n)), radiation)
+    leptons = decay_vector(rng, boson, even_cosine(rng, n))
+    return HardEvents(lepton_pair(rng, *leptons, lepton_channel(rng, n)), radiation)
 
 
 def _dilepton_mass(rng: np.random.Generator, n: int) -> FloatArray:

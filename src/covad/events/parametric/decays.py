@@ -134,7 +134,7 @@ def w_products(
 ) -> Products:
     """A W from its two fermions: charged lepton and neutrino, or two quarks."""
     n = len(channel)
-    hadronic = (channel == HADRONIC).astype(float)
+    hadronic = channel == HADRONIC
     return combine(
         charged_lepton(rng, charged, channel, np.full(n, -1.0)),
         only(n, light=charged.scaled(hadronic)),
@@ -142,17 +142,26 @@ def w_products(
     )
 
 
+def lepton_pair(
+    rng: np.random.Generator, first: FourMomentum, second: FourMomentum, channel: Channel
+) -> Products:
+    """Two leptons from a vector boson: opposite helicities, so that both visible tau shares tend one way."""
+    helicity = np.where(rng.random(len(channel)) < 0.5, 1.0, -1.0)
+    return combine(*(charged_lepton(rng, lepton, channel, helicity) for lepton in (first, second)))
+
+
 def z_products(
     rng: np.random.Generator, first: FourMomentum, second: FourMomentum, channel: Channel
 ) -> Products:
-    """A Z (or scalar-free virtual photon) from its two fermions, which have opposite helicities."""
+    """A Z from its two fermions: leptons, light quarks, b quarks, or nothing visible."""
     n = len(channel)
-    helicity = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    quarks, bottoms = (channel == HADRONIC).astype(float), (channel == BOTTOM).astype(float)
+    quarks, bottoms = channel == HADRONIC, channel == BOTTOM
     return combine(
-        *(charged_lepton(rng, fermion, channel, helicity) for fermion in (first, second)),
-        *(only(n, light=fermion.scaled(quarks)) for fermion in (first, second)),
-        *(only(n, bottom=fermion.scaled(bottoms)) for fermion in (first, second)),
+        lepton_pair(rng, first, second, channel),
+        *(
+            only(n, light=fermion.scaled(quarks), bottom=fermion.scaled(bottoms))
+            for fermion in (first, second)
+        ),
     )
 
 

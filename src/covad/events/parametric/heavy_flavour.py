@@ -84,7 +84,7 @@ def _semileptonic(rng: np.random.Generator, n: int, hadron: HeavyHadron) -> Hard
     axis = plateau(rng, n, *RAPIDITY), rng.uniform(-np.pi, np.pi, n)
     lepton, neutrino, daughter = (_along(axis, hadron_pt, *part) for part in decay.parts())
     debris = _debris(rng, axis, hadron_pt * (1.0 / share - 1.0))
-    keep = _isolated(lepton, daughter, debris)
+    keep = np.flatnonzero(_isolated(lepton, daughter, debris))
     visible = lepton[keep], (daughter + debris)[keep]
     return _with_environment(rng, *visible, neutrino[keep])
 

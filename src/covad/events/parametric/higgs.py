@@ -38,9 +38,11 @@ from covad.events.parametric.products import (
     TAU,
     Channel,
     HardEvents,
+    Jets,
     Products,
     Radiation,
     combine,
+    join,
     mixture,
     only,
 )
@@ -51,15 +53,15 @@ A4L_MASS = 50.0
 #: Virtual Z bosons are not lighter than this, in GeV.
 VIRTUAL_Z_MIN = 1.0
 
-GLUON_RADIATION = InitialState(mean_jets=1.6, clustering=0.3, scale=20.0, tail=2.2, soft=6.0)
+GLUON_RADIATION = InitialState(mean_jets=1.6, clustering=0.3, scale=20.0, tail=3.0, soft=6.0)
 BOTTOM_RADIATION = InitialState(mean_jets=1.0, clustering=0.3, scale=10.0, tail=3.0, soft=6.0)
-QUARK_RADIATION = InitialState(mean_jets=1.0, clustering=0.3, scale=15.0, tail=2.5, soft=6.0)
-TTH_RADIATION = InitialState(mean_jets=2.0, clustering=0.3, scale=25.0, tail=2.5, soft=8.0)
+QUARK_RADIATION = InitialState(mean_jets=1.0, clustering=0.3, scale=15.0, tail=4.0, soft=6.0)
+TTH_RADIATION = InitialState(mean_jets=2.0, clustering=0.3, scale=25.0, tail=4.0, soft=8.0)
 
 #: Rapidity of a single scalar: flat up to the first number, with edges of the second.
-RAPIDITY = (2.9, 0.7)
-VH_SPECTRUM = PairSpectrum(scale=0.8, rise=1.2, fall=3.5, flat=2.8, edge=0.7)
-TTH_SPECTRUM = PairSpectrum(scale=1.0, rise=2.0, fall=4.0, flat=1.5, edge=0.4)
+RAPIDITY = (2.5, 1.1)
+VH_SPECTRUM = PairSpectrum(rise=1.33, fall=4.8, flat=3.0, edge=0.6)
+TTH_SPECTRUM = PairSpectrum(rise=2.0, fall=4.0, flat=1.5, edge=0.4)
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def _from_fusion(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents
     radiation = radiate(rng, n, QUARK_RADIATION)
     side = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     quarks = columns([_tagging_jet(rng, side), _tagging_jet(rng, -side)])
-    against = replace(radiation, jets=columns([radiation.jets, quarks]))
+    against = replace(radiation, jets=join(radiation.jets, Jets.from_columns(quarks)))
     higgs = _alone(rng, scalar, against)
     return HardEvents(combine(scalar.decay(rng, higgs), only(n, light=quarks)), radiation)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from covad.events.kinematics import BoolArray, FloatArray, FourMomentum, columns, scatter, transverse_sum
-from covad.events.parametric.products import HardEvents
+from covad.events.kinematics import FloatArray, FourMomentum
+from covad.events.parametric.products import HardEvents, Jets, join
 from covad.events.parametric.radiation import SOFTEST_JET
 
 
@@ -15,63 +15,59 @@ from covad.events.parametric.radiation import SOFTEST_JET
 class FinalState:
     """Shower and hadronisation of a parton, seen through a jet algorithm."""
 
-    loss: float = 0.08  #: mean share of the momentum that ends up outside of all jets
-    splitting: float = 0.22  #: chance of a second jet for each unit of log(pt / SOFTEST_JET)
+    loss: float = 0.07  #: mean share of the momentum that ends up outside of all jets
+    splitting: float = 0.15  #: chance of a second jet for each unit of log(pt / SOFTEST_JET)
     angle: float = 0.45  #: smallest distance in eta and phi between the two,
     spread: float = 0.5  #: and mean of its exponential excess
     neutrino_chance: float = 0.35  #: that a b jet contains neutrinos,
-    neutrino_share: float = 0.18  #: and the mean share of its momentum that they take
+    neutrino_share: float = 0.19  #: and the mean share of its momentum that they take
 
 
 FINAL_STATE = FinalState()
 
 
-def form_jets(rng: np.random.Generator, hard: HardEvents) -> tuple[FourMomentum, FloatArray]:
-    """Particle-level jets, (N, k), and the visible momentum outside of jets, (N, 2)."""
-    products, tune = hard.products, FINAL_STATE
-    partons = columns([products.bottom, products.light, hard.radiation.jets])
-    present = partons.e > 0
-    bottom = np.zeros(partons.shape, dtype=bool)
-    bottom[:, : products.bottom.shape[1]] = True
-    visible = _lose_neutrinos(rng, partons[present], bottom[present], tune)
-    kept = np.maximum(1.0 - tune.loss * rng.standard_exponential(len(visible.e)), 0.0)
-    cores, sprays = _split(rng, visible.scaled(kept), tune)
-    outside = scatter(visible.scaled(1.0 - kept), present)
-    jets = columns([scatter(cores, present), scatter(sprays, present), products.narrow])
-    return _drop_soft_jets(jets, hard.radiation.soft + transverse_sum(outside))
+def form_jets(rng: np.random.Generator, hard: HardEvents) -> tuple[Jets, FloatArray]:
+    """Particle-level jets, and the visible momentum outside of jets, (N, 2)."""
+    bottom = lose_neutrinos(rng, Jets.from_columns(hard.products.bottom))
+    partons = join(bottom, Jets.from_columns(hard.products.light), hard.radiation.jets)
+    cores, outside = lose_outside(rng, partons)
+    jets = join(*split(rng, cores), Jets.from_columns(hard.products.narrow))
+    firm = jets.p.pt > SOFTEST_JET
+    soft = hard.radiation.soft + outside.transverse_sum() + jets[~firm].transverse_sum()
+    return jets[firm], soft
 
 
-def _drop_soft_jets(jets: FourMomentum, soft: FloatArray) -> tuple[FourMomentum, FloatArray]:
-    """Count what is too soft for a jet as soft momentum."""
-    hard_enough = (jets.pt > SOFTEST_JET).astype(float)
-    return jets.scaled(hard_enough), soft + transverse_sum(jets.scaled(1.0 - hard_enough))
-
-
-def _lose_neutrinos(
-    rng: np.random.Generator, quarks: FourMomentum, bottom: BoolArray, tune: FinalState
-) -> FourMomentum:
+def lose_neutrinos(rng: np.random.Generator, bottom: Jets) -> Jets:
     """b jets without the share of their neutrinos."""
-    n = len(quarks.e)
-    share = rng.beta(1.5, 1.5 / tune.neutrino_share - 1.5, n)
-    affected = bottom & (rng.random(n) < tune.neutrino_chance)
-    return quarks.scaled(1.0 - share * affected)
+    n = len(bottom.event)
+    share = rng.beta(1.5, 1.5 / FINAL_STATE.neutrino_share - 1.5, n)
+    affected = rng.random(n) < FINAL_STATE.neutrino_chance
+    return replace(bottom, p=bottom.p.scaled(1.0 - share * affected))
 
 
-def _split(
-    rng: np.random.Generator, quarks: FourMomentum, tune: FinalState
-) -> tuple[FourMomentum, FourMomentum]:
-    """Each quark and the second jet it radiates (zeros if none); their momenta add up to the quark's."""
-    n = len(quarks.e)
-    pt = quarks.pt
+def lose_outside(rng: np.random.Generator, partons: Jets) -> tuple[Jets, Jets]:
+    """What of each parton stays together, and what is scattered outside of all jets."""
+    kept = np.maximum(1.0 - FINAL_STATE.loss * rng.standard_exponential(len(partons.event)), 0.0)
+    return replace(partons, p=partons.p.scaled(kept)), replace(partons, p=partons.p.scaled(1.0 - kept))
+
+
+def split(rng: np.random.Generator, partons: Jets) -> tuple[Jets, Jets]:
+    """The partons, and the jets that some of them radiate; the momenta add up to what they were.
+
+    A radiated jet has at most half of the parton's pt, at least SOFTEST_JET, and is uniform in its logarithm.
+    """
+    pt = partons.p.pt
     reach = np.log(np.maximum(pt / (2 * SOFTEST_JET), 1.0))
-    radiates = rng.random(n) < 1.0 - np.exp(-tune.splitting * reach)
-    share = 0.5 * np.exp(-reach * rng.random(n))
-    distance = tune.angle + tune.spread * rng.standard_exponential(n)
+    radiates = np.flatnonzero(rng.random(len(pt)) < 1.0 - np.exp(-FINAL_STATE.splitting * reach))
+    n, parents = len(radiates), partons[radiates]
+    distance = FINAL_STATE.angle + FINAL_STATE.spread * rng.standard_exponential(n)
     turn = rng.uniform(-np.pi, np.pi, n)
-    spray = FourMomentum.from_pt_rapidity(
-        pt * share * radiates,
-        quarks.eta + distance * np.sin(turn),
-        quarks.phi + distance * np.cos(turn),
+    radiated = FourMomentum.from_pt_rapidity(
+        0.5 * pt[radiates] * np.exp(-reach[radiates] * rng.random(n)),
+        parents.p.eta + distance * np.sin(turn),
+        parents.p.phi + distance * np.cos(turn),
         0.0,
     )
-    return quarks - spray, spray
+    quiet = np.ones(len(pt), dtype=bool)
+    quiet[radiates] = False
+    return join(partons[quiet], replace(parents, p=parents.p - radiated)), replace(parents, p=radiated)

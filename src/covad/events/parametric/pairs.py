@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covad.events.kinematics import FourMomentum, breit_wigner, isotropic, two_body
+from covad.events.kinematics import FloatArray, FourMomentum, breit_wigner, direction, isotropic, two_body
 from covad.events.parametric.decays import TOP_MASS, TOP_WIDTH, charged_lepton, decay_top
 from covad.events.parametric.products import TAU, HardEvents, Products, Radiation, combine, only
 from covad.events.parametric.radiation import InitialState, plateau, radiate, recoiling
@@ -20,24 +20,23 @@ CHARGED_HIGGS_MASS = 60.0
 class PairSpectrum:
     """Invariant mass and rapidity of a pair made above threshold.
 
-    mass / threshold - 1 = scale * G(rise) / G(fall), with G a Gamma variate: it rises as a power above
+    mass / threshold - 1 = G(rise) / G(fall), with G a Gamma variate: the density rises as a power above
     threshold and falls as a power far from it.
     """
 
-    scale: float
     rise: float
     fall: float
     flat: float  #: rapidity: flat up to here,
     edge: float  #: with this edge
 
 
-TTBAR_SPECTRUM = PairSpectrum(scale=1.0, rise=1.5, fall=4.0, flat=1.7, edge=0.45)
-LQ_SPECTRUM = PairSpectrum(scale=1.0, rise=1.3, fall=3.5, flat=2.2, edge=0.6)
-HPM_SPECTRUM = PairSpectrum(scale=1.2, rise=1.5, fall=3.5, flat=2.0, edge=0.7)
+TTBAR_SPECTRUM = PairSpectrum(rise=1.77, fall=4.29, flat=1.54, edge=0.65)
+LQ_SPECTRUM = PairSpectrum(rise=1.35, fall=4.05, flat=1.92, edge=0.86)
+HPM_SPECTRUM = PairSpectrum(rise=2.33, fall=3.95, flat=1.48, edge=0.76)
 
-TTBAR_RADIATION = InitialState(mean_jets=2.0, clustering=0.3, scale=25.0, tail=2.5, soft=8.0)
-LQ_RADIATION = InitialState(mean_jets=1.5, clustering=0.3, scale=20.0, tail=2.5, soft=8.0)
-HPM_RADIATION = InitialState(mean_jets=1.5, clustering=0.3, scale=20.0, tail=2.5, soft=8.0)
+TTBAR_RADIATION = InitialState(mean_jets=2.2, clustering=0.4, scale=24.0, tail=4.0, soft=10.0)
+LQ_RADIATION = InitialState(mean_jets=1.42, clustering=0.39, scale=19.0, tail=4.0, soft=7.5)
+HPM_RADIATION = InitialState(mean_jets=2.2, clustering=0.4, scale=28.0, tail=4.0, soft=10.0)
 
 
 def produce_pair(
@@ -49,11 +48,18 @@ def produce_pair(
 ) -> tuple[FourMomentum, FourMomentum]:
     """Two particles back to back in the frame of a pair that recoils against the radiation."""
     n = len(radiation.soft)
-    excess = spectrum.scale * rng.gamma(spectrum.rise, size=n) / rng.gamma(spectrum.fall, size=n)
+    excess = np.maximum(rng.gamma(spectrum.rise, size=n) / rng.gamma(spectrum.fall, size=n), 1e-6)
     mass = np.minimum(np.add(mass_1, mass_2) * (1.0 + excess), 5000.0)
     pair = recoiling(radiation, plateau(rng, n, spectrum.flat, spectrum.edge), mass)
-    first, second = two_body(mass, mass_1, mass_2, isotropic(rng, n))
+    towards = direction(_exchange_cosine(rng, excess), rng.uniform(-np.pi, np.pi, n))
+    first, second = two_body(mass, mass_1, mass_2, towards)
     return first.boosted(pair), second.boosted(pair)
+
+
+def _exchange_cosine(rng: np.random.Generator, excess: FloatArray) -> FloatArray:
+    """Production angle of t-channel exchange, density 1 / (1 - (beta cos) ** 2): uniform in rapidity."""
+    beta = np.sqrt(1.0 - (1.0 + excess) ** -2)
+    return np.tanh(rng.uniform(-1.0, 1.0, len(beta)) * np.arctanh(beta)) / beta
 
 
 def ttbar(rng: np.random.Generator, n: int) -> HardEvents:

@@ -9,13 +9,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.events.kinematics import FloatArray, FourMomentum, columns, transverse_sum
+from covad.events.kinematics import FloatArray, FourMomentum, columns, concatenate
 
 #: Lepton flavours; a column that holds no electron or muon in an event has flavour 0 there.
 ABSENT, ELECTRON, MUON, TAU = 0, 1, 2, 3
+IntArray = NDArray[np.int64]
 Flavour = NDArray[np.int8]
 #: Decay channels of a W or Z: a lepton flavour or one of the codes in `decays`.
 Channel = NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Jets:
+    """Jets or partons of N events, one row each, in no particular order."""
+
+    n_events: int
+    event: IntArray  #: (M,) number of the event
+    p: FourMomentum  #: (M,)
+
+    @classmethod
+    def from_columns(cls, particles: FourMomentum) -> Jets:
+        """Those of (N, k) particles that are there."""
+        present = particles.e > 0
+        return cls(len(present), np.nonzero(present)[0], particles[present])
+
+    def __getitem__(self, jets: Any) -> Jets:
+        return Jets(self.n_events, self.event[jets], self.p[jets])
+
+    def of(self, rows: IntArray) -> Jets:
+        """The jets of the chosen events, which are renumbered in the order given."""
+        number = np.full(self.n_events, -1)
+        number[rows] = np.arange(len(rows))
+        chosen = number[self.event] >= 0
+        return Jets(len(rows), number[self.event[chosen]], self.p[chosen])
+
+    def transverse_sum(self) -> FloatArray:
+        """px, py of each event, (N, 2)."""
+        parts = [np.bincount(self.event, c, minlength=self.n_events) for c in (self.p.px, self.p.py)]
+        return np.stack(parts, axis=1)
+
+    def padded(self) -> FloatArray:
+        """(N, k, 3): pt, eta, phi side by side, zeros behind the last."""
+        order = np.argsort(self.event, kind="stable")
+        event = self.event[order]
+        counts = np.bincount(event, minlength=self.n_events)
+        position = np.arange(len(event)) - np.repeat(np.cumsum(counts) - counts, counts)
+        padded = np.zeros((self.n_events, int(counts.max(initial=0)), 3))
+        padded[event, position] = self.p.pt_eta_phi()[order]
+        return padded
+
+
+def join(*parts: Jets) -> Jets:
+    """All jets of the same events."""
+    event = np.concatenate([p.event for p in parts])
+    return Jets(parts[0].n_events, event, concatenate([p.p for p in parts]))
 
 
 @dataclass(frozen=True)
@@ -34,7 +81,7 @@ class Products:
     def __len__(self) -> int:
         return len(self.flavour)
 
-    def __getitem__(self, rows: Any) -> Products:
+    def __getitem__(self, rows: IntArray) -> Products:
         return Products(
             self.leptons[rows], self.flavour[rows], self.narrow[rows], self.light[rows], self.bottom[rows]
         )
@@ -44,17 +91,17 @@ class Products:
 class Radiation:
     """Jets and soft hadrons that balance the hard system in the transverse plane."""
 
-    jets: FourMomentum  #: (N, k)
+    jets: Jets
     soft: FloatArray  #: (N, 2): px, py of visible soft hadrons
     escaping: FloatArray  #: (N, 2): px, py of what leaves along the beam, unseen
 
     @property
     def recoil(self) -> FloatArray:
         """Transverse momentum px, py of the system that radiated, (N, 2)."""
-        return -transverse_sum(self.jets) - self.soft - self.escaping
+        return -self.jets.transverse_sum() - self.soft - self.escaping
 
-    def __getitem__(self, rows: Any) -> Radiation:
-        return Radiation(self.jets[rows], self.soft[rows], self.escaping[rows])
+    def __getitem__(self, rows: IntArray) -> Radiation:
+        return Radiation(self.jets.of(rows), self.soft[rows], self.escaping[rows])
 
 
 @dataclass(frozen=True)
@@ -67,7 +114,7 @@ class HardEvents:
     def __len__(self) -> int:
         return len(self.products)
 
-    def __getitem__(self, rows: Any) -> HardEvents:
+    def __getitem__(self, rows: IntArray) -> HardEvents:
         return HardEvents(self.products[rows], self.radiation[rows])
 
 
@@ -103,11 +150,17 @@ def _stack(parts: Sequence[HardEvents]) -> HardEvents:
             _rows([p.products.bottom for p in parts]),
         ),
         Radiation(
-            _rows([p.radiation.jets for p in parts]),
+            _renumbered([p.radiation.jets for p in parts]),
             np.concatenate([p.radiation.soft for p in parts]),
             np.concatenate([p.radiation.escaping for p in parts]),
         ),
     )
+
+
+def _renumbered(parts: Sequence[Jets]) -> Jets:
+    first = np.cumsum([0, *(p.n_events for p in parts)])
+    event = np.concatenate([p.event + start for p, start in zip(parts, first[:-1], strict=True)])
+    return Jets(int(first[-1]), event, concatenate([p.p for p in parts]))
 
 
 def _rows(parts: Sequence[FourMomentum]) -> FourMomentum:

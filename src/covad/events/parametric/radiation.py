@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from covad.events.kinematics import FloatArray, FourMomentum, scatter
-from covad.events.parametric.products import Radiation
+from covad.events.kinematics import FloatArray, FourMomentum
+from covad.events.parametric.products import Jets, Radiation
 
 #: Particle-level jets start here, in GeV: low enough for resolution to lift them over any threshold.
 SOFTEST_JET = 8.0
@@ -41,7 +41,6 @@ def radiate(rng: np.random.Generator, n: int, tune: InitialState) -> Radiation:
     """Jets at random azimuth with a falling spectrum, more of them and harder ones in active events."""
     activity = tune.clustering * rng.gamma(1.0 / tune.clustering, size=n)
     number = np.minimum(rng.poisson(tune.mean_jets * activity), MOST_JETS)
-    present = np.arange(number.max(initial=0)) < number[:, None]
     n_jets = int(number.sum())
     scale = tune.scale * np.repeat(activity, number) ** tune.hardening
     pt = SOFTEST_JET + scale * tune.tail * (rng.random(n_jets) ** (-1.0 / tune.tail) - 1.0)
@@ -52,7 +51,7 @@ def radiate(rng: np.random.Generator, n: int, tune: InitialState) -> Radiation:
         0.0,
     )
     soft, escaping = rng.standard_normal((2, n, 2)) * np.reshape([tune.soft, ESCAPING], (2, 1, 1))
-    return Radiation(scatter(jets, present), soft, escaping)
+    return Radiation(Jets(n, np.repeat(np.arange(n), number), jets), soft, escaping)
 
 
 def recoiling(radiation: Radiation, rapidity: FloatArray, mass: FloatArray) -> FourMomentum:

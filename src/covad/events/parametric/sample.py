@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from covad.events.detector import Detector, Truth
-from covad.events.kinematics import BoolArray, FloatArray, delta_phi, transverse_sum
+from covad.events.kinematics import BoolArray, FourMomentum, delta_phi, transverse_sum
 from covad.events.layout import Events
 from covad.events.parametric import bosons, heavy_flavour, higgs, pairs
 from covad.events.parametric.jets import form_jets
-from covad.events.parametric.products import ABSENT, ELECTRON, MUON, HardEvents
+from covad.events.parametric.products import ELECTRON, MUON, HardEvents, IntArray, Jets
 from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES, process_code
 
 #: Events with the chance to pass the lepton filter are those with a lepton above this share of it.
@@ -68,36 +68,35 @@ def measured_batch(
     return measured[detector.accepts(measured)]
 
 
-def _can_pass(hard: HardEvents, detector: Detector) -> BoolArray:
+def _can_pass(hard: HardEvents, detector: Detector) -> IntArray:
     """Events with a lepton that resolution could lift over the filter, inside of its acceptance."""
     leptons, flavour = hard.products.leptons, hard.products.flavour
     pt = leptons.pt
     slope = np.sinh(np.where(flavour == ELECTRON, detector.electron_eta_max, detector.muon_eta_max))
     seen = (pt > FILTER_MARGIN * detector.lepton_filter) & (np.abs(leptons.pz) < pt * slope)
-    return np.asarray(seen.any(axis=1))
+    return np.flatnonzero(seen.any(axis=1))
 
 
 def particle_level(rng: np.random.Generator, hard: HardEvents) -> Truth:
     """What reaches the detector: isolated leptons, jets, and the visible rest."""
     jets, soft = form_jets(rng, hard)
-    leptons = hard.products.leptons.pt_eta_phi()
-    jet_objects = jets.pt_eta_phi()
-    flavour = np.where(_isolated(leptons, jet_objects), hard.products.flavour, ABSENT)
-    hidden = hard.products.leptons.scaled((flavour == ABSENT).astype(float))
-    return Truth(
-        electrons=np.where((flavour == ELECTRON)[..., None], leptons, 0.0),
-        muons=np.where((flavour == MUON)[..., None], leptons, 0.0),
-        jets=jet_objects,
-        soft=soft + transverse_sum(hidden),
+    leptons = hard.products.leptons
+    isolated = _isolated(leptons, jets)
+    objects = leptons.pt_eta_phi()
+    electrons, muons = (
+        np.where((isolated & (hard.products.flavour == flavour))[..., None], objects, 0.0)
+        for flavour in (ELECTRON, MUON)
     )
+    hidden = leptons.scaled(~isolated)
+    return Truth(electrons, muons, jets.padded(), soft + transverse_sum(hidden))
 
 
-def _isolated(leptons: FloatArray, jets: FloatArray) -> BoolArray:
-    """Leptons without much jet momentum around them."""
-    around = np.zeros(leptons.shape[:2])
-    for k in range(jets.shape[1]):
-        jet = jets[:, k, None]
-        distance = (leptons[..., 1] - jet[..., 1]) ** 2 + delta_phi(leptons[..., 2], jet[..., 2]) ** 2
-        around += np.where(distance < ISOLATION_CONE**2, jet[..., 0], 0.0)
-    isolated: BoolArray = around < ISOLATION_SHARE * leptons[..., 0]
+def _isolated(leptons: FourMomentum, jets: Jets) -> BoolArray:
+    """Leptons, (N, k), without much jet momentum around them; a lepton that is not there is not isolated."""
+    jet_pt, jet_eta, jet_phi = jets.p.pt, jets.p.eta, jets.p.phi
+    eta, phi = leptons.eta[jets.event], leptons.phi[jets.event]
+    distance_squared = (eta - jet_eta[:, None]) ** 2 + delta_phi(phi, jet_phi[:, None]) ** 2
+    near = jet_pt[:, None] * (distance_squared < ISOLATION_CONE**2)
+    around = [np.bincount(jets.event, column, minlength=jets.n_events) for column in near.T]
+    isolated: BoolArray = np.stack(around, axis=1) < ISOLATION_SHARE * leptons.pt
     return isolated
