@@ -2,7 +2,7 @@
 
 e^f stays near one, so the exact curvature at the start serves for the whole climb: one Hessian, then cheap
 steps on the exact gradient that contract the error about tenfold each. The sums run in float32 until they
-limit the answer, then in float64. Where the steps do not contract, Newton's method takes over.
+limit the answer, then in float64. Where the steps do not contract then, Newton's method takes over.
 
 log L is not stationary at the ridged maximum: an error d theta there changes it by (ridge * theta).d theta,
 in first order. The climb therefore watches the change of log L itself, not the gain of what it maximises.
@@ -72,17 +72,17 @@ def _climb_with_one_curvature(likelihood: RidgedLikelihood, start: Float64) -> M
     last = np.inf
     for passes in range(2, BUDGET + 2):
         value, gradient = function.ascent(theta, precision)
-        if not np.isfinite(value):
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
             break
         step = cho_solve(factor, gradient)
         change = likelihood.change(theta, gradient, step)
-        if change > CONTRACTION * last:
+        contracts = change < CONTRACTION * last
+        if precision is np.float64 and not contracts:
             break
-        theta = theta + step
+        theta, last = theta + step, change
         if precision is np.float64 and change < TOLERANCE:
             value += 0.5 * float(gradient @ step)
             return Maximum(theta, likelihood.log_likelihood(theta, value), Status.CONVERGED, passes)
-        last = change
-        if change < FLOAT32_LIMIT:
-            last, precision = np.inf, np.float64
+        if precision is np.float32 and (change < FLOAT32_LIMIT or not contracts):
+            precision, last = np.float64, np.inf
     return stuck

@@ -1,0 +1,127 @@
+"""The analytic null: closed forms, and toys of a small world."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from covad import latent
+from covad.errors import DatasetError
+from covad.latent import LatentWorld
+from covad.nplm.convex import ConvexAlternative, ConvexProblem
+from covad.nplm.dataset import Dataset, Response
+from covad.nplm.features import Precomputed
+from covad.nplm.fit import Status
+from covad.nplm.null import ConvexNull, ScoreMoments, analytic_null
+from covad.nplm.statistic import test as run_test
+
+MODEL = ConvexAlternative.from_pool(latent.background(5_000, np.random.default_rng(1)), 15, seed=2)
+WORLD = LatentWorld(n_reference=10_400, expected=2_000.0)
+
+
+def one_hot(n_bins: int, n_reference: int, yield_expected: float, rng: np.random.Generator) -> Dataset:
+    """A null toy in equal bins, with a reference of fixed size."""
+    identity = np.eye(n_bins, dtype=np.float32)
+    reference = identity[rng.integers(n_bins, size=n_reference)]
+    data = identity[rng.integers(n_bins, size=rng.poisson(yield_expected))]
+    weights = np.full(n_reference, yield_expected / n_reference)
+    none = Response.none
+    return Dataset(reference, data, weights, none(n_reference), none(len(data)), np.zeros(0))
+
+
+def test_one_hot_null_is_known() -> None:
+    """(1 + N_D/N_R) chi2_{M-1} + chi2_1: the reference fluctuates in shape but not in size."""
+    dataset = one_hot(6, 3_000, 600.0, np.random.default_rng(3))
+    weights = analytic_null(ConvexAlternative(Precomputed(6, 6), 0.0), dataset).law.weights
+    np.testing.assert_allclose(np.sort(weights), [1.0, 1.2, 1.2, 1.2, 1.2, 1.2], atol=1e-5)
+
+
+def test_one_hot_toys_follow_it() -> None:
+    model = ConvexAlternative(Precomputed(6, 6), 0.0)
+    rng = np.random.default_rng(4)
+    toys = [one_hot(6, 6_000, 3_000.0, rng) for _ in range(300)]
+    law = analytic_null(model, toys[0]).law
+    # false-alarm rate 1e-3
+    assert stats.kstest(law.sf([run_test(toy, model, 0).t for toy in toys]), "uniform").pvalue > 1e-3
+
+
+def test_without_ridge_and_reference_noise_it_is_wilks() -> None:
+    """Every direction of h that no nuisance covers is one degree of freedom."""
+    x = np.random.default_rng(5).standard_normal((4_000, 7)).astype(np.float32)
+    moments = ScoreMoments.of(x, np.full(4_000, 0.5))
+    exact = ScoreMoments(moments.information, np.zeros((7, 7)))
+    law = ConvexNull.of(exact, np.zeros(7), np.array([0.0] * 5 + [1.0, 4.0]), 5).law
+    np.testing.assert_allclose(np.sort(law.weights), [0, 0, 1, 1, 1, 1, 1], atol=1e-9)
+
+
+def test_moments_of_the_score_by_simulation() -> None:
+    """The variance of y over toys is V, auxiliary values included."""
+    world = LatentWorld(n_reference=520, expected=100.0)
+    rng = np.random.default_rng(6)
+    big = LatentWorld(n_reference=52_000, expected=100.0).toy(rng)
+    null = analytic_null(MODEL, big, n_reference=520)
+    scores = []
+    for _ in range(1_500):
+        problem = ConvexProblem.of(MODEL, world.toy(rng))
+        scores.append(problem.likelihood.penalised.ascent(np.zeros(18), np.float64)[1])
+    # eigenvalues of a whitened variance lie between the edges (1 +- sqrt(18/1500))^2, here with some room
+    root = np.linalg.inv(np.linalg.cholesky(null.variance))
+    eigenvalues = np.linalg.eigvalsh(np.cov(root @ np.array(scores).T))
+    assert eigenvalues.min() > 0.70
+    assert eigenvalues.max() < 1.36
+
+
+@pytest.mark.parametrize("nu", [0.0, 1.0])
+def test_profiled_toys_follow_the_analytic_null(nu: float) -> None:
+    rng = np.random.default_rng(np.random.SeedSequence(20261115, spawn_key=(100, int(nu))))
+    big = LatentWorld(n_reference=104_000, expected=2_000.0).toy(rng)
+    null = analytic_null(MODEL, big, np.array([nu, 0.0]), n_reference=WORLD.n_reference)
+    results = [run_test(WORLD.toy(rng, nu), MODEL, 0) for _ in range(150)]
+    assert {result.status for result in results} == {Status.CONVERGED}
+    # false-alarm rate 1e-3 each
+    assert stats.kstest(null.law.sf([result.t for result in results]), "uniform").pvalue > 1e-3
+
+
+def test_the_quadratic_form_is_close_toy_by_toy() -> None:
+    rng = np.random.default_rng(8)
+    null = analytic_null(
+        MODEL, LatentWorld(n_reference=104_000, expected=2_000.0).toy(rng), n_reference=10_400
+    )
+    differences = []
+    for _ in range(40):
+        dataset = WORLD.toy(rng)
+        y = ConvexProblem.of(MODEL, dataset).likelihood.penalised.ascent(np.zeros(18), np.float64)[1]
+        differences.append(run_test(dataset, MODEL, 0).t - null.quadratic_t(y))
+    assert np.std(differences) < 0.15 * null.law.std
+
+
+def test_a_wrong_null_is_detected() -> None:
+    """Without nuisances, data at nu = 2 do not follow the null: the comparison can fail."""
+    world = LatentWorld(n_reference=10_400, expected=2_000.0, n_nuisances=0, normalisation_sigma=None)
+    rng = np.random.default_rng(9)
+    law = analytic_null(MODEL, world.toy(rng)).law
+    t = [run_test(world.toy(rng, 2.0), MODEL, 0).t for _ in range(60)]
+    assert stats.kstest(law.sf(t), "uniform").pvalue < 1e-3
+
+
+def test_the_variance_of_the_reference_scales_with_its_size() -> None:
+    dataset = WORLD.toy(np.random.default_rng(10))
+    half = analytic_null(MODEL, dataset, n_reference=5_200).law.mean
+    whole = analytic_null(MODEL, dataset).law.mean
+    endless = analytic_null(MODEL, dataset, n_reference=10**12).law.mean
+    assert half - endless == pytest.approx(2.0 * (whole - endless), rel=1e-6)
+
+
+def test_uneven_weights_raise_the_noise_of_the_reference() -> None:
+    """C is sum w^2 times the centred covariance: weights 1 +- 1/2 raise it by 1 + 1/4."""
+    x = np.random.default_rng(11).standard_normal((200_000, 2)).astype(np.float32)
+    even = ScoreMoments.of(x, np.ones(200_000)).reference_variance
+    uneven = ScoreMoments.of(x, np.tile([0.5, 1.5], 100_000)).reference_variance
+    np.testing.assert_allclose(np.diag(uneven) / np.diag(even), 1.25, rtol=0.01)
+
+
+def test_degenerate_features_without_ridge_are_named() -> None:
+    columns = np.ones((100, 2), dtype=np.float32)
+    with pytest.raises(DatasetError, match="ridge"):
+        ConvexNull.of(ScoreMoments.of(columns, np.ones(100)), np.zeros(2), np.zeros(2), 2)
