@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import sys
 from pathlib import Path
 
@@ -102,6 +103,47 @@ def inspect(path: Path, systematic: str, collection: str) -> None:
         chunks = with_progress(source.chunks(), len(source), "reading")
         summary = summarise(chunks, shifting if has_it else None, collection)
         print_sample(path, source.provenance, summary, source.untidied, systematic)
+
+
+@commands.command()
+@click.argument("study_file", type=click.Path(path_type=Path))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory; continued if there.")
+@click.option("--until", default="toys", show_default=True, help="Stop after this stage: clip or toys.")
+@click.option("--workers", type=click.IntRange(min=1), help="Worker processes here; default: one per core.")
+@click.option("--dask", "address", help="Address of a Dask scheduler, for instance tcp://host:8786.")
+@click.option("--shard", default="1/1", show_default=True, help="I/N: compute part I of N, for array jobs.")
+def run(
+    study_file: Path, out: Path, until: str, workers: int | None, address: str | None, shard: str
+) -> None:
+    """Run a study: whatever of its stages is not done yet."""
+    from covad.pipeline import choose_backend, run_study
+    from covad.study import read_study
+    from covad.toys.plan import Shard
+    from covad.toys.run import RunStopped
+
+    logging.basicConfig(format="covad: %(message)s")
+    logging.getLogger("covad").setLevel(logging.INFO)
+    study = read_study(study_file)
+    try:
+        done = run_study(study, out, choose_backend(study, workers, address), Shard.parse(shard), until)
+    except RunStopped as stop:
+        sys.exit(_complain(str(stop), stop.exit_code))
+    if done is not None:
+        click.echo(f"computed {done.computed} toys, {done.failed} of them failed")
+
+
+@commands.command()
+@click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="All numbers as JSON.")
+def status(path: Path, as_json: bool) -> None:
+    """Show where a run stands: toys requested = done + failed + missing, and the time left."""
+    from covad.status import print_status, run_status
+
+    found = run_status(path)
+    if as_json:
+        click.echo(json.dumps(found.plain(), indent=2))
+    else:
+        print_status(found)
 
 
 @commands.group()

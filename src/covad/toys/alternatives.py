@@ -1,13 +1,33 @@
-"""The tests that an ensemble can name, by their settings."""
+"""The tests that an ensemble can name, by their settings. Solvers are imported where toys are computed."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from covad.nplm.convex import ConvexAlternative
 from covad.nplm.fit import Alternative
+from covad.nplm.rows import count_parameters
 from covad.toys.plan import Source
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """The paper's network with layers of these `widths`, all weights within +-`clip`."""
+
+    clip: float
+    widths: tuple[int, ...] = (4, 4, 4, 1)
+    starts: int = 1
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Weights and biases: 45 for 4-4-4-1."""
+        return count_parameters(self.widths)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "network", **asdict(self)}
+
+    def build(self, source: Source) -> Alternative:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -31,6 +51,8 @@ class ConvexSettings:
         return {"kind": "convex", **asdict(self)}
 
     def build(self, source: Source) -> Alternative:
+        from covad.nplm.convex import ConvexAlternative
+
         return ConvexAlternative.from_pool(
             source.feature_events(), self.features, self.seed, self.width_quantiles, self.spread
         )

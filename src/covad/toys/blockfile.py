@@ -18,6 +18,14 @@ from covad.toys.toy import Toy
 
 STORE_SCHEMA = 1
 _KEY = b"covad"
+#: Twenty rows of numbers: nothing to compress, nothing to index, every page with a checksum.
+_LAYOUT: dict[str, Any] = {
+    "compression": "none",
+    "use_dictionary": False,
+    "write_statistics": False,
+    "write_page_checksum": True,
+    "store_schema": False,
+}
 #: What a file that is not what was written can make pyarrow, JSON or the dataclasses raise.
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, AttributeError)
 _NUMBERS = pa.list_(pa.float64())
@@ -62,7 +70,7 @@ class Summary:
     @classmethod
     def of(cls, ensemble: str, toys: tuple[Toy, ...]) -> Summary:
         """Everything is made from the toys, so that it can be made again and compared."""
-        content = [STORE_SCHEMA, ensemble, [asdict(toy) for toy in toys]]
+        content = [STORE_SCHEMA, ensemble, [vars(toy) for toy in toys]]
         return cls(
             schema=STORE_SCHEMA,
             ensemble=ensemble,
@@ -79,17 +87,11 @@ def encode(ensemble: str, toys: tuple[Toy, ...]) -> bytes:
     """The file of a block."""
     refuse_collisions(toys)
     summary = canonical(asdict(Summary.of(ensemble, toys)))
-    table = pa.Table.from_pylist([asdict(toy) for toy in toys], schema=COLUMNS)
+    table = pa.Table.from_pylist([vars(toy) for toy in toys], schema=COLUMNS)
     buffer = pa.BufferOutputStream()
-    pq.write_table(
-        table.replace_schema_metadata({_KEY: summary}),
-        buffer,
-        compression="none",
-        use_dictionary=False,
-        write_statistics=False,
-        write_page_checksum=True,
-        store_schema=False,
-    )
+    with pq.ParquetWriter(buffer, COLUMNS, **_LAYOUT) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({_KEY: summary})
     return bytes(buffer.getvalue())
 
 
@@ -119,7 +121,7 @@ def read_summary(content: Any, name: str) -> Summary:
 def _summary(metadata: dict[bytes, bytes], name: str) -> Summary:
     facts = json.loads(metadata[_KEY])
     if facts["schema"] != STORE_SCHEMA:
-        raise ToyStoreError(f"{name}: has schema {facts['schema']}, but this covad reads {STORE_SCHEMA}")
+        raise FileFormatError(f"{name}: has schema {facts['schema']}, but {STORE_SCHEMA} was expected")
     return Summary(**facts)
 
 

@@ -35,6 +35,10 @@ class LatentSource:
     def fingerprint(self) -> str:
         return f"latent-{LATENT_VERSION}-{self.n_nuisances}"
 
+    @property
+    def n_features(self) -> int:
+        return latent.N_FEATURES
+
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
         if draw.signal not in (None, "signal"):
             raise PlanError(f"the latent world has one signal, 'signal', not '{draw.signal}'")
@@ -66,10 +70,15 @@ class PoolSource:
     fingerprint: str
 
     @classmethod
-    def open(cls, directory: Path) -> PoolSource:
-        """Check the pools against their digests and remember what they are."""
-        pools.verify(directory)
+    def open(cls, directory: Path, verify: bool = True) -> PoolSource:
+        """Pools of a directory, by default checked against their digests."""
+        if verify:
+            pools.verify(directory)
         return cls(directory.resolve(), pools.fingerprint(directory))
+
+    @property
+    def n_features(self) -> int:
+        return int(self._pools().reference.sample.z.shape[1])
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
         there = self._pools()

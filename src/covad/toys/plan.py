@@ -23,7 +23,7 @@ from covad.nplm.fit import Alternative
 #: Raised whenever a change of covad changes the toys: old blocks are then not mistaken for new ones.
 TOY_SCHEMA = 1
 #: Toys are computed and stored in blocks that never cross a multiple of this.
-BLOCK = 20
+BLOCK = 10
 #: Seeds are spawn keys, whose words have 32 bits.
 MAX_TOYS = 2**32
 
@@ -92,6 +92,11 @@ class Source(Hashable, Protocol):
     @property
     def fingerprint(self) -> str:
         """Changes whenever the events would."""
+        ...
+
+    @property
+    def n_features(self) -> int:
+        """Dimensions of the latent space."""
         ...
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset: ...

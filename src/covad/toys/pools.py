@@ -193,6 +193,6 @@ def _map(directory: Path, entry: dict[str, str]) -> Float32:
     path = directory / entry["file"]
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as failure:
+    except (OSError, ValueError, EOFError) as failure:
         raise FileFormatError(f"{path}: cannot be mapped ({failure})") from failure
     return np.asarray(array, dtype=np.float32)

@@ -72,7 +72,7 @@ def run_toys(
     """Bring the requests to their number of toys; what is stored already is not computed again."""
     _warn_of_pool_bias(requests)
     store.sweep()
-    corrupt = store.set_corrupt_aside()
+    corrupt = store.set_corrupt_aside(requests)
     left = store.missing(list((shard or Shard()).blocks(requests)))
     computed = failed = 0
     if not left:

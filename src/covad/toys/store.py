@@ -70,7 +70,15 @@ class EnsembleToys:
 
     @property
     def t(self) -> NDArray[np.float64]:
+        """Of the toys that are done."""
         return self.column("t")
+
+    def t_by_index(self) -> NDArray[np.float64]:
+        """Of all requested toys; NaN marks one that failed or is missing."""
+        t = np.full(self.requested, np.nan)
+        for toy in self.done:
+            t[toy.index] = toy.t
+        return t
 
 
 @dataclass(frozen=True)
@@ -117,12 +125,8 @@ class ToyStore:
             left += [Block(block.ensemble, start, stop) for start, stop in contiguous(indices)]
         return left
 
-    def counts(self, request: Request) -> Counts:
-        """Where the request stands, from the footers alone."""
-        return self.all_counts([request])[0]
-
-    def all_counts(self, requests: Sequence[Request]) -> list[Counts]:
-        """Where many requests stand, in one pass over the directory."""
+    def counts(self, requests: Sequence[Request]) -> list[Counts]:
+        """Where the requests stand, from the footers alone, in one pass over the directory."""
         summaries: dict[str, list[Summary]] = {}
         for name in self._names():
             with suppress(FileFormatError):  # its toys count as missing
@@ -141,10 +145,13 @@ class ToyStore:
         refuse_collisions(toys)
         return EnsembleToys(request.toys, toys)
 
-    def set_corrupt_aside(self) -> list[Path]:
-        """Verify every block; move those that are not what was written out of the way, and say so."""
+    def set_corrupt_aside(self, requests: Sequence[Request]) -> list[Path]:
+        """Verify the blocks of these requests; what is not as it was written is moved away, with a word."""
+        wanted = {request.ensemble.identity for request in requests}
         moved = []
         for name in self._names():
+            if name.ensemble not in wanted:
+                continue
             try:
                 self._read(name)
             except FileFormatError as failure:

@@ -1,0 +1,162 @@
+"""Where a run stands: what `covad status` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from covad.campaign import Clips, Entry, clips_to_tune, open_source, plan, requests
+from covad.pipeline import RunDirectory
+from covad.toys.draw import PoolBias, pool_bias
+from covad.toys.plan import Treatment
+from covad.toys.store import Counts
+
+
+@dataclass(frozen=True)
+class EnsembleStatus:
+    """One ensemble: requested = done + failed + missing."""
+
+    entry: Entry
+    counts: Counts
+    bias: PoolBias
+
+    @property
+    def waiting(self) -> bool:
+        """For the choice of its clip."""
+        return self.entry.ensemble is None
+
+    def plain(self) -> dict[str, Any]:
+        ensemble = self.entry.ensemble
+        return {
+            "test": self.entry.test,
+            "identity": None if ensemble is None else ensemble.identity,
+            "draw": asdict(self.entry.draw),
+            **asdict(self.counts),
+            "pool_bias": asdict(self.bias),
+        }
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """All ensembles of a run, and what came before them."""
+
+    path: Path
+    clips: Clips
+    clips_to_tune: Sequence[Treatment]
+    ensembles: Sequence[EnsembleStatus]
+    corrupt: Sequence[Path]
+
+    def total(self, name: str) -> int:
+        return sum(getattr(ensemble.counts, name) for ensemble in self.ensembles)
+
+    @property
+    def core_seconds_left(self) -> float | None:
+        """From the mean cost of the stored toys of each test; None if a test has none yet."""
+        left = 0.0
+        for test in {e.entry.test for e in self.ensembles if e.counts.missing}:
+            mine = [e.counts for e in self.ensembles if e.entry.test == test]
+            stored = sum(c.done + c.failed for c in mine)
+            if not stored:
+                return None
+            left += sum(c.missing for c in mine) * sum(c.seconds for c in mine) / stored
+        return left
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "run": str(self.path),
+            "stages": {
+                "clip": {"done": not self.clips_to_tune, "clips": dict(self.clips)},
+                "toys": {"done": self.total("missing") == 0},
+            },
+            **{name: self.total(name) for name in ("requested", "done", "failed", "missing", "unconverged")},
+            "core_seconds_left": self.core_seconds_left,
+            "corrupt_blocks_set_aside": [str(path) for path in self.corrupt],
+            "ensembles": [ensemble.plain() for ensemble in self.ensembles],
+        }
+
+
+def run_status(path: Path) -> RunStatus:
+    """Read the status of a run; nothing is changed."""
+    directory = RunDirectory(path)
+    study, clips = directory.study(), directory.clips()
+    entries = plan(study, open_source(study, verify=False), clips)
+    known = iter(directory.toys.counts(requests(study, entries)))
+    unknown = Counts(study.toys, 0, 0, study.toys, 0, {}, 0.0)
+    ensembles = [
+        EnsembleStatus(entry, unknown, PoolBias(0.0, 0.0))
+        if entry.ensemble is None
+        else EnsembleStatus(entry, next(known), pool_bias(entry.ensemble))
+        for entry in entries
+    ]
+    return RunStatus(path, clips, clips_to_tune(study, clips), ensembles, directory.toys.corrupt())
+
+
+_WIDTH = 120
+_COLUMNS = (
+    "test",
+    "nuisances",
+    "nu",
+    "signal",
+    "requested",
+    "done",
+    "failed",
+    "missing",
+    "unconverged",
+    "bias",
+)
+
+
+def print_status(status: RunStatus) -> None:
+    """The table on stdout."""
+    console = Console(soft_wrap=True, highlight=False)
+    console.width = max(console.width, _WIDTH)
+    for treatment in status.clips_to_tune:
+        console.print(f"clip of the network, nuisances {treatment}: not chosen yet")
+    for treatment, clip in status.clips.items():
+        console.print(f"clip of the network, nuisances {treatment}: W = {clip:g}")
+    table = Table(title=f"Toys of {status.path}", title_justify="left", box=SIMPLE)
+    for number, column in enumerate(_COLUMNS):
+        table.add_column(column, justify="right" if number > 3 else "left")
+    for ensemble in status.ensembles:
+        table.add_row(*_cells(ensemble))
+    totals = [str(status.total(name)) for name in _COLUMNS[4:9]]
+    table.add_section()
+    table.add_row("all", "", "", "", *totals, "")
+    console.print(table)
+    _print_remarks(console, status)
+
+
+def _cells(status: EnsembleStatus) -> list[str]:
+    draw, counts = status.entry.draw, status.counts
+    numbers = (counts.requested, counts.done, counts.failed, counts.missing, counts.unconverged)
+    return [
+        status.entry.test,
+        draw.treatment,
+        ", ".join(f"{x:+g}" if x else "0" for x in draw.nu),
+        f"{draw.signal} {draw.injected:g}" if draw.signal else "",
+        *(str(number) for number in numbers),
+        f"{status.bias.share:.2f} sd" if status.bias.share else "",
+    ]
+
+
+def _print_remarks(console: Console, status: RunStatus) -> None:
+    for ensemble in status.ensembles:
+        for reason, count in ensemble.counts.reasons.items():
+            console.print(f"{count} failed ({ensemble.entry.test}): {reason}")
+    biased = sum(not ensemble.bias.tolerable for ensemble in status.ensembles)
+    if biased:
+        console.print(f"finite pools shift t by more than a tenth of its spread in {biased} ensembles")
+    if status.corrupt:
+        console.print(f"{len(status.corrupt)} corrupt blocks were set aside in {status.corrupt[0].parent}")
+    if status.total("missing"):
+        seconds = status.core_seconds_left
+        console.print(
+            "time left: not known yet" if seconds is None else f"time left: {seconds:.0f} core-seconds"
+        )

@@ -1,0 +1,124 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from covad.errors import FileFormatError
+from covad.nplm.dataset import Response
+from covad.toys.draw import PoolSource
+from covad.toys.pools import MANIFEST, Pool, Pools, fingerprint, open_pools, verify, write_pools
+from covad.toys.sample import Sample
+
+
+def sample(n, seed, quadratic=True):
+    rng = np.random.default_rng(seed)
+    z, g = rng.standard_normal((n, 4), dtype=np.float32), rng.standard_normal((n, 2), dtype=np.float32)
+    d = rng.standard_normal((n, 2, 2), dtype=np.float32) if quadratic else None
+    return Sample(z, Response(g, d))
+
+
+def pools(quadratic=True):
+    return Pools(
+        reference=Pool(sample(50, 1, quadratic)),
+        features=sample(20, 2).z,
+        data={(0.0, 0.0): Pool(sample(40, 3, quadratic)), (1.0, -1.0): Pool(sample(30, 4, quadratic), 0.97)},
+        signals={"a4l": {(0.0, 0.0): Pool(sample(10, 5, quadratic), 1.5)}},
+    )
+
+
+@pytest.fixture
+def directory(tmp_path):
+    write_pools(tmp_path / "pools", pools())
+    return tmp_path / "pools"
+
+
+@pytest.mark.parametrize("quadratic", [True, False])
+def test_what_is_written_is_read(tmp_path, quadratic):
+    write_pools(tmp_path, pools(quadratic))
+    wanted, found = pools(quadratic), open_pools(tmp_path, fingerprint(tmp_path))
+    pairs = [
+        (wanted.reference, found.reference),
+        (wanted.background((1.0, -1.0)), found.background((1.0, -1.0))),
+        (wanted.signal("a4l", (0.0, 0.0)), found.signal("a4l", (0.0, 0.0))),
+    ]
+    for a, b in pairs:
+        np.testing.assert_array_equal(a.sample.z, b.sample.z)
+        np.testing.assert_array_equal(a.sample.response.linear, b.sample.response.linear)
+        assert a.yield_ratio == b.yield_ratio
+        assert (b.sample.response.quadratic is None) is not quadratic
+        if quadratic:
+            np.testing.assert_array_equal(a.sample.response.quadratic, b.sample.response.quadratic)
+    np.testing.assert_array_equal(wanted.features, found.features)
+
+
+def test_pools_are_mapped_not_loaded(directory):
+    z = open_pools(directory, fingerprint(directory)).reference.sample.z
+    assert isinstance(z.base, np.memmap)
+    assert not z.flags.writeable
+
+
+def test_fingerprint_follows_the_contents_not_the_place(directory, tmp_path):
+    before = fingerprint(directory)
+    shutil.copytree(directory, tmp_path / "copy")
+    assert fingerprint(tmp_path / "copy") == before
+    changed = pools()
+    changed.reference.sample.z[0, 0] += 1
+    write_pools(directory, changed)
+    assert fingerprint(directory) != before
+
+
+def test_pools_that_change_under_a_run_are_refused(directory):
+    source = PoolSource.open(directory)
+    changed = pools()
+    changed.features[0, 0] += 1
+    write_pools(directory, changed)
+    with pytest.raises(FileFormatError, match="changed"):
+        source.feature_events()
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 4
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [flip, lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-1])],
+    ids=["bit flip", "missing", "truncated"],
+)
+def test_a_damaged_array_is_named(directory, damage):
+    damage(directory / "data_1_linear.npy")
+    with pytest.raises(FileFormatError, match="data_1_linear"):
+        verify(directory)
+
+
+def test_an_array_that_cannot_be_mapped_is_named(directory):
+    (directory / "reference_z.npy").write_bytes(b"")
+    with pytest.raises(FileFormatError, match="reference_z"):
+        open_pools(directory, fingerprint(directory))
+
+
+def test_objects_in_an_array_are_refused(directory):
+    np.save(directory / "reference_z.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(FileFormatError, match="reference_z"):
+        open_pools(directory, fingerprint(directory))
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", "{}", '{"schema": 99}'])
+def test_a_bad_manifest_is_named(directory, content):
+    if content is None:
+        (directory / MANIFEST).unlink()
+    else:
+        (directory / MANIFEST).write_text(content)
+    with pytest.raises(FileFormatError, match="manifest"):
+        PoolSource.open(directory)
+
+
+def test_an_incomplete_manifest_is_named(directory):
+    manifest = json.loads((directory / MANIFEST).read_text())
+    del manifest["reference"]["linear"]
+    (directory / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(FileFormatError, match="incomplete"):
+        open_pools(directory, fingerprint(directory))
