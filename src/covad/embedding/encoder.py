@@ -1,0 +1,150 @@
+"""The encoder f_theta: a transformer over the objects that are present in an event (sec:stage1).
+
+An event of the paper's layout has 19 slots, but only 3 to 8 objects. The encoder never computes padding: a
+batch is cut into groups of events with the same number of objects, which gives the same result as padded
+batches with a mask, several times faster. Each object is a token with the embedding of its collection; one
+more token (CLS) gathers the event, and its last state is projected to z.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from covad.embedding.scaling import InputScaling, n_inputs
+from covad.errors import CovadError, FileFormatError
+from covad.events.layout import EventLayout
+from covad.weights import load_weights, save_weights
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """Sizes of the encoder; these defaults fit a laptop, `paper()` gives those of the paper."""
+
+    width: int = 32
+    layers: int = 2
+    heads: int = 4
+    feed_forward: int = 64
+    outputs: int = 4
+    projector: int = 64
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value < 1:
+                raise CovadError(f"encoder setting '{name}' must be positive, not {value}")
+        if self.width % self.heads:
+            raise CovadError(f"an encoder of width {self.width} cannot have {self.heads} heads")
+
+    @classmethod
+    def paper(cls) -> EncoderSettings:
+        return cls(width=64, layers=4, heads=8, feed_forward=256, projector=256)
+
+
+class Block(nn.Module):
+    """Attention and feed-forward with residuals, normalised before each."""
+
+    def __init__(self, settings: EncoderSettings) -> None:
+        super().__init__()
+        d = settings.width
+        self.heads = settings.heads
+        self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.qkv, self.merge = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.widen, self.narrow = nn.Linear(d, settings.feed_forward), nn.Linear(settings.feed_forward, d)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, length, d = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(n, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        mixed = scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(n, length, d)
+        x = x + self.merge(mixed)
+        out: torch.Tensor = x + self.narrow(torch.nn.functional.gelu(self.widen(self.norm2(x))))
+        return out
+
+
+class Encoder(nn.Module):
+    """Events -> z. `project` gives the normalised vectors on which the contrastive loss acts."""
+
+    def __init__(self, layout: EventLayout, scaling: InputScaling, settings: EncoderSettings) -> None:
+        super().__init__()
+        scaling.check(layout)
+        self.layout, self.scaling, self.settings = layout, scaling, settings
+        d, p = settings.width, settings.projector
+        self.lift = nn.Linear(n_inputs(layout), d)
+        self.kinds = nn.Embedding(len(layout.collections), d)
+        self.cls = nn.Parameter(torch.zeros(d))
+        self.blocks = nn.ModuleList(Block(settings) for _ in range(settings.layers))
+        self.norm = nn.LayerNorm(d)
+        self.out = nn.Linear(d, settings.outputs)
+        self.head = nn.Sequential(
+            nn.Linear(settings.outputs, p), nn.GELU(), nn.Linear(p, p), nn.GELU(), nn.Linear(p, p)
+        )
+
+    def forward(self, particles: NDArray[np.float32]) -> torch.Tensor:
+        """z of every event, (N, outputs); particles are events x slots x features."""
+        groups = group_by_multiplicity(particles, self.layout)
+        if not groups:
+            return torch.zeros(0, self.settings.outputs)
+        z = torch.cat([self._encode(objects, kind) for _, objects, kind in groups])
+        order = np.concatenate([rows for rows, _, _ in groups])
+        return z[torch.from_numpy(np.argsort(order))]
+
+    def _encode(self, objects: torch.Tensor, kind: torch.Tensor) -> torch.Tensor:
+        tokens = self.lift(self.scaling.inputs(objects, kind, self.layout)) + self.kinds(kind)
+        x = torch.cat([self.cls.expand(len(tokens), 1, -1), tokens], dim=1)
+        for block in self.blocks:
+            x = block(x)
+        z: torch.Tensor = self.out(self.norm(x[:, 0]))
+        return z
+
+    def project(self, z: torch.Tensor) -> torch.Tensor:
+        return nn.functional.normalize(self.head(z), dim=1)
+
+    def save(self, path: Path, trained_on: dict[str, Any]) -> None:
+        tensors = dict(self.state_dict())
+        tensors["scaling.centre"] = torch.from_numpy(self.scaling.centre)
+        tensors["scaling.width"] = torch.from_numpy(self.scaling.width)
+        settings = {
+            "layout": self.layout.describe(),
+            "encoder": asdict(self.settings),
+            "trained_on": trained_on,
+        }
+        save_weights(path, "encoder", tensors, settings)
+
+    @classmethod
+    def load(cls, path: Path, layout: EventLayout | None = None) -> Encoder:
+        """Read an encoder; with a layout, refuse one that was made for another."""
+        tensors, stored = load_weights(path, "encoder")
+        made_for = EventLayout.from_description(stored["layout"])
+        if layout is not None and layout != made_for:
+            raise FileFormatError(f"{path}: the encoder was trained for another event layout")
+        try:
+            scaling = InputScaling(
+                tensors.pop("scaling.centre").numpy(), tensors.pop("scaling.width").numpy()
+            )
+            encoder = cls(made_for, scaling, EncoderSettings(**stored["encoder"]))
+            encoder.load_state_dict(tensors)
+        except (KeyError, RuntimeError, TypeError) as failure:
+            raise FileFormatError(f"{path}: the stored encoder is incomplete ({failure})") from failure
+        return encoder
+
+
+Group = tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]
+
+
+def group_by_multiplicity(particles: NDArray[np.float32], layout: EventLayout) -> list[Group]:
+    """Events of equal multiplicity together: their rows, present objects, and the collection of each."""
+    present = particles[..., 0] > 0
+    number = present.sum(axis=1)
+    groups = []
+    for n in np.unique(number):
+        rows = np.flatnonzero(number == n)
+        slots = np.nonzero(present[rows])[1].reshape(len(rows), n)
+        objects = particles[rows[:, None], slots]
+        groups.append((rows, torch.from_numpy(objects), torch.from_numpy(layout.slot_collection[slots])))
+    return groups

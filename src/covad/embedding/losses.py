@@ -1,0 +1,73 @@
+"""The two losses of stage 1: L = L_supCL + alpha L_cov (eq:total)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.nn.functional import all_gather
+
+
+def supervised_contrastive(
+    projected: torch.Tensor, labels: torch.Tensor, temperature: float = 0.1
+) -> torch.Tensor:
+    """SupCon: events of one process attract, all others repel; mean over the anchors.
+
+    An anchor whose process has no second event in the batch (ttbar is 0.3 % of the mix) has nothing to be
+    attracted to: it is left out of the mean, but stays in the denominators of all others.
+    """
+    n = len(projected)
+    itself = torch.eye(n, dtype=torch.bool)
+    similarity = (projected @ projected.T / temperature).masked_fill(itself, float("-inf"))
+    log_share = similarity - torch.logsumexp(similarity, dim=1, keepdim=True)
+    positive = (labels[:, None] == labels[None, :]) & ~itself
+    number = positive.sum(dim=1)
+    attraction = log_share.masked_fill(~positive, 0.0).sum(dim=1)
+    anchors = number > 0
+    return -(attraction[anchors] / number[anchors]).sum() / anchors.sum().clamp(min=1)
+
+
+def covariance_loss(
+    nu: Sequence[torch.Tensor], g_nominal: torch.Tensor, g_shifted: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """L_cov (eq:lcov) with means instead of sums: 0.5 means that g tells nothing about nu.
+
+    `nu` holds vectors in units of sigma, `g_shifted` the response columns of the shifted events for each. The
+    shifted events are the nominal ones moved, so that most of the noise cancels between the two terms.
+    """
+    terms = []
+    for value, shifted in zip(nu, g_shifted, strict=True):
+        nominal_term = torch.sigmoid(g_nominal @ value).square().mean()
+        shifted_term = torch.sigmoid(-(shifted @ value)).square().mean()
+        terms.append(nominal_term + shifted_term)
+    return torch.stack(terms).mean()
+
+
+def gather_ranks(rows: torch.Tensor) -> torch.Tensor:
+    """Rows of all DDP ranks, with gradients; the contrastive loss needs the whole batch."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return rows
+    if rows.requires_grad:
+        return torch.cat(list(all_gather(rows)))  # type: ignore[no-untyped-call]
+    parts = [torch.empty_like(rows) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, rows)
+    return torch.cat(parts)
+
+
+class RatioHead(nn.Module):
+    """The network part of g_phi: z -> columns, fully connected, ReLU inside, linear at the end."""
+
+    def __init__(self, n_features: int, hidden: Sequence[int], n_columns: int) -> None:
+        super().__init__()
+        widths = [n_features, *hidden]
+        layers: list[nn.Module] = []
+        for a, b in pairwise(widths):
+            layers += [nn.Linear(a, b), nn.ReLU()]
+        self.layers = nn.Sequential(*layers, nn.Linear(widths[-1], n_columns))
+
+    def forward(self, z: torch.Tensor) -> torch.Tensor:
+        columns: torch.Tensor = self.layers(z)
+        return columns

@@ -1,0 +1,158 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from encoders import ENCODER, SETTINGS, make_training
+
+from covad.embedding.cotrain import CoTraining, learning_rate
+from covad.errors import CovadError, FileFormatError, TrainingError
+
+#: For child processes: the helpers beside these tests can be imported, and one thread is used.
+WITH_TESTS = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+
+
+def weights(training: CoTraining) -> dict[str, torch.Tensor]:
+    return dict(training.model.state_dict())
+
+
+def assert_equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> None:
+    assert a.keys() == b.keys()
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_training_lowers_the_losses_and_is_repeatable(tmp_path: Path) -> None:
+    first = make_training(tmp_path / "a", steps=60, validate_every=20)
+    first.run()
+    assert first.history[-1].contrastive < first.history[0].contrastive
+    second = make_training(tmp_path / "b", steps=60, validate_every=20)
+    second.run()
+    assert_equal(weights(first), weights(second))
+    lines = (tmp_path / "a" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [20, 40, 60]
+
+
+def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path) -> None:
+    whole = make_training(tmp_path / "whole")
+    whole.run()
+    make_training(tmp_path / "pieces").run(until=10)
+    make_training(tmp_path / "pieces").run(until=25)  # steps 21 to 25 are lost: the checkpoint is at 20
+    last = make_training(tmp_path / "pieces")
+    last.run()
+    assert_equal(weights(whole), weights(last))
+    assert whole.history == last.history
+
+
+def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
+    """A real kill -9 while it trains."""
+    code = (
+        "import sys; from pathlib import Path; from encoders import make_training; "
+        "make_training(Path(sys.argv[1]), steps=2000).run()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, tmp_path / "killed"], env=WITH_TESTS)
+    while not (tmp_path / "killed" / "checkpoint.safetensors").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    killed, whole = (make_training(tmp_path / name, steps=2000) for name in ("killed", "whole"))
+    killed.run(until=50)
+    assert killed.step >= 50
+    whole.run(until=killed.step)
+    assert_equal(weights(whole), weights(killed))
+
+
+def test_alpha_zero_is_the_contrastive_baseline(tmp_path: Path) -> None:
+    training = make_training(tmp_path, alpha=0.0)
+    before = {k: v.clone() for k, v in training.model.ratio.state_dict().items()}
+    training.run()
+    assert all(m.total == m.contrastive for m in training.history)
+    assert all(torch.allclose(v, before[k], atol=1e-4) for k, v in training.model.ratio.state_dict().items())
+
+
+def test_early_stopping_keeps_the_best(tmp_path: Path) -> None:
+    training = make_training(tmp_path, steps=400, validate_every=5, patience=3, learning_rate=0.5)
+    training.run()
+    assert training.step < 400
+    best = min(m.total for m in training.history)
+    contrastive, covariance = training._losses(training.validation, SETTINGS.validation_batches)
+    assert contrastive + 5.0 * covariance == pytest.approx(best)
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_batch_named(tmp_path: Path) -> None:
+    training = make_training(tmp_path)
+    training.run(until=10)
+    kept = training.checkpoint.read_bytes()
+    broken = make_training(tmp_path)
+    events = broken.sampler.events
+    particles = events.particles.copy()
+    particles[..., 2] = np.nan
+    broken.sampler = replace(broken.sampler, events=replace(events, particles=particles))
+    with pytest.raises(TrainingError, match="not finite in batch 10 of seed 1"):
+        broken.run()
+    assert training.checkpoint.read_bytes() == kept
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    training = make_training(tmp_path)
+    training.run(until=10)
+    with pytest.raises(TrainingError, match="other training settings"):
+        make_training(tmp_path, learning_rate=0.1).run()
+    other = make_training(tmp_path)
+    wider = CoTraining(other.sampler, other.validation, replace(ENCODER, width=16), SETTINGS, tmp_path)
+    with pytest.raises(FileFormatError, match="does not fit"):
+        wider.run()
+    training.checkpoint.write_bytes(training.checkpoint.read_bytes()[:1000])
+    with pytest.raises(FileFormatError, match="damaged"):
+        make_training(tmp_path).run()
+
+
+def test_schedule_warms_up_and_falls_to_zero() -> None:
+    rates = [learning_rate(step, SETTINGS) for step in range(SETTINGS.steps + 1)]
+    assert max(rates) == pytest.approx(SETTINGS.learning_rate)
+    assert rates.index(max(rates)) in (4, 5)
+    assert rates[-1] == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"steps": 0}, {"alpha": -1.0}, {"contrast_on": "x"}, {"learning_rate": 0.0}]
+)
+def test_impossible_settings_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(CovadError):
+        replace(SETTINGS, **wrong)
+
+
+DDP = """
+import sys
+import torch.distributed as dist
+from pathlib import Path
+from encoders import make_training
+dist.init_process_group("gloo")
+make_training(Path(sys.argv[1]), alpha=0.0).run()
+dist.destroy_process_group()
+"""
+
+
+def test_two_ranks_train_as_one(tmp_path: Path) -> None:
+    """torchrun with two gloo processes: the contrastive loss sees the whole batch, so the result agrees."""
+    script = tmp_path / "ddp.py"
+    script.write_text(DDP)
+    torchrun = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone"]
+    command = [*torchrun, "--nproc-per-node=2", str(script), str(tmp_path / "two")]
+    result = subprocess.run(command, capture_output=True, text=True, env=WITH_TESTS, check=False)
+    assert result.returncode == 0, result.stderr
+    one = make_training(tmp_path / "one", alpha=0.0)
+    one.run()
+    two = make_training(tmp_path / "two", alpha=0.0)
+    two.run()  # from its final checkpoint
+    for name, tensor in weights(one).items():
+        if "ratio" not in name:
+            torch.testing.assert_close(tensor, weights(two)[name], rtol=0, atol=2e-3)
+    assert one.history[-1].contrastive == pytest.approx(two.history[-1].contrastive, abs=0.05)

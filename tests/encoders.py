@@ -1,0 +1,47 @@
+"""Small encoders and trainings for tests."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from samples import random_events
+
+from covad.embedding.cotrain import CoTraining, TrainingSettings
+from covad.embedding.encoder import Encoder, EncoderSettings
+from covad.embedding.sampling import Sampler
+from covad.embedding.scaling import InputScaling
+from covad.events.layout import Events
+from covad.events.selection import Selection
+from covad.events.systematics import JetEnergyScale
+
+UNTRAINED = EncoderSettings(width=16, layers=2, heads=4, feed_forward=32, outputs=3, projector=8)
+
+
+def make_encoder(events: Events, seed: int = 0) -> Encoder:
+    torch.manual_seed(seed)
+    encoder = Encoder(events.layout, InputScaling.fit(events), UNTRAINED)
+    torch.nn.init.normal_(encoder.cls)
+    return encoder
+
+
+ENCODER = EncoderSettings(width=8, layers=1, heads=2, feed_forward=16, outputs=2, projector=8)
+SETTINGS = TrainingSettings(
+    steps=30, validate_every=10, validation_batches=2, warm_up=5, ratio_hidden=(8,), alpha=5.0, seed=3
+)
+
+
+def labelled(n_events: int, seed: int) -> Events:
+    """At most three jets and one lepton; the label is whether there are jets: something to learn."""
+    events = random_events(n_events, seed)
+    particles = events.particles.copy()
+    for name, most in (("electron", 1), ("muon", 0), ("jet", 3)):
+        particles[:, events.layout.slots(name)][:, most:] = 0
+    events = replace(events, particles=particles)
+    return replace(events, process=(events.present("jet").sum(axis=1) > 1).astype(np.int16))
+
+
+def make_training(folder: Path, **changes: object) -> CoTraining:
+    sampler = Sampler(labelled(1500, seed=1), (JetEnergyScale(),), Selection(), batch_size=64, seed=1)
+    validation = Sampler(labelled(500, seed=2), (JetEnergyScale(),), Selection(), batch_size=64, seed=2)
+    return CoTraining(sampler, validation, ENCODER, replace(SETTINGS, **changes), folder)
