@@ -1,0 +1,141 @@
+"""Does the response describe what a shift does? Predicted against observed counts, on fresh events.
+
+Nominal and shifted events are the same collisions, so their counts are strongly correlated: most of the noise
+of observed minus predicted cancels. The uncertainties here are built from what each collision contributes to
+the difference, and know about that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from covad.response.fit import NuVector, Pairs
+from covad.response.model import ResponseModel
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Counts in cells: nominal, observed at nu, predicted for nu, and the covariance of the difference."""
+
+    nu: NuVector
+    nominal: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    predicted: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+    @property
+    def uncertainty(self) -> NDArray[np.float64]:
+        """Standard deviation of observed minus predicted, per cell."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def chi2(self) -> float:
+        difference = self.observed - self.predicted
+        return float(difference @ np.linalg.pinv(self.covariance, rcond=1e-9, hermitian=True) @ difference)
+
+    @property
+    def dof(self) -> int:
+        """One less than there are cells: the total is not predicted."""
+        return len(self.observed) - 1
+
+    @property
+    def p_value(self) -> float:
+        return float(stats.chi2.sf(self.chi2, self.dof))
+
+    @property
+    def residual_share(self) -> float:
+        """Size of the misfit relative to that of the shift itself, noise subtracted; 0 is perfect."""
+        noise = float(np.sum(np.diag(self.covariance) / self.nominal))
+        misfit = float(np.sum((self.observed - self.predicted) ** 2 / self.nominal)) - noise
+        effect = float(np.sum((self.observed - self.nominal) ** 2 / self.nominal))
+        return float(np.sign(misfit) * np.sqrt(abs(misfit) / effect))
+
+
+@dataclass(frozen=True)
+class AdaptiveCells:
+    """Equally filled boxes of the latent space: split at medians, one dimension after the other."""
+
+    splits: tuple[NDArray[np.float32], ...]  # per level, one threshold for each box of that level
+
+    @classmethod
+    def build(cls, z: NDArray[np.float32], depth: int) -> AdaptiveCells:
+        cell = np.zeros(len(z), dtype=np.int64)
+        splits = []
+        for level in range(depth):
+            values = z[:, level % z.shape[1]]
+            thresholds = np.array([np.median(values[cell == c]) for c in range(2**level)], dtype=np.float32)
+            cell = 2 * cell + (values > thresholds[cell])
+            splits.append(thresholds)
+        return cls(tuple(splits))
+
+    def __len__(self) -> int:
+        return int(2 ** len(self.splits))
+
+    def index(self, z: NDArray[np.float32]) -> NDArray[np.int64]:
+        cell = np.zeros(len(z), dtype=np.int64)
+        for level, thresholds in enumerate(self.splits):
+            cell = 2 * cell + (z[:, level % z.shape[1]] > thresholds[cell])
+        return cell
+
+
+@dataclass(frozen=True)
+class MarginalBins:
+    """Equally filled bins of one latent dimension."""
+
+    dimension: int
+    edges: NDArray[np.float32]  # inner edges
+
+    @classmethod
+    def build(cls, z: NDArray[np.float32], dimension: int, n_bins: int) -> MarginalBins:
+        edges = np.quantile(z[:, dimension], np.linspace(0, 1, n_bins + 1)[1:-1]).astype(np.float32)
+        return cls(dimension, edges)
+
+    def __len__(self) -> int:
+        return len(self.edges) + 1
+
+    def index(self, z: NDArray[np.float32]) -> NDArray[np.int64]:
+        return np.searchsorted(self.edges, z[:, self.dimension]).astype(np.int64)
+
+
+def compare(
+    model: ResponseModel, pairs: Pairs, nu: NuVector, cells: AdaptiveCells | MarginalBins
+) -> Comparison:
+    """Predict the counts at nu from the nominal events, and hold them against the shifted ones."""
+    n = len(cells)
+    here, there = pairs.nominal_passes, pairs.passes[nu]
+    ratio = np.zeros(len(pairs))
+    f = model.log_ratio(model.columns(pairs.nominal[here]), np.array(nu))
+    ratio[here] = np.exp(f)
+    ratio *= there.sum() / ratio.sum()
+    cell0, cell1 = cells.index(pairs.nominal), cells.index(pairs.z[nu])
+    observed = _counts(cell1, there, n)
+    predicted = _counts(cell0, ratio, n)
+    covariance = _covariance(cell0, ratio, cell1, there.astype(np.float64), predicted)
+    return Comparison(nu, _counts(cell0, here, n), observed, predicted, covariance)
+
+
+def _counts(cell: NDArray[np.int64], weights: NDArray[Any], n: int) -> NDArray[np.float64]:
+    return np.bincount(cell, weights, n).astype(np.float64)
+
+
+def _covariance(
+    cell0: NDArray[np.int64],
+    ratio: NDArray[np.float64],
+    cell1: NDArray[np.int64],
+    passes: NDArray[np.float64],
+    predicted: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Covariance of sum_i (passes_i e_{cell1_i} - ratio_i e_{cell0_i}), from the collisions themselves.
+
+    The prediction is scaled to the observed total, which removes what changes the total alone.
+    """
+    n = len(predicted)
+    cross = np.bincount(cell1 * n + cell0, passes * ratio, n * n).reshape(n, n)
+    free = np.diag(np.bincount(cell1, passes, n) + np.bincount(cell0, ratio**2, n)) - cross - cross.T
+    scaled = np.eye(n) - (predicted / predicted.sum())[:, None]
+    return np.asarray(scaled @ free @ scaled.T)

@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from covad.errors import CovadError, FileFormatError
+from covad.response.model import PAPER_HIDDEN, ResponseModel, ResponseSettings, polynomial
+
+
+def test_polynomial_is_that_of_the_quadratic_response() -> None:
+    """nu.g + 1/2 nu.D.nu with symmetric D, written out."""
+    nu, g = np.array([0.5, -2.0]), np.array([1.0, 2.0])
+    d = np.array([[3.0, 4.0], [4.0, 5.0]])
+    columns = np.concatenate([g, d[np.triu_indices(2)]])
+    assert columns @ polynomial(nu, 2) == pytest.approx(nu @ g + 0.5 * nu @ d @ nu)
+    assert np.array_equal(polynomial(nu, 1), nu)
+
+
+@pytest.mark.parametrize(("order", "nuisances", "columns"), [(1, 1, 1), (1, 3, 3), (2, 1, 2), (2, 3, 9)])
+def test_number_of_columns(order: int, nuisances: int, columns: int) -> None:
+    assert ResponseSettings(4, nuisances, order, PAPER_HIDDEN).n_columns == columns
+
+
+def test_normaliser_makes_the_yield_right() -> None:
+    model = ResponseModel(ResponseSettings(1, 1))
+    columns = np.random.default_rng(1).normal(0, 0.1, (100_000, 1)).astype(np.float32)
+    nu = np.array([2.0])
+    k = model.log_normaliser(columns, nu, yield_ratio=1.05)
+    assert np.exp(model.log_ratio(columns, nu) - k).mean() == pytest.approx(1.05, rel=1e-6)
+    centred = columns - columns.mean()
+    assert model.log_normaliser(centred, nu) == pytest.approx(0.5 * 4 * 0.01, rel=0.05)
+
+
+def test_stored_responses_come_back_the_same(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = ResponseModel(ResponseSettings(3, 2, 2, (8,)), n_heads=2)
+    z = np.random.default_rng(0).normal(size=(10, 3)).astype(np.float32)
+    path = tmp_path / "response.safetensors"
+    model.save(path, {"encoder": "abc"})
+    assert np.array_equal(ResponseModel.load(path).columns(z), model.columns(z))
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(FileFormatError, match="damaged"):
+        ResponseModel.load(path)
+
+
+def test_other_orders_are_refused() -> None:
+    with pytest.raises(CovadError, match="order 1 or 2"):
+        ResponseSettings(4, 1, 3)
