@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covad.errors import LayoutError, SimulationError
-from covad.events.detector import Detector, Truth
+from covad.events.detector import Detector, Truth, overlay_pileup
 from covad.events.processes import ADC2021_LAYOUT
 
 IDEAL = Detector(
@@ -116,6 +116,17 @@ def test_pileup_adds_soft_jets_and_missing_momentum():
     assert pt.mean() == pytest.approx(20, abs=4.5 * pt.std() / np.sqrt(len(pt)))
     one = n_jets == 1
     np.testing.assert_allclose(noisy[one, 0, 0], 0.5 * noisy[one, JET.start, 0], rtol=1e-5)
+
+
+def test_overlaid_pileup_leaves_the_rest_and_adds_the_same_jets():
+    rng = np.random.default_rng(4)
+    jets = np.tile([60.0, 1.0, 0.0], (20_000, 2, 1))
+    measured = Detector().measure(jets_only(jets), rng)
+    np.testing.assert_allclose(overlay_pileup(measured, 0.0, rng), measured, rtol=2e-5, atol=2e-4)
+    n_jets = (overlay_pileup(measured, 0.6, rng)[:, JET, 0] > 0).sum(axis=1)
+    # 4.5 standard errors: a false alarm in 10^5 runs.
+    before = (measured[:, JET, 0] > 0).sum(axis=1).mean()
+    assert n_jets.mean() == pytest.approx(before + 0.6, abs=4.5 * np.sqrt(0.6 / 20_000))
 
 
 def test_lepton_filter_takes_either_flavour():

@@ -154,6 +154,26 @@ class Detector:
         return jets
 
 
+def overlay_pileup(
+    particles: NDArray[np.float32], pileup_jets: float, rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """Measured events with pile-up jets added, as `Detector.measure` would have added them."""
+    everything = particles.astype(np.float64)
+    electrons, muons, jets = (everything[:, ADC2021_LAYOUT.slots(n)] for n in ("electron", "muon", "jet"))
+    soft = -_momentum(everything)
+    perfect = Detector(
+        jet_stochastic=0.0,
+        jet_constant=0.0,
+        electron_resolution=0.0,
+        electron_efficiency=1.0,
+        muon_resolution=0.0,
+        muon_efficiency=1.0,
+        soft_noise=0.0,
+        pileup_jets=pileup_jets,
+    )
+    return perfect.measure(Truth(electrons, muons, jets, soft), rng)
+
+
 def _smear_pt(objects: FloatArray, resolution: Any, rng: np.random.Generator) -> FloatArray:
     """Objects with measured pt, Gaussian and never negative; `resolution` is a number or a function of pt."""
     measured = objects.copy()

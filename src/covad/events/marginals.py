@@ -18,7 +18,7 @@ import click
 import numpy as np
 
 from covad.errors import FileFormatError
-from covad.events.detector import Detector
+from covad.events.detector import Detector, overlay_pileup
 from covad.events.observables import OBSERVABLES, FloatArray, Particles
 from covad.events.processes import BACKGROUND, BACKGROUND_MIX, PROCESS_NAMES, process_code
 
@@ -166,14 +166,15 @@ def embedded(n_events: int, seed: int, detector: Detector) -> dict[str, Marginal
     }
 
 
-def from_samples(folder: Path) -> dict[str, Marginals]:
-    """Marginals of the samples that `benchmarks/pythia_samples.py` leaves in a folder."""
+def from_samples(folder: Path, pileup: float, seed: int) -> dict[str, Marginals]:
+    """Marginals of the samples that `benchmarks/pythia_samples.py` left in a folder; pile-up is overlaid."""
+    rng = np.random.default_rng(seed)
     marginals = {}
     for process in PROCESS_NAMES:
         with np.load(folder / f"{process}.npz", allow_pickle=False) as arrays:
             _, sizes = np.unique(arrays["hard_event"], return_counts=True)
-            n_effective = sizes.sum() ** 2 / (sizes**2).sum()
-            marginals[process] = Marginals.of(arrays["particles"], float(n_effective))
+            particles = overlay_pileup(arrays["particles"], pileup, rng)
+            marginals[process] = Marginals.of(particles, float(sizes.sum() ** 2 / (sizes**2).sum()))
     return marginals
 
 
@@ -216,9 +217,7 @@ def _fractions(values: Iterable[float]) -> str:
 @click.command()
 @click.option("--events", default=100_000, show_default=True, help="Embedded events of each process.")
 @click.option("--seed", default=1, show_default=True)
-@click.option(
-    "--pileup", default=0.0, show_default=True, help="Mean number of pile-up jets, embedded simulator."
-)
+@click.option("--pileup", default=0.0, show_default=True, help="Mean number of pile-up jets.")
 @click.option(
     "--samples", type=click.Path(path_type=Path), help="Folder of Pythia samples; default: packaged."
 )
@@ -226,7 +225,9 @@ def _fractions(values: Iterable[float]) -> str:
 def main(events: int, seed: int, pileup: float, samples: Path | None, write: Path | None) -> None:
     """Compare the embedded simulator with Pythia and with the real sample; tables in Markdown."""
     detector = Detector(pileup_jets=pileup)
-    pythia = load_pythia() if samples is None else from_samples(samples)
+    if samples is None and pileup > 0:
+        raise click.UsageError("the packaged histograms are without pile-up: --pileup needs --samples")
+    pythia = load_pythia() if samples is None else from_samples(samples, pileup, seed)
     if write is not None:
         save(write, pythia, {"generator": "Pythia 8", "detector": detector.describe()})
     here = embedded(events, seed, detector)
