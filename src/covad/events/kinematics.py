@@ -16,6 +16,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 #: Unit vectors as x, y, z components.
 Direction = tuple[FloatArray, FloatArray, FloatArray]
+COMPONENTS = ("px", "py", "pz", "e")
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,7 @@ class FourMomentum:
 def columns(parts: Sequence[FourMomentum]) -> FourMomentum:
     """Particles side by side: each part is (N,) or (N, k), the result (N, sum of k)."""
     return FourMomentum(
-        *(
-            np.concatenate([_as_columns(getattr(p, name)) for p in parts], axis=1)
-            for name in ("px", "py", "pz", "e")
-        )
+        *(np.concatenate([_as_columns(getattr(p, name)) for p in parts], axis=1) for name in COMPONENTS)
     )
 
 
@@ -115,9 +113,7 @@ def _as_columns(component: FloatArray) -> FloatArray:
 
 def concatenate(parts: Sequence[FourMomentum]) -> FourMomentum:
     """Particles one after the other."""
-    return FourMomentum(
-        *(np.concatenate([getattr(p, name) for p in parts]) for name in ("px", "py", "pz", "e"))
-    )
+    return FourMomentum(*(np.concatenate([getattr(p, name) for p in parts]) for name in COMPONENTS))
 
 
 def transverse_sum(particles: FourMomentum) -> FloatArray:

@@ -53,25 +53,26 @@ A4L_MASS = 50.0
 #: Virtual Z bosons are not lighter than this, in GeV.
 VIRTUAL_Z_MIN = 1.0
 
-GLUON_RADIATION = InitialState(mean_jets=1.6, clustering=0.3, scale=20.0, tail=3.0, soft=6.0)
-BOTTOM_RADIATION = InitialState(mean_jets=1.0, clustering=0.3, scale=10.0, tail=3.0, soft=6.0)
-QUARK_RADIATION = InitialState(mean_jets=1.0, clustering=0.3, scale=15.0, tail=4.0, soft=6.0)
-TTH_RADIATION = InitialState(mean_jets=2.0, clustering=0.3, scale=25.0, tail=4.0, soft=8.0)
+GLUON_RADIATION = InitialState(mean_jets=1.1, clustering=0.4, scale=16.0, tail=4.0, soft=8.5)
+BOTTOM_RADIATION = InitialState(mean_jets=0.9, clustering=0.4, scale=6.5, tail=4.0, soft=6.5)
+QUARK_RADIATION = InitialState(mean_jets=1.05, clustering=0.4, scale=15.0, tail=4.0, soft=6.5)
+TTH_RADIATION = InitialState(mean_jets=1.5, clustering=0.4, scale=35.0, tail=4.0, soft=12.0)
 
 #: Rapidity of a single scalar: flat up to the first number, with edges of the second.
 RAPIDITY = (2.5, 1.1)
 VH_SPECTRUM = PairSpectrum(rise=1.33, fall=4.8, flat=3.0, edge=0.6)
-TTH_SPECTRUM = PairSpectrum(rise=2.0, fall=4.0, flat=1.5, edge=0.4)
+TTH_SPECTRUM = PairSpectrum(rise=1.2, fall=9.0, flat=1.5, edge=0.4)
 
 
 @dataclass(frozen=True)
 class TaggingJets:
     """The two quarks of vector-boson fusion."""
 
-    mean_pt: float = 60.0  #: GeV, of a Gamma spectrum
-    rise: float = 2.0  #: its power
-    eta: float = 2.6  #: mean of |eta|, one jet on either side
+    mean_pt: float = 56.0  #: GeV, of a Gamma spectrum
+    rise: float = 1.5  #: its shape parameter
+    eta: float = 2.3  #: mean of |eta|, one jet on either side
     spread: float = 1.2  #: rms of |eta|
+    acoplanarity: float = 1.5  #: rms deviation from back to back in azimuth
 
 
 TAGGING_JETS = TaggingJets()
@@ -126,19 +127,21 @@ def _from_fusion(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents
     """The scalar recoils against two forward quarks as well."""
     radiation = radiate(rng, n, QUARK_RADIATION)
     side = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    quarks = columns([_tagging_jet(rng, side), _tagging_jet(rng, -side)])
+    phi = rng.uniform(-np.pi, np.pi, n)
+    opposite = phi + np.pi + TAGGING_JETS.acoplanarity * rng.standard_normal(n)
+    quarks = columns([_tagging_jet(rng, side, phi), _tagging_jet(rng, -side, opposite)])
     against = replace(radiation, jets=join(radiation.jets, Jets.from_columns(quarks)))
     higgs = _alone(rng, scalar, against)
     return HardEvents(combine(scalar.decay(rng, higgs), only(n, light=quarks)), radiation)
 
 
-def _tagging_jet(rng: np.random.Generator, side: FloatArray) -> FourMomentum:
+def _tagging_jet(rng: np.random.Generator, side: FloatArray, phi: FloatArray) -> FourMomentum:
     tune = TAGGING_JETS
     n = len(side)
     return FourMomentum.from_pt_rapidity(
         tune.mean_pt / tune.rise * rng.gamma(tune.rise, size=n),
         side * (tune.eta + tune.spread * rng.standard_normal(n)),
-        rng.uniform(-np.pi, np.pi, n),
+        phi,
         0.0,
     )
 
@@ -233,12 +236,12 @@ H0 = Scalar(
 A4L = Scalar(
     mass=A4L_MASS,
     decay=decay_to_four_leptons,
-    gluon=0.630,
-    bottom=0.089,
-    fusion=0.082,
-    with_w=0.154,
-    with_z=0.008,
-    with_tops=0.036,
+    gluon=0.733,
+    bottom=0.108,
+    fusion=0.047,
+    with_w=0.087,
+    with_z=0.005,
+    with_tops=0.020,
     z_channel=lepton_channel,
 )
 

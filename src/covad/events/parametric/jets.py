@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from covad.events.kinematics import FloatArray, FourMomentum
+from covad.events.kinematics import FloatArray, FourMomentum, delta_phi, transverse_sum
 from covad.events.parametric.products import HardEvents, Jets, join
 from covad.events.parametric.radiation import SOFTEST_JET
 
@@ -24,17 +24,36 @@ class FinalState:
 
 
 FINAL_STATE = FinalState()
+JET_RADIUS = 0.4
 
 
-def form_jets(rng: np.random.Generator, hard: HardEvents) -> tuple[Jets, FloatArray]:
-    """Particle-level jets, and the visible momentum outside of jets, (N, 2)."""
+def shower(rng: np.random.Generator, hard: HardEvents) -> tuple[Jets, FloatArray]:
+    """Narrow sprays of hadrons from all partons, and the momentum scattered outside of them, (N, 2)."""
     bottom = lose_neutrinos(rng, Jets.from_columns(hard.products.bottom))
     partons = join(bottom, Jets.from_columns(hard.products.light), hard.radiation.jets)
     cores, outside = lose_outside(rng, partons)
-    jets = join(*split(rng, cores), Jets.from_columns(hard.products.narrow))
-    firm = jets.p.pt > SOFTEST_JET
-    soft = hard.radiation.soft + outside.transverse_sum() + jets[~firm].transverse_sum()
-    return jets[firm], soft
+    sprays = join(*split(rng, cores), Jets.from_columns(hard.products.narrow))
+    return sprays, outside.transverse_sum()
+
+
+def cluster(sprays: Jets) -> tuple[FourMomentum, FloatArray]:
+    """Jets, (N, k): what is closer than the jet radius to a harder spray joins it.
+
+    Also the momentum that is too soft for a jet, (N, 2).
+    """
+    jets = sprays.columns()
+    eta, phi = jets.eta, jets.phi
+    parts = np.stack([jets.px, jets.py, jets.pz, jets.e])
+    for i in range(jets.shape[1] - 1):
+        others = slice(i + 1, None)
+        distance_squared = (eta[:, others] - eta[:, i, None]) ** 2
+        distance_squared += delta_phi(phi[:, others], phi[:, i, None]) ** 2
+        close = (distance_squared < JET_RADIUS**2) & (parts[3, :, others] > 0) & (parts[3, :, i, None] > 0)
+        parts[:, :, i] += (parts[:, :, others] * close).sum(axis=2)
+        parts[:, :, others] *= ~close
+    jets = FourMomentum(*parts)
+    firm = jets.pt > SOFTEST_JET
+    return jets.scaled(firm), transverse_sum(jets.scaled(~firm))
 
 
 def lose_neutrinos(rng: np.random.Generator, bottom: Jets) -> Jets:

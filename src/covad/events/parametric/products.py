@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.events.kinematics import FloatArray, FourMomentum, columns, concatenate
+from covad.events.kinematics import COMPONENTS, FloatArray, FourMomentum, columns, concatenate
 
 #: Lepton flavours; a column that holds no electron or muon in an event has flavour 0 there.
 ABSENT, ELECTRON, MUON, TAU = 0, 1, 2, 3
@@ -48,15 +48,16 @@ class Jets:
         parts = [np.bincount(self.event, c, minlength=self.n_events) for c in (self.p.px, self.p.py)]
         return np.stack(parts, axis=1)
 
-    def padded(self) -> FloatArray:
-        """(N, k, 3): pt, eta, phi side by side, zeros behind the last."""
-        order = np.argsort(self.event, kind="stable")
+    def columns(self) -> FourMomentum:
+        """(N, k): the jets of an event side by side, hardest first, zeros behind the last."""
+        order = np.lexsort((-self.p.pt, self.event))
         event = self.event[order]
         counts = np.bincount(event, minlength=self.n_events)
         position = np.arange(len(event)) - np.repeat(np.cumsum(counts) - counts, counts)
-        padded = np.zeros((self.n_events, int(counts.max(initial=0)), 3))
-        padded[event, position] = self.p.pt_eta_phi()[order]
-        return padded
+        parts = np.zeros((4, self.n_events, int(counts.max(initial=0))))
+        for part, name in zip(parts, COMPONENTS, strict=True):
+            part[event, position] = getattr(self.p, name)[order]
+        return FourMomentum(*parts)
 
 
 def join(*parts: Jets) -> Jets:
@@ -164,7 +165,7 @@ def _renumbered(parts: Sequence[Jets]) -> Jets:
 
 
 def _rows(parts: Sequence[FourMomentum]) -> FourMomentum:
-    return FourMomentum(*(_padded([getattr(p, name) for p in parts]) for name in ("px", "py", "pz", "e")))
+    return FourMomentum(*(_padded([getattr(p, name) for p in parts]) for name in COMPONENTS))
 
 
 def _padded(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:

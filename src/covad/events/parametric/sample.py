@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from covad.events.detector import Detector, Truth
-from covad.events.kinematics import BoolArray, FourMomentum, delta_phi, transverse_sum
+from covad.events.kinematics import BoolArray, FloatArray, FourMomentum, delta_phi
 from covad.events.layout import Events
 from covad.events.parametric import bosons, heavy_flavour, higgs, pairs
-from covad.events.parametric.jets import form_jets
-from covad.events.parametric.products import ELECTRON, MUON, HardEvents, IntArray, Jets
+from covad.events.parametric.jets import cluster, shower
+from covad.events.parametric.products import ELECTRON, MUON, HardEvents, IntArray, Jets, join
 from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES, process_code
 
 #: Events with the chance to pass the lepton filter are those with a lepton above this share of it.
@@ -78,25 +78,36 @@ def _can_pass(hard: HardEvents, detector: Detector) -> IntArray:
 
 
 def particle_level(rng: np.random.Generator, hard: HardEvents) -> Truth:
-    """What reaches the detector: isolated leptons, jets, and the visible rest."""
-    jets, soft = form_jets(rng, hard)
+    """What reaches the detector: isolated leptons, jets (with the other leptons), and the visible rest."""
+    sprays, outside = shower(rng, hard)
     leptons = hard.products.leptons
-    isolated = _isolated(leptons, jets)
+    isolated = _isolated(leptons, sprays)
+    jets, too_soft = cluster(join(sprays, Jets.from_columns(leptons.scaled(~isolated))))
     objects = leptons.pt_eta_phi()
     electrons, muons = (
         np.where((isolated & (hard.products.flavour == flavour))[..., None], objects, 0.0)
         for flavour in (ELECTRON, MUON)
     )
-    hidden = leptons.scaled(~isolated)
-    return Truth(electrons, muons, jets.padded(), soft + transverse_sum(hidden))
+    return Truth(electrons, muons, jets.pt_eta_phi(), hard.radiation.soft + outside + too_soft)
 
 
-def _isolated(leptons: FourMomentum, jets: Jets) -> BoolArray:
-    """Leptons, (N, k), without much jet momentum around them; a lepton that is not there is not isolated."""
-    jet_pt, jet_eta, jet_phi = jets.p.pt, jets.p.eta, jets.p.phi
-    eta, phi = leptons.eta[jets.event], leptons.phi[jets.event]
-    distance_squared = (eta - jet_eta[:, None]) ** 2 + delta_phi(phi, jet_phi[:, None]) ** 2
-    near = jet_pt[:, None] * (distance_squared < ISOLATION_CONE**2)
-    around = [np.bincount(jets.event, column, minlength=jets.n_events) for column in near.T]
-    isolated: BoolArray = np.stack(around, axis=1) < ISOLATION_SHARE * leptons.pt
+def _isolated(leptons: FourMomentum, sprays: Jets) -> BoolArray:
+    """Leptons, (N, k), without much momentum of hadrons or other leptons around them."""
+    pt, eta, phi = leptons.pt, leptons.eta, leptons.phi
+    around = np.zeros(pt.shape)
+    hadron_pt, hadron_eta, hadron_phi = sprays.p.pt, sprays.p.eta, sprays.p.phi
+    for k in range(pt.shape[1]):
+        owner = sprays.event
+        near = _near(eta[owner, k] - hadron_eta, phi[owner, k] - hadron_phi)
+        around[:, k] = np.bincount(owner, hadron_pt * near, minlength=len(pt))
+        for other in range(k):
+            close = _near(eta[:, k] - eta[:, other], phi[:, k] - phi[:, other])
+            around[:, k] += close * pt[:, other]
+            around[:, other] += close * pt[:, k]
+    isolated: BoolArray = around < ISOLATION_SHARE * pt
     return isolated
+
+
+def _near(delta_eta: FloatArray, delta: FloatArray) -> BoolArray:
+    near: BoolArray = delta_eta**2 + delta_phi(delta, np.zeros(1)) ** 2 < ISOLATION_CONE**2
+    return near
