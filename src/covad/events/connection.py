@@ -52,7 +52,7 @@ class Patience:
 @contextmanager
 def connection(url: str, timeout_seconds: float, start: int = 0) -> Iterator[http.client.HTTPResponse]:
     """An answered GET request, from byte `start` on where the server can do that."""
-    require_http(url)
+    _require_http(url)
     headers = {"User-Agent": f"covad/{__version__}"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -83,7 +83,7 @@ def blocks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
         yield block
 
 
-def require_http(url: str) -> None:
+def _require_http(url: str) -> None:
     """urllib also opens local files, which is never what an address of ours means."""
     try:
         address = urlsplit(url)

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from covad.errors import DownloadError
-from covad.events.connection import InterruptedTransferError, Patience, blocks, connection, require_http
+from covad.events.connection import InterruptedTransferError, Patience, blocks, connection
 
 _LARGEST_METADATA_BYTES = 16 * 2**20
 _BLOCK_BYTES = 2**20
@@ -81,9 +81,7 @@ def _announced_file(entry: Any, record_url: str) -> AnnouncedFile:
     algorithm, _, digest = str(entry["checksum"]).partition(":")
     if len(digest) != _HEXADECIMALS.get(algorithm, -1):
         raise ValueError(f"{entry['checksum']!r} is not a checksum of {name}")
-    url = urljoin(record_url, entry["links"]["self"])
-    require_http(url)
-    return AnnouncedFile(name, url, size, algorithm, digest.lower())
+    return AnnouncedFile(name, urljoin(record_url, entry["links"]["self"]), size, algorithm, digest.lower())
 
 
 def _is_plain_name(name: str) -> bool:

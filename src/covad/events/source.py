@@ -25,7 +25,7 @@ from covad.events.layout import UNLABELLED, EventLayout, Events
 #: Bytes of one piece of a file, in the precision of the file.
 DEFAULT_BUFFER = 32 * 2**20
 #: Peak memory of a pass in units of the buffer, when every event must be mended and the piece before is still
-#: held by the caller. Tidy files need about half of it.
+#: held by the caller. The arrays of a tidy file take about half of it.
 BUFFERS_AT_PEAK = 5
 
 _UNREADABLE = (
@@ -56,7 +56,7 @@ class EventSource(ABC):
     """The events of one file, handed out in pieces and in file order. A context manager.
 
     Peak memory of a pass is at most `BUFFERS_AT_PEAK` times the buffer asked for, whatever the size of the
-    file (plus one storage chunk of the file, where that is larger).
+    file (plus HDF5's cache of 8 MiB, or one storage chunk of the file where that is larger).
     """
 
     def __init__(
