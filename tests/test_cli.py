@@ -7,8 +7,11 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from public_service import Service
+from samples import random_events
 
-from covad.events.files import open_events
+from covad.events.files import EventWriter, open_events
+from covad.events.layout import Collection, EventLayout
 
 
 def covad(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -101,11 +104,6 @@ def test_inspect_refuses_bad_numbers(sample: Path, tmp_path: Path) -> None:
 
 
 def test_inspect_works_without_the_collection_of_the_systematic(tmp_path: Path) -> None:
-    from samples import random_events
-
-    from covad.events.files import EventWriter
-    from covad.events.layout import Collection, EventLayout
-
     layout = EventLayout((Collection("photon", 2, ("e", "theta")),))
     events = random_events(50, seed=1, layout=layout)
     path = tmp_path / "photons.h5"
@@ -114,3 +112,22 @@ def test_inspect_works_without_the_collection_of_the_systematic(tmp_path: Path) 
     result = covad("inspect", path)
     assert result.returncode == 0, result.stderr
     assert "theta" in result.stdout
+
+
+def test_fetch_verifies_and_does_not_fetch_twice(service: Service, tmp_path: Path) -> None:
+    service.publish("lq", "leptoquark.h5", b"some bytes")
+    command = ("fetch", "adc2021", "--sample", "lq", "--url", service.url, "--out", tmp_path)
+    first, second = covad(*command), covad(*command)
+    assert "fetched, 10 bytes, md5:" in first.stdout, first.stderr
+    assert "already there" in second.stdout
+    assert (tmp_path / "leptoquark.h5").read_bytes() == b"some bytes"
+
+
+def test_fetch_refuses_wrong_bytes(service: Service, tmp_path: Path) -> None:
+    service.publish("lq", "leptoquark.h5", b"some bytes", checksum="md5:" + 32 * "0")
+    command = ("fetch", "adc2021", "--sample", "lq", "--url", service.url, "--out", tmp_path)
+    assert "leptoquark.h5" in complaint(covad(*command))
+    assert list(tmp_path.iterdir()) == []
+    assert "unknown public sample 'top'" in complaint(
+        covad("fetch", "adc2021", "--sample", "top", "--out", ".")
+    )

@@ -86,11 +86,34 @@ def simulate(
     click.echo(f"wrote {events} events of {process} to {out}")
 
 
+@commands.group()
+def fetch() -> None:
+    """Download public datasets, verified."""
+
+
+@fetch.command("adc2021")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory for the files.")
+@click.option("--sample", "samples", multiple=True, help="background, a4l, lq, hpm or h0; default: all.")
+@click.option("--url", help="Mirror of the public service.")
+def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
+    """The 40 MHz dataset. A broken download is continued; size and checksum are those of its record."""
+    from covad.console import download_progress
+    from covad.events.adc2021 import RECORDS
+    from covad.events.download import fetch as fetch_files
+
+    with download_progress() as progress:
+        files = fetch_files(samples or tuple(RECORDS), out, url, progress)
+    for file in files:
+        note = "already there" if file.was_there else "fetched"
+        click.echo(f"{file.path}: {note}, {file.size} bytes, {file.checksum} verified")
+
+
 @commands.command()
 @click.argument("path", type=click.Path(path_type=Path))
+@click.option("--labels", type=click.Path(path_type=Path), help="File with the labels of a prepared npz.")
 @click.option("--systematic", default="jet_energy_scale", show_default=True, help="Built-in one to apply.")
 @click.option("--collection", default="jet", show_default=True, help="Collection whose change is shown.")
-def inspect(path: Path, systematic: str, collection: str) -> None:
+def inspect(path: Path, labels: Path | None, systematic: str, collection: str) -> None:
     """Show what an event file holds: counts, ranges, problems, and what a systematic does to it."""
     from covad.console import print_sample, with_progress
     from covad.events.files import open_events
@@ -98,7 +121,7 @@ def inspect(path: Path, systematic: str, collection: str) -> None:
     from covad.events.summary import summarise
 
     shifting = make_systematic({"name": systematic})
-    with open_events(path) as source:
+    with open_events(path, labels) as source:
         has_it = any(c.name == collection for c in source.layout.collections)
         chunks = with_progress(source.chunks(), len(source), "reading")
         summary = summarise(chunks, shifting if has_it else None, collection)
