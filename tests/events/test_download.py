@@ -1,5 +1,7 @@
 """The downloader, against a real server on this machine that misbehaves on demand."""
 
+import hashlib
+import socket
 from pathlib import Path
 from typing import Any
 
