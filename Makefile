@@ -18,7 +18,13 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(READY)
-	$(BIN)/python examples/demo.py
+	mkdir -p demo
+	$(BIN)/covad simulate --process background --events 200000 --seed 1 --out demo/background.h5
+	$(BIN)/covad inspect demo/background.h5
+	$(BIN)/covad run examples/demo.yaml --out demo/run
+	$(BIN)/covad status demo/run
+	@echo "This is what exists so far: events, and toys on the analytic latent world (demo/run)."
+	@echo "Embedding, report and the test of observed data are not stages of 'covad run' yet."
 
 test: $(READY)
 	$(BIN)/python -m pytest
