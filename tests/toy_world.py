@@ -11,20 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from covad import latent
+from covad.nplm.dataset import Response
 from covad.nplm.fit import Alternative, AlternativeFit, Status
 from covad.toys.alternatives import ConvexSettings
 from covad.toys.draw import LatentSource
 from covad.toys.plan import AlternativeSettings, Draw, Ensemble, Stream, Treatment
+from covad.toys.pools import Pool, Pools
+from covad.toys.sample import Sample
 
 CHEAP = ConvexSettings(features=5)
-STUDY = """\
-seed: 3
-source: {kind: latent, nuisances: 1}
-sizes: {expected: 200, reference: 1000}
-tests: {convex: {features: 5}}
-nu: [0, 1]
-toys: 30
-"""
 
 
 def small_draw(**changes: Any) -> Draw:
@@ -41,6 +37,27 @@ def small_ensemble(
 def results(toys: Any) -> list[dict[str, Any]]:
     """Everything of the toys but the time that they took."""
     return [{k: v for k, v in vars(toy).items() if not k.endswith("seconds")} for toy in toys]
+
+
+def latent_sample(z: Any) -> Sample:
+    return Sample(z, Response(latent.response(z, 1)))
+
+
+def latent_pools(size: int = 2000, seed: int = 5) -> Pools:
+    """Pools of the latent world: background at three nu, the signal at two."""
+    rng = np.random.default_rng(seed)
+    fresh = latent.background(size, rng)
+    return Pools(
+        reference=Pool(latent_sample(fresh)),
+        features=latent.background(500, rng),
+        data={
+            (float(nu),): Pool(
+                latent_sample(latent.tilted_background(size, np.array([nu]), rng)), yield_ratio=1.0 + 0.1 * nu
+            )
+            for nu in (0, 1, -1)
+        },
+        signals={"bump": {(nu,): Pool(latent_sample(latent.signal(300, rng))) for nu in (0.0, 1.0)}},
+    )
 
 
 @dataclass(frozen=True)

@@ -4,36 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from toy_world import CHEAP, small_draw, small_ensemble
+from toy_world import CHEAP, latent_pools, small_draw, small_ensemble
 
 from covad import latent
 from covad.errors import PlanError, TooFewEventsError
-from covad.nplm.dataset import Response
 from covad.toys.draw import LATENT_VERSION, LatentSource, PoolSource, pool_bias
 from covad.toys.plan import Ensemble, Treatment
-from covad.toys.pools import Pool, Pools, write_pools
-from covad.toys.sample import Sample
-
-
-def latent_sample(z):
-    return Sample(z, Response(latent.response(z, 1)))
-
-
-def latent_pools(size=2000, seed=5):
-    """Pools of the latent world: background at three nu, the signal at two."""
-    rng = np.random.default_rng(seed)
-    fresh = latent.background(size, rng)
-    return Pools(
-        reference=Pool(latent_sample(fresh)),
-        features=latent.background(500, rng),
-        data={
-            (float(nu),): Pool(
-                latent_sample(latent.tilted_background(size, np.array([nu]), rng)), yield_ratio=1.0 + 0.1 * nu
-            )
-            for nu in (0, 1, -1)
-        },
-        signals={"bump": {(nu,): Pool(latent_sample(latent.signal(300, rng))) for nu in (0.0, 1.0)}},
-    )
+from covad.toys.pools import write_pools
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -39,13 +40,20 @@ class BatchCluster:
             import dask_jobqueue
         except ImportError as failure:
             raise MissingExtraError("a batch cluster needs the extra: pip install 'covad[dask]'") from failure
-        make = {"slurm": "SLURMCluster", "htcondor": "HTCondorCluster"}[self.system]
-        try:
-            return getattr(dask_jobqueue, make)(
-                cores=self.cores, processes=self.cores, memory=self.memory, **self.options
-            )
-        except (TypeError, ValueError) as failure:
-            raise WorkerError(f"the cluster section does not suit {self.system}: {failure}") from failure
+        kind = getattr(dask_jobqueue, {"slurm": "SLURMCluster", "htcondor": "HTCondorCluster"}[self.system])
+        _refuse_strange_options(kind, self.options)
+        # any free port for the dashboard: login nodes are shared
+        options = {"scheduler_options": {"dashboard_address": ":0"}} | self.options
+        return kind(cores=self.cores, processes=self.cores, memory=self.memory, **options)
+
+
+def _refuse_strange_options(kind: Any, options: dict[str, Any]) -> None:
+    """Before dask-jobqueue does, half-way through its construction and with a traceback."""
+    makers = (*kind.__mro__, *kind.job_cls.__mro__)
+    known = {name for maker in makers for name in inspect.signature(maker.__init__).parameters}
+    for name in options:
+        if name not in known:
+            raise WorkerError(f"cluster.options.{name}: {kind.__name__} has no such option")
 
 
 def dask(target: str | BatchCluster) -> Backend:

@@ -1,0 +1,87 @@
+import pytest
+
+from covad.campaign import clips_to_tune, fixed_clips, open_source, plan, requests
+from covad.study import parse_study
+from covad.toys.plan import Treatment
+
+
+def study(**changes):
+    content = {
+        "seed": 1,
+        "source": {"kind": "latent", "nuisances": 1},
+        "tests": {"network": {"clip": 1.9}, "convex": {}},
+        "treatments": ["none", "profiled"],
+        "nu": [0, 1, -1],
+        "signals": {"signal": [50, 100]},
+        "toys": 7,
+    }
+    return parse_study(content | changes, "here")
+
+
+def entries(the_study, clips=None):
+    clips = fixed_clips(the_study) if clips is None else clips
+    return plan(the_study, open_source(the_study), clips)
+
+
+def test_background_everywhere_and_signals_where_they_say_something():
+    found = {(e.test, e.draw.treatment.value, e.draw.nu[0], e.draw.injected) for e in entries(study())}
+    expected = {
+        (test, treatment, nu, injected)
+        for test in ("network", "convex")
+        for treatment, nu, injected in [
+            *(("none", nu, 0.0) for nu in (0.0, 1.0, -1.0)),
+            *(("none", 0.0, injected) for injected in (50.0, 100.0)),
+            *(("profiled", nu, injected) for nu in (0.0, 1.0, -1.0) for injected in (0.0, 50.0, 100.0)),
+        ]
+    }
+    assert found == expected
+    assert len(entries(study())) == len(expected)
+
+
+def test_all_ensembles_are_different():
+    identities = [request.ensemble.identity for request in requests(study(), entries(study()))]
+    assert len(set(identities)) == len(identities)
+
+
+def test_sizes_and_settings_reach_the_ensembles():
+    some = study(
+        sizes={"expected": 500, "reference": 900},
+        normalisation=None,
+        tests={"network": {"clip": 2.5, "starts": 3, "hidden": [5]}, "convex": {"features": 9, "seed": 4}},
+    )
+    network, convex = entries(some)[:2]
+    assert (network.draw.expected, network.draw.n_reference) == (500, 900)
+    assert network.draw.normalisation_sigma is None
+    assert network.ensemble.test.describe() == {
+        "kind": "network",
+        "clip": 2.5,
+        "widths": (4, 5, 1),
+        "starts": 3,
+    }
+    assert convex.ensemble.test.describe()["features"] == 9
+    assert convex.ensemble.test.seed == 4
+    assert {request.toys for request in requests(some, entries(some))} == {7}
+
+
+def test_the_network_waits_for_its_clip_treatment_by_treatment():
+    tuned = study(tests={"network": {"clip": "tune"}, "convex": {}})
+    assert clips_to_tune(tuned, {}) == [Treatment.NONE, Treatment.PROFILED]
+    clips = {Treatment.PROFILED: 1.7}
+    assert clips_to_tune(tuned, clips) == [Treatment.NONE]
+    for entry in entries(tuned, clips):
+        waiting = entry.test == "network" and entry.draw.treatment is Treatment.NONE
+        assert (entry.ensemble is None) == waiting
+    assert clips_to_tune(study(tests={"convex": {}}), {}) == []
+
+
+def test_two_nuisances():
+    two = study(source={"kind": "latent", "nuisances": 2}, nu=[[0, 0], [1, -1]], tests={"convex": {}})
+    assert {entry.draw.nu for entry in entries(two)} == {(0.0, 0.0), (1.0, -1.0)}
+
+
+@pytest.mark.parametrize("change", [{"seed": 2}, {"normalisation": 0.2}, {"source": {"kind": "latent"}}])
+def test_only_what_matters_changes_the_ensembles(change):
+    before, after = (
+        {request.ensemble.identity for request in requests(s, entries(s))} for s in (study(), study(**change))
+    )
+    assert (before == after) == ("source" in change)

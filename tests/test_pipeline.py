@@ -1,0 +1,123 @@
+import json
+from pathlib import Path
+
+import pytest
+from toy_world import latent_pools
+
+from covad.campaign import open_source, plan, requests
+from covad.errors import FileFormatError, PlanError, StudyError
+from covad.pipeline import RunDirectory, choose_backend, run_study
+from covad.study import parse_study
+from covad.toys.plan import Shard, Treatment
+from covad.toys.pools import write_pools
+from covad.toys.toy import run_block
+
+SMALL = {
+    "seed": 1,
+    "source": {"kind": "latent", "nuisances": 1},
+    "sizes": {"expected": 200, "reference": 1000},
+    "tests": {"convex": {"features": 5}},
+    "toys": 12,
+}
+
+
+def study(**changes):
+    return parse_study(SMALL | changes, "here")
+
+
+def here(blocks):
+    """A backend without processes."""
+    for block in blocks:
+        yield block, run_block(block)
+
+
+def test_a_run_does_what_is_missing_and_nothing_else(tmp_path):
+    assert run_study(study(), tmp_path, here).computed == 12
+    assert run_study(study(), tmp_path, here).computed == 0
+    assert run_study(study(toys=20), tmp_path, here).computed == 8
+    assert run_study(study(toys=12), tmp_path, here).computed == 0
+
+
+def test_another_study_is_refused_with_the_key(tmp_path):
+    run_study(study(), tmp_path, here)
+    with pytest.raises(StudyError, match=r"sizes\.expected was 200.0 and is now 300.0"):
+        run_study(study(sizes={"expected": 300, "reference": 1000}), tmp_path, here)
+    assert run_study(study(), tmp_path, here).computed == 0
+
+
+def test_pools_that_changed_are_refused_and_pools_that_moved_are_not(tmp_path):
+    def pool_study(name):
+        return study(source={"kind": "pools", "path": str(tmp_path / name), "embedding": "latent"})
+
+    write_pools(tmp_path / "a", latent_pools())
+    write_pools(tmp_path / "moved", latent_pools())
+    write_pools(tmp_path / "other", latent_pools(seed=6))
+    assert run_study(pool_study("a"), tmp_path / "run", here).computed == 12
+    assert run_study(pool_study("moved"), tmp_path / "run", here).computed == 0
+    with pytest.raises(StudyError, match="source was"):
+        run_study(pool_study("other"), tmp_path / "run", here)
+
+
+def test_a_stage_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(PlanError, match="no stage 'toy'"):
+        run_study(study(), tmp_path, here, until="toy")
+
+
+def test_until_clip_runs_no_toys(tmp_path):
+    assert run_study(study(), tmp_path, here, until="clip") is None
+    assert not (tmp_path / "toys").exists()
+
+
+def test_shards_wait_for_the_clip(tmp_path):
+    tuned = study(tests={"network": {"clip": "tune"}})
+    with pytest.raises(PlanError, match="--until clip"):
+        run_study(tuned, tmp_path, here, Shard(1, 2))
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"study": {}, "source": ""}', "7"])
+def test_a_spoilt_run_directory_is_named(tmp_path, content):
+    (tmp_path / "study.json").write_text(content)
+    with pytest.raises((FileFormatError, StudyError), match=r"study\.json|another study"):
+        run_study(study(), tmp_path, here)
+
+
+def test_a_place_that_is_no_run_is_named(tmp_path):
+    with pytest.raises(FileFormatError, match="is not a run directory"):
+        RunDirectory(tmp_path).study()
+
+
+def test_the_study_is_kept_with_the_run(tmp_path):
+    run_study(study(), tmp_path, here)
+    assert RunDirectory(tmp_path).study() == study()
+    assert json.loads((tmp_path / "study.json").read_text())["source"] == "latent-1-1"
+
+
+def test_clips_come_from_the_study_or_from_the_search(tmp_path):
+    directory = RunDirectory(tmp_path)
+    tuned = study(tests={"network": {"clip": "tune"}}, treatments=["none", "profiled"])
+    directory.claim(tuned, open_source(tuned))
+    directory.keep_clip(Treatment.NONE, {"clip": 1.5})
+    directory.keep_clip(Treatment.PROFILED, {"clip": 1.75})
+    assert directory.clips() == {Treatment.NONE: 1.5, Treatment.PROFILED: 1.75}
+    found = requests(tuned, plan(tuned, open_source(tuned), directory.clips()))
+    assert [request.ensemble.test.clip for request in found] == [1.5, 1.75]
+
+
+def test_a_backend_is_chosen_by_what_the_user_names():
+    some = study(cluster={"system": "slurm", "jobs": 1})
+    names = [
+        choose_backend(s, workers, address).__qualname__.split(".")[0]
+        for s, workers, address in [
+            (study(), None, None),
+            (some, None, None),
+            (some, 2, None),
+            (some, 2, "tcp://there:1"),
+        ]
+    ]
+    assert names == ["local", "dask", "local", "dask"]
+
+
+def test_nothing_is_written_outside_the_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_study(study(), Path("run"), here)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]

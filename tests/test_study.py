@@ -1,0 +1,142 @@
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from covad.errors import StudyError
+from covad.study import changed_key, json_schema, parse_study, read_study
+from covad.toys.plan import Treatment
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+STUDY = """\
+seed: 1
+source: {kind: latent, nuisances: 1}
+sizes: {expected: 1e4, reference: 52e3}
+tests: {network: {clip: 1.9}, convex: {spread: 5e-1}}
+treatments: [none, profiled]
+nu: [0, 1, -1]
+signals: {signal: [50, 1e2]}
+cluster: {system: slurm, jobs: 2, options: {queue: short}}
+"""
+
+
+def read(tmp_path, text):
+    path = tmp_path / "study.yaml"
+    path.write_text(text)
+    return read_study(path)
+
+
+def test_numbers_may_be_written_as_powers(tmp_path):
+    study = read(tmp_path, STUDY)
+    assert study.sizes.expected == 10_000.0
+    assert study.sizes.reference == 52_000
+    assert study.tests.convex.spread == 0.5
+    assert study.signals == {"signal": (50.0, 100.0)}
+
+
+def test_a_single_nuisance_needs_no_brackets(tmp_path):
+    assert read(tmp_path, STUDY).nu == ((0.0,), (1.0,), (-1.0,))
+
+
+def test_defaults_are_those_of_the_paper():
+    study = parse_study(
+        {"seed": 0, "source": {"kind": "latent"}, "tests": {"network": {}, "convex": {}}}, "here"
+    )
+    assert (study.sizes.expected, study.sizes.reference, study.normalisation) == (10_000, 52_000, 0.1)
+    assert (study.tests.network.clip, study.tests.network.hidden) == ("tune", (4, 4))
+    assert study.treatments == (Treatment.PROFILED,)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("latent*.yaml")), ids=lambda path: path.name)
+def test_examples_are_studies(path):
+    study = read_study(path)
+    assert parse_study(json.loads(json.dumps(study.plain())), "again") == study
+
+
+def test_nothing_changes_once_it_is_read(tmp_path):
+    study = read(tmp_path, STUDY)
+    with pytest.raises(ValueError, match="frozen"):
+        study.seed = 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seed: 1", "sed: 1", "sed: there is no such key (is 'seed' meant?)"),
+        ("seed: 1\n", "", "seed: this key is needed"),
+        ("seed: 1", "seed: -1", "seed: it should be greater than or equal to 0"),
+        ("seed: 1", "seed: true", "seed: a number was expected, not true or false"),
+        ("seed: 1", "seed: 1\nseed: 2", "key 'seed' stands twice (line 1 and after)"),
+        ("expected", "expectd", "sizes.expectd: there is no such key (is 'expected' meant?)"),
+        ("1e4", "many", "sizes.expected: a number was expected, not 'many'"),
+        ("1e4", "0", "sizes.expected: it should be greater than 0"),
+        ("1e4", ".inf", "sizes.expected: it should be a finite number"),
+        ("52e3", "5.5", "sizes.reference: it should be a valid integer"),
+        ("1.9", "tun", "tests.network.clip: 'tune' or a positive number was expected, not 'tun'"),
+        ("1.9", "-1", "tests.network.clip: 'tune' or a positive number was expected, not -1"),
+        ("1.9", "[1]", "tests.network.clip: 'tune' or a positive number was expected"),
+        ("kind: latent", "kind: latnt", "source.kind: latent or pools was expected"),
+        ("kind: latent, ", "", "source.kind: latent or pools was expected"),
+        ("nuisances: 1", "nuisances: 2", "nu: the source has 2 nuisances"),
+        ("nuisances: 1", "nuisances: 9", "source.nuisances: it should be less than or equal to 3"),
+        ("[0, 1, -1]", "[1, -1]", "nu: the central point 0 is needed"),
+        ("[0, 1, -1]", "[0, 1, 1.0]", "nu: an entry stands twice"),
+        ("[0, 1, -1]", "[0, [1, 1]]", "nu: all points need the same number"),
+        ("[50, 1e2]", "50", "signals.signal: a list was expected"),
+        ("[50, 1e2]", "[0]", "signals.signal.0: it should be greater than 0"),
+        ("profiled", "profild", "treatments.1: it should be 'none' or 'profiled'"),
+        ("slurm", "pbs", "cluster.system: it should be 'slurm' or 'htcondor'"),
+        ("{network: {clip: 1.9}, convex: {spread: 5e-1}}", "{}", "tests: at least one of"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence_with_its_key(tmp_path, old, new, message):
+    assert old in STUDY
+    with pytest.raises(StudyError) as failure:
+        read(tmp_path, STUDY.replace(old, new))
+    said = str(failure.value)
+    assert said.startswith(f"{tmp_path / 'study.yaml'}: {message}")
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    "text", ["", "- a\n- b\n", "seed", "a: [", "a: !!python/object:os.system {}\n", "\x00"]
+)
+def test_what_is_no_study_is_refused(tmp_path, text):
+    with pytest.raises(StudyError, match=r"study\.yaml: "):
+        read(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(StudyError, match=r"none\.yaml: cannot be read"):
+        read_study(tmp_path / "none.yaml")
+
+
+def test_paths_are_relative_to_the_file(tmp_path):
+    study = read(
+        tmp_path, STUDY.replace("{kind: latent, nuisances: 1}", "{kind: pools, path: p, embedding: e}")
+    )
+    assert study.source.path == tmp_path / "p"
+
+
+def test_the_schema_describes_the_file():
+    schema = json.loads(json_schema())
+    assert set(yaml.safe_load(STUDY)) <= set(schema["properties"])
+    assert schema["additionalProperties"] is False
+
+
+def change(tmp_path, old, new):
+    before, after = read(tmp_path, STUDY).plain(), read(tmp_path, STUDY.replace(old, new)).plain()
+    return changed_key(before, after)
+
+
+def test_the_key_that_changed_is_named(tmp_path):
+    assert change(tmp_path, "1e4", "2e4") == "sizes.expected was 10000.0 and is now 20000.0"
+    assert change(tmp_path, "clip: 1.9", "clip: tune") == 'tests.network.clip was 1.9 and is now "tune"'
+    assert change(tmp_path, "[0, 1, -1]", "[0]").startswith("nu was [[0.0], [1.0], [-1.0]]")
+    assert change(tmp_path, ", convex: {spread: 5e-1}", "").startswith("tests.convex was")
+
+
+def test_toys_and_cluster_may_change(tmp_path):
+    assert change(tmp_path, "seed: 1", "seed: 1\ntoys: 900") is None
+    assert change(tmp_path, "jobs: 2", "jobs: 20") is None

@@ -1,0 +1,112 @@
+import os
+import signal
+import time
+
+import pytest
+from toy_world import Mishap, latent_pools, results, small_ensemble
+
+from covad.toys.draw import PoolSource
+from covad.toys.plan import BLOCK, Block, Ensemble, Request, Shard
+from covad.toys.pools import write_pools
+from covad.toys.run import RunStopped, local, run_toys, stoppable
+from covad.toys.store import ToyStore
+from covad.toys.toy import run_block
+
+TOYS = 3 * BLOCK + 3
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """The toys, computed one after the other in this process."""
+    return results(run_block(Block(small_ensemble(), 0, TOYS)))
+
+
+def stored(directory):
+    return results(ToyStore(directory).load(Request(small_ensemble(), TOYS)).toys)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_the_number_of_workers_changes_nothing(tmp_path, expected, workers):
+    summary = run_toys([Request(small_ensemble(), TOYS)], ToyStore(tmp_path), local(workers))
+    assert (summary.computed, summary.failed) == (TOYS, 0)
+    assert stored(tmp_path) == expected
+
+
+def test_shards_in_any_order_make_the_whole(tmp_path, expected):
+    computed = [
+        run_toys([Request(small_ensemble(), TOYS)], ToyStore(tmp_path), local(1), Shard(number, 3)).computed
+        for number in (3, 1, 2)
+    ]
+    assert sum(computed) == TOYS
+    assert min(computed) > 0
+    assert stored(tmp_path) == expected
+
+
+def test_more_toys_are_added_to_those_that_are_there(tmp_path, expected):
+    store = ToyStore(tmp_path)
+    first = run_toys([Request(small_ensemble(), BLOCK + 4)], store, local(1))
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.parquet")}
+    more = run_toys([Request(small_ensemble(), TOYS)], store, local(1))
+    assert (first.computed, more.computed) == (BLOCK + 4, TOYS - BLOCK - 4)
+    assert all(path.stat().st_mtime_ns == then for path, then in before.items())
+    assert stored(tmp_path) == expected
+
+
+def test_a_complete_run_starts_no_workers(tmp_path):
+    def refuse(blocks):
+        raise AssertionError("nothing is missing")
+
+    store = ToyStore(tmp_path)
+    store.add(Block(small_ensemble(), 0, 5), run_block(Block(small_ensemble(), 0, 5)))
+    assert run_toys([Request(small_ensemble(), 5)], store, refuse).computed == 0
+
+
+def test_damaged_blocks_are_computed_again(tmp_path, expected, caplog):
+    store = ToyStore(tmp_path)
+    for start in range(0, TOYS, BLOCK):
+        block = Block(small_ensemble(), start, min(start + BLOCK, TOYS))
+        store.add(block, run_block(block))
+    truncated, flipped, *_ = sorted(tmp_path.glob("*.parquet"))
+    truncated.write_bytes(truncated.read_bytes()[:500])
+    content = bytearray(flipped.read_bytes())
+    content[300] ^= 1
+    flipped.write_bytes(content)
+    summary = run_toys([Request(small_ensemble(), TOYS)], store, local(1))
+    assert (summary.corrupt, summary.computed) == (2, 2 * BLOCK)
+    assert truncated.name in caplog.text
+    assert flipped.name in caplog.text
+    assert stored(tmp_path) == expected
+
+
+def test_failed_toys_are_stored_and_not_tried_again(tmp_path):
+    ensemble = small_ensemble(Mishap("raise"))
+    store = ToyStore(tmp_path)
+    summary = run_toys([Request(ensemble, BLOCK)], store, local(1))
+    counts = store.counts([Request(ensemble, BLOCK)])[0]
+    assert summary.failed == counts.failed > 0
+    assert counts.done + counts.failed == BLOCK
+    assert run_toys([Request(ensemble, BLOCK)], store, local(1)).computed == 0
+
+
+def test_small_pools_are_warned_of(tmp_path, caplog):
+    write_pools(tmp_path / "pools", latent_pools())
+    source = PoolSource.open(tmp_path / "pools")
+    ensemble = Ensemble(small_ensemble().draw, small_ensemble().test, source, 1)
+    run_toys([Request(ensemble, 3)], ToyStore(tmp_path / "toys"), local(1))
+    assert "finite pools shift t" in caplog.text
+    assert len(ToyStore(tmp_path / "toys").load(Request(ensemble, 3)).done) == 3
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_becomes_a_stop(number, code):
+    before = signal.getsignal(number)
+
+    def be_told():
+        with stoppable():
+            os.kill(os.getpid(), number)
+            time.sleep(1)
+
+    with pytest.raises(RunStopped, match="the same command") as stop:
+        be_told()
+    assert stop.value.exit_code == code
+    assert signal.getsignal(number) is before
