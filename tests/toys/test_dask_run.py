@@ -11,6 +11,7 @@ import pytest
 from toy_world import Mishap, results, small_ensemble
 
 from covad.errors import PlanError, WorkerError
+from covad.study import read_study
 from covad.toys import dask_run
 from covad.toys.dask_run import BatchCluster, dask
 from covad.toys.plan import BLOCK, Block, Request
@@ -118,3 +119,10 @@ def test_an_option_that_the_batch_system_lacks_is_named():
     cluster = BatchCluster("slurm", jobs=1, cores=1, memory="1 GB", options={"wall": "1"})
     with pytest.raises(WorkerError, match=r"options\.wall: SLURMCluster"):
         cluster.prepared()
+
+
+@pytest.mark.parametrize("name", ["slurm", "htcondor"])
+def test_the_cluster_examples_make_jobs(name):
+    study = read_study(Path(__file__).parents[2] / "examples" / "cluster" / f"{name}.yaml")
+    with BatchCluster(**study.cluster.model_dump()).prepared() as cluster:
+        assert "--nthreads 1 " in cluster.job_script()
