@@ -30,7 +30,7 @@ SEED = 20261115
 #: Chance that any of the comparisons which should agree is called a disagreement.
 FAMILY_WISE_RATE = 0.01
 #: The second-order t is computed beside t for the first toys of a study.
-WITH_QUADRATIC = 2_000
+WITH_QUADRATIC = 500
 
 
 @dataclass(frozen=True)
