@@ -92,6 +92,23 @@ def test_the_study_is_kept_with_the_run(tmp_path):
     assert json.loads((tmp_path / "study.json").read_text())["source"] == "latent-1-1"
 
 
+def test_features_are_chosen_once_and_kept(tmp_path):
+    run_study(study(), tmp_path, here)
+    stored = json.loads((tmp_path / "convex.json").read_text())
+    assert len(stored["arrays"]["centres"]) == 5
+    stored["ridge"] *= 2
+    (tmp_path / "convex.json").write_text(json.dumps(stored))
+    built = []
+
+    def look(blocks):
+        for block in blocks:
+            built.append(block.ensemble.test.build(block.ensemble.source).ridge)
+            yield block, run_block(block)
+
+    run_study(study(toys=20), tmp_path, look)
+    assert set(built) == {stored["ridge"]}
+
+
 def test_clips_come_from_the_study_or_from_the_search(tmp_path):
     directory = RunDirectory(tmp_path)
     tuned = study(tests={"network": {"clip": "tune"}}, treatments=["none", "profiled"])

@@ -84,22 +84,24 @@ def network_settings(study: Study, source: Source, clip: float) -> NetworkSettin
     return NetworkSettings(widths=widths, clip=clip, starts=network.starts)
 
 
-def plan(study: Study, source: Source, clips: Clips) -> list[Entry]:
-    """All ensembles of the study."""
-    return [
-        Entry(test, draw, _ensemble(study, source, draw, settings))
-        for draw in draws(study)
-        for test, settings in _tests(study, source, clips.get(draw.treatment)).items()
-    ]
+def convex_settings(study: Study, model: str | None = None) -> ConvexSettings | None:
+    """The convex test, with its features if they are chosen already."""
+    convex = study.tests.convex
+    return None if convex is None else ConvexSettings(**convex.model_dump(), model=model)
 
 
-def _tests(study: Study, source: Source, clip: float | None) -> dict[str, AlternativeSettings | None]:
-    tests: dict[str, AlternativeSettings | None] = {}
-    if study.tests.network is not None:
-        tests["network"] = None if clip is None else network_settings(study, source, clip)
-    if study.tests.convex is not None:
-        tests["convex"] = ConvexSettings(**study.tests.convex.model_dump())
-    return tests
+def plan(study: Study, source: Source, clips: Clips, model: str | None = None) -> list[Entry]:
+    """All ensembles of the study; `model` holds the features of the convex test."""
+    convex = convex_settings(study, model)
+    entries = []
+    for draw in draws(study):
+        if study.tests.network is not None:
+            clip = clips.get(draw.treatment)
+            network = None if clip is None else network_settings(study, source, clip)
+            entries.append(Entry("network", draw, _ensemble(study, source, draw, network)))
+        if convex is not None:
+            entries.append(Entry("convex", draw, _ensemble(study, source, draw, convex)))
+    return entries
 
 
 def _ensemble(

@@ -1,6 +1,7 @@
 """The stages of a study in order, in a run directory that can be left and taken up at any moment.
 
 study.json     the study that the directory belongs to
+convex.json    the features of the convex test, chosen once
 clip.json      W per treatment, with the scan that led to it
 toys/          blocks of pseudo-experiments
 """
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from covad.atomic import replacing, writing
 from covad.campaign import (
     clips_to_tune,
+    convex_settings,
     fixed_clips,
     network_settings,
     null_draw,
@@ -129,8 +131,21 @@ def run_study(
         _tune_clip(study, source, directory, treatment, backend)
     if until == "clip":
         return None
-    wanted = requests(study, plan(study, source, directory.clips()))
+    model = _convex_model(study, source, directory)
+    wanted = requests(study, plan(study, source, directory.clips(), model))
     return run_toys(wanted, directory.toys, backend, shard)
+
+
+def _convex_model(study: Study, source: Source, directory: RunDirectory) -> str | None:
+    """Features and ridge of the convex test: chosen by the first run, read by the others."""
+    settings = convex_settings(study)
+    if settings is None:
+        return None
+    stored = directory.read("convex.json")
+    if stored is None:
+        stored = json.loads(settings.chosen(source).model or "")
+        directory.write("convex.json", stored)
+    return json.dumps(stored)
 
 
 def _tune_clip(

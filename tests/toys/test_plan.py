@@ -131,5 +131,16 @@ def test_degrees_of_freedom():
     assert ConvexSettings(features=100).degrees_of_freedom == 101
 
 
+def test_chosen_features_change_nothing_but_the_time(tmp_path):
+    ensemble = small_ensemble()
+    chosen = replace(ensemble, test=CHEAP.chosen(ensemble.source))
+    assert chosen.test.model is not None
+    assert chosen.identity == ensemble.identity
+    ours, theirs = (e.test.build(e.source) for e in (ensemble, chosen))
+    assert ours.ridge == theirs.ridge
+    for name, array in ours.features.arrays().items():
+        np.testing.assert_array_equal(array, theirs.features.arrays()[name])
+
+
 def test_labels_name_the_toys():
     assert "0 to 9" in Block(small_ensemble(), 0, 10).label

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from covad.nplm.fit import Alternative
 from covad.nplm.rows import count_parameters
 from covad.toys.plan import Source
+
+if TYPE_CHECKING:
+    from covad.nplm.convex import ConvexAlternative
+    from covad.nplm.features import GaussianFeatures
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,8 @@ class ConvexSettings:
     width_quantiles: tuple[float, ...] = (0.1,)
     spread: float = 1.0
     seed: int = 0
+    #: Features and ridge as they were chosen once, in JSON; without it every process chooses them again.
+    model: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -48,11 +57,36 @@ class ConvexSettings:
         return self.features + 1
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "convex", **asdict(self)}
+        settings = asdict(self)
+        del settings["model"]  # it follows from the rest and the source
+        return {"kind": "convex", **settings}
+
+    def chosen(self, source: Source) -> ConvexSettings:
+        """With the model, for a run directory and for workers."""
+        model = self._choose(source)
+        features = cast("GaussianFeatures", model.features)
+        content = {
+            "ridge": model.ridge,
+            "features": features.settings(),
+            "arrays": {name: array.tolist() for name, array in features.arrays().items()},
+        }
+        return replace(self, model=json.dumps(content))
 
     def build(self, source: Source) -> Alternative:
+        return self._choose(source) if self.model is None else _restored(self.model)
+
+    def _choose(self, source: Source) -> ConvexAlternative:
         from covad.nplm.convex import ConvexAlternative
 
         return ConvexAlternative.from_pool(
             source.feature_events(), self.features, self.seed, self.width_quantiles, self.spread
         )
+
+
+def _restored(model: str) -> ConvexAlternative:
+    from covad.nplm.convex import ConvexAlternative
+    from covad.nplm.features import GaussianFeatures
+
+    content = json.loads(model)
+    arrays = {name: np.array(values) for name, values in content["arrays"].items()}
+    return ConvexAlternative(GaussianFeatures.restore(arrays, content["features"]), content["ridge"])
