@@ -4,7 +4,7 @@ import pytest
 pytest.importorskip("fastjet")
 pytest.importorskip("awkward")
 
-from covad.events.particle_level import Particles, truth_of
+from covad.events.particle_level import FinalState, truth_of
 
 
 def particles(*events):
@@ -12,7 +12,7 @@ def particles(*events):
     rows = [(n, *p) for n, event in enumerate(events) for p in event]
     number, pdg_id, pt, eta, phi = np.array(rows, dtype=float).reshape(-1, 5).T
     p = np.stack([pt * np.cos(phi), pt * np.sin(phi), pt * np.sinh(eta), pt * np.cosh(eta)], axis=1)
-    return Particles(len(events), number.astype(int), pdg_id.astype(int), p)
+    return FinalState(len(events), number.astype(int), pdg_id.astype(int), p)
 
 
 def test_isolated_lepton_is_no_jet_and_the_recoil_is_one():

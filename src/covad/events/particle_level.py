@@ -31,7 +31,7 @@ JET_PT_MIN = 8.0  #: GeV, below the detector's own threshold
 
 
 @dataclass(frozen=True)
-class Particles:
+class FinalState:
     """Stable particles of N events, one row each, in the order of their events."""
 
     n_events: int
@@ -39,15 +39,15 @@ class Particles:
     pdg_id: IntArray  #: (M,)
     p: FloatArray  #: (M, 4): px, py, pz, E in GeV
 
-    def __getitem__(self, rows: BoolArray) -> Particles:
-        return Particles(self.n_events, self.event[rows], self.pdg_id[rows], self.p[rows])
+    def __getitem__(self, rows: BoolArray) -> FinalState:
+        return FinalState(self.n_events, self.event[rows], self.pdg_id[rows], self.p[rows])
 
     @property
     def counts(self) -> IntArray:
         return np.bincount(self.event, minlength=self.n_events).astype(np.int64)
 
 
-def truth_of(particles: Particles) -> Truth:
+def truth_of(particles: FinalState) -> Truth:
     """Leptons, jets and soft rest of the visible particles."""
     seen = particles[_visible(particles)]
     lepton, dressed, used = _isolated_leptons(seen)
@@ -63,14 +63,14 @@ def truth_of(particles: Particles) -> Truth:
     )
 
 
-def _visible(particles: Particles) -> BoolArray:
+def _visible(particles: FinalState) -> BoolArray:
     charged_or_hadron = ~np.isin(np.abs(particles.pdg_id), NEUTRINOS)
     _, eta, _ = _pt_eta_phi(particles.p)
     visible: BoolArray = charged_or_hadron & (np.abs(eta) < VISIBLE_ETA_MAX)
     return visible
 
 
-def _isolated_leptons(seen: Particles) -> tuple[IntArray, FloatArray, BoolArray]:
+def _isolated_leptons(seen: FinalState) -> tuple[IntArray, FloatArray, BoolArray]:
     """Rows of the isolated leptons, their dressed momenta, and which particles they took with them."""
     pt, eta, phi = _pt_eta_phi(seen.p)
     kind = np.abs(seen.pdg_id)
@@ -90,7 +90,7 @@ def _isolated_leptons(seen: Particles) -> tuple[IntArray, FloatArray, BoolArray]
     return lepton[isolated], dressed[isolated], used
 
 
-def _neighbours(seen: Particles, chosen: IntArray) -> tuple[IntArray, IntArray]:
+def _neighbours(seen: FinalState, chosen: IntArray) -> tuple[IntArray, IntArray]:
     """Pairs (position in `chosen`, row of a particle of the same event), each chosen one with all others."""
     counts = seen.counts
     first = np.concatenate([[0], np.cumsum(counts)])[seen.event[chosen]]
@@ -100,7 +100,7 @@ def _neighbours(seen: Particles, chosen: IntArray) -> tuple[IntArray, IntArray]:
     return which, first[which] + offset
 
 
-def _jets(particles: Particles) -> tuple[FloatArray, IntArray]:
+def _jets(particles: FinalState) -> tuple[FloatArray, IntArray]:
     """Anti-kt jets of every event: momenta (n, 4) and the events they belong to."""
     px, py, pz, energy = particles.p.T
     flat = ak.zip({"px": px, "py": py, "pz": pz, "E": energy})

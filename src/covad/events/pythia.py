@@ -20,7 +20,7 @@ from covad.events.layout import Events
 from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES, process_code
 
 if TYPE_CHECKING:
-    from covad.events.particle_level import Particles
+    from covad.events.particle_level import FinalState
 
 MAX_SEED = 900_000_000  #: largest one that Pythia takes
 
@@ -166,16 +166,16 @@ def collect(
     return Sample(np.concatenate(particles)[:n_events], np.concatenate(hard_event)[:n_events])
 
 
-def stable_particles(batch: Any) -> Particles:
+def stable_particles(batch: Any) -> FinalState:
     """Final-state particles of an awkward array of Pythia events."""
     import awkward as ak
 
-    from covad.events.particle_level import Particles
+    from covad.events.particle_level import FinalState
 
     final = batch.prt[batch.prt.status > 0]
     counts = ak.to_numpy(ak.num(final.id))
     momenta = [ak.to_numpy(ak.flatten(final.p[axis])) for axis in ("px", "py", "pz", "e")]
-    return Particles(
+    return FinalState(
         n_events=len(counts),
         event=np.repeat(np.arange(len(counts)), counts),
         pdg_id=ak.to_numpy(ak.flatten(final.id)).astype(np.int64),

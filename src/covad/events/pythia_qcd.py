@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.events.detector import Truth
-from covad.events.particle_level import ELECTRON, MUON, Particles, truth_of
+from covad.events.particle_level import ELECTRON, MUON, FinalState, truth_of
 from covad.events.pythia import reseed, start_pythia
 
 PT_HAT_MIN = 30.0  #: GeV
@@ -145,10 +145,10 @@ def _stable(event: Any) -> NDArray[np.float64]:
     return np.array([(p.id(), p.px(), p.py(), p.pz(), p.e()) for p in event if p.isFinal()])
 
 
-def _particles(events: list[NDArray[np.float64]]) -> Particles:
+def _particles(events: list[NDArray[np.float64]]) -> FinalState:
     rows = np.concatenate([np.zeros((0, 5)), *events])
     number = np.repeat(np.arange(len(events)), [len(event) for event in events])
-    return Particles(len(events), number, rows[:, 0].astype(np.int64), rows[:, 1:])
+    return FinalState(len(events), number, rows[:, 0].astype(np.int64), rows[:, 1:])
 
 
 def _copy(event: Any) -> Any:
