@@ -2,7 +2,8 @@
 
 The spectrum of heavy quarks falls as a power n of pt. A lepton that takes the share f of the quark's momentum
 then has the same spectrum, and shares are met with their own density times f ** (n - 1). Lepton pt and shares
-are drawn from these directly, so that no event is wasted on leptons below the filter.
+are drawn from these directly, so that no event is wasted on leptons below the filter; quarks softer than the
+hard collisions that make them are then removed.
 """
 
 from __future__ import annotations
@@ -15,29 +16,30 @@ import numpy as np
 from covad.events.kinematics import (
     FloatArray,
     FourMomentum,
-    delta_phi,
+    columns,
     direction,
     falling,
     isotropic,
     two_body,
 )
+from covad.events.parametric.isolation import isolated
 from covad.events.parametric.products import (
     ELECTRON,
     MUON,
     HardEvents,
+    HardProcess,
+    IntArray,
+    Jets,
     mixture,
     only,
 )
 from covad.events.parametric.radiation import InitialState, plateau, radiate
 
-SPECTRUM_POWER = 5.0
-#: Range of lepton pt in GeV; the lower end lies below the lepton filter by more than the resolution.
-LEPTON_PT = (19.5, 500.0)
+SPECTRUM_POWER = 5.5
+#: Range of lepton pt that can be asked for, in GeV.
+LEPTON_PT = (5.0, 500.0)
 #: Rapidity of the heavy quark: flat up to the first number, with edges of the second.
-RAPIDITY = (2.0, 0.7)
-
-ISOLATION_CONE = 0.3
-ISOLATION_SHARE = 0.45
+RAPIDITY = (2.4, 0.8)
 
 
 @dataclass(frozen=True)
@@ -57,36 +59,50 @@ CHARM = HeavyHadron(mass=1.87, daughter_mass=0.55, hard_lepton=False, fragmentat
 
 @dataclass(frozen=True)
 class Environment:
-    """What else is in a heavy-flavour event."""
+    """Spectrum and surroundings of the heavy quark."""
 
-    splitting: float = 0.4  #: share of events where a gluon split to the quark and a companion close by
-    companion: float = 1.0  #: mean ratio of the companion's pt to that of the quark
+    onset: float = 34.0  #: GeV: the quark spectrum has reached half of its power law here,
+    onset_width: float = 5.0  #: and rises over this range
+    splitting: float = 0.25  #: share of events where a gluon split to the quark and a companion close by
+    companion: float = 0.5  #: mean ratio of the companion's pt to that of the quark
     opening: float = 0.8  #: mean distance in eta and phi between the two
     debris_spread: float = 0.25  #: distance of the other fragments from the jet axis
-    away_spread: float = 1.0  #: rms difference in rapidity between the quark and the jet opposite to it
+    away_spread: float = 1.6  #: rms difference in rapidity between the quark and the jet opposite to it
 
 
 ENVIRONMENT = Environment()
 RADIATION = InitialState(mean_jets=0.8, clustering=0.3, scale=12.0, tail=2.5, soft=5.0)
 
 
-def qcd(rng: np.random.Generator, n: int) -> HardEvents:
-    """Bottom and charm events with one isolated lepton; fewer than n, since isolation removes many."""
-    return mixture(rng, n, {partial(_semileptonic, hadron=h): h.share for h in (BOTTOM, CHARM)})
+def qcd(rng: np.random.Generator, n: int, lepton_pt_min: float) -> HardEvents:
+    """Bottom and charm events with one isolated lepton above a pt in GeV.
+
+    There are fewer than n of them, since isolation and the onset of the spectrum remove many.
+    """
+    lowest = max(lepton_pt_min, LEPTON_PT[0])
+    modes: dict[HardProcess, float] = {
+        partial(_semileptonic, hadron=h, lepton_pt_min=lowest): h.share for h in (BOTTOM, CHARM)
+    }
+    return mixture(rng, n, modes)
 
 
-def _semileptonic(rng: np.random.Generator, n: int, hadron: HeavyHadron) -> HardEvents:
-    lepton_pt = falling(rng, n, LEPTON_PT[0], SPECTRUM_POWER, LEPTON_PT[1])
-    alpha, beta = hadron.fragmentation
-    share = rng.beta(alpha + SPECTRUM_POWER - 1.0, beta, n)
+def _semileptonic(rng: np.random.Generator, n: int, hadron: HeavyHadron, lepton_pt_min: float) -> HardEvents:
     decay = decay_in_flight(rng, n, hadron)
-    hadron_pt = lepton_pt / decay.fraction[0]
-    axis = plateau(rng, n, *RAPIDITY), rng.uniform(-np.pi, np.pi, n)
-    lepton, neutrino, daughter = (_along(axis, hadron_pt, *part) for part in decay.parts())
-    debris = _debris(rng, axis, hadron_pt * (1.0 / share - 1.0))
-    keep = np.flatnonzero(_isolated(lepton, daughter, debris))
-    visible = lepton[keep], (daughter + debris)[keep]
-    return _with_environment(rng, *visible, neutrino[keep])
+    hadron_pt = falling(rng, n, lepton_pt_min, SPECTRUM_POWER, LEPTON_PT[1]) / decay.fraction[0]
+    alpha, beta = hadron.fragmentation
+    debris_pt = hadron_pt * (1.0 / rng.beta(alpha + SPECTRUM_POWER - 1.0, beta, n) - 1.0)
+    made = np.flatnonzero(rng.random(n) < _onset(hadron_pt + debris_pt))
+    axis = plateau(rng, len(made), *RAPIDITY), rng.uniform(-np.pi, np.pi, len(made))
+    lepton, neutrino, daughter = (_along(axis, hadron_pt[made], *part) for part in decay[made].parts())
+    debris = _debris(rng, axis, debris_pt[made])
+    sprays = Jets.from_columns(columns([daughter, debris]))
+    keep = np.flatnonzero(isolated(columns([lepton]), sprays)[:, 0])
+    return _with_environment(rng, lepton[keep], (daughter + debris)[keep], neutrino[keep])
+
+
+def _onset(quark_pt: FloatArray) -> FloatArray:
+    """Share of quarks of this pt that hard collisions above their lower cut provide."""
+    return 1.0 / (1.0 + np.exp((ENVIRONMENT.onset - quark_pt) / ENVIRONMENT.onset_width))
 
 
 @dataclass(frozen=True)
@@ -100,6 +116,9 @@ class Decay:
     fraction: FloatArray
     kick_eta: FloatArray
     kick_phi: FloatArray
+
+    def __getitem__(self, rows: IntArray) -> Decay:
+        return Decay(self.fraction[:, rows], self.kick_eta[:, rows], self.kick_phi[:, rows])
 
     def parts(self) -> zip[tuple[FloatArray, FloatArray, FloatArray]]:
         return zip(self.fraction, self.kick_eta, self.kick_phi, strict=True)
@@ -156,14 +175,6 @@ def _debris(rng: np.random.Generator, axis: Axis, pt: FloatArray) -> FourMomentu
     return FourMomentum.from_pt_rapidity(pt, axis[0] + spread[0], axis[1] + spread[1], 0.0)
 
 
-def _isolated(lepton: FourMomentum, daughter: FourMomentum, debris: FourMomentum) -> np.ndarray:
-    around = np.zeros(len(lepton.e))
-    for other in (daughter, debris):
-        distance = np.hypot(other.eta - lepton.eta, delta_phi(other.phi, lepton.phi))
-        around += np.where(distance < ISOLATION_CONE, other.pt, 0.0)
-    return around < ISOLATION_SHARE * lepton.pt
-
-
 def _with_environment(
     rng: np.random.Generator, lepton: FourMomentum, rest: FourMomentum, neutrino: FourMomentum
 ) -> HardEvents:
@@ -182,7 +193,7 @@ def _with_environment(
         0.0,
     )
     flavour = rng.integers(ELECTRON, MUON + 1, n, dtype=np.int8)
-    products = only(n, leptons=lepton, flavour=flavour, narrow=rest, light=away, bottom=companion)
+    products = only(n, leptons=lepton, flavour=flavour, narrow=rest, gluons=away, bottom=companion)
     return HardEvents(products, radiation)
 
 

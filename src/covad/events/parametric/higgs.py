@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -38,11 +38,10 @@ from covad.events.parametric.products import (
     TAU,
     Channel,
     HardEvents,
-    Jets,
+    HardProcess,
     Products,
     Radiation,
     combine,
-    join,
     mixture,
     only,
 )
@@ -54,7 +53,7 @@ A4L_MASS = 50.0
 VIRTUAL_Z_MIN = 1.0
 
 GLUON_RADIATION = InitialState(mean_jets=1.1, clustering=0.4, scale=16.0, tail=4.0, soft=8.5)
-BOTTOM_RADIATION = InitialState(mean_jets=0.9, clustering=0.4, scale=6.5, tail=4.0, soft=6.5)
+BOTTOM_RADIATION = InitialState(mean_jets=0.75, clustering=0.4, scale=6.0, tail=4.0, soft=6.5)
 QUARK_RADIATION = InitialState(mean_jets=1.05, clustering=0.4, scale=15.0, tail=4.0, soft=6.5)
 TTH_RADIATION = InitialState(mean_jets=1.5, clustering=0.4, scale=35.0, tail=4.0, soft=12.0)
 
@@ -105,7 +104,8 @@ def produce(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
         _with_z: scalar.with_z,
         _with_tops: scalar.with_tops,
     }
-    return mixture(rng, n, {partial(mode, scalar=scalar): share for mode, share in shares.items()})
+    modes: dict[HardProcess, float] = {partial(m, scalar=scalar): share for m, share in shares.items()}
+    return mixture(rng, n, modes)
 
 
 def _alone(rng: np.random.Generator, scalar: Scalar, radiation: Radiation) -> FourMomentum:
@@ -130,8 +130,7 @@ def _from_fusion(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents
     phi = rng.uniform(-np.pi, np.pi, n)
     opposite = phi + np.pi + TAGGING_JETS.acoplanarity * rng.standard_normal(n)
     quarks = columns([_tagging_jet(rng, side, phi), _tagging_jet(rng, -side, opposite)])
-    against = replace(radiation, jets=join(radiation.jets, Jets.from_columns(quarks)))
-    higgs = _alone(rng, scalar, against)
+    higgs = _alone(rng, scalar, radiation.with_quarks(quarks))
     return HardEvents(combine(scalar.decay(rng, higgs), only(n, light=quarks)), radiation)
 
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covad.events.kinematics import FloatArray, FourMomentum, breit_wigner, direction, isotropic, two_body
+from covad.events.kinematics import (
+    FloatArray,
+    FourMomentum,
+    breit_wigner,
+    columns,
+    direction,
+    isotropic,
+    two_body,
+)
 from covad.events.parametric.decays import TOP_MASS, TOP_WIDTH, charged_lepton, decay_top
 from covad.events.parametric.products import TAU, HardEvents, Products, Radiation, combine, only
 from covad.events.parametric.radiation import InitialState, plateau, radiate, recoiling
@@ -30,13 +38,25 @@ class PairSpectrum:
     edge: float  #: with this edge
 
 
+@dataclass(frozen=True)
+class SpectatorBottom:
+    """A b quark from the splitting of an incoming gluon."""
+
+    mean_pt: float = 30.0  #: GeV, of a Gamma spectrum
+    rise: float = 1.0  #: its shape parameter
+    flat: float = 2.2  #: rapidity: flat up to here,
+    edge: float = 1.0  #: with this edge
+
+
+SPECTATOR_BOTTOM = SpectatorBottom()
+
 TTBAR_SPECTRUM = PairSpectrum(rise=1.77, fall=4.29, flat=1.54, edge=0.65)
 LQ_SPECTRUM = PairSpectrum(rise=1.35, fall=4.05, flat=1.92, edge=0.86)
 HPM_SPECTRUM = PairSpectrum(rise=2.33, fall=3.95, flat=1.48, edge=0.76)
 
 TTBAR_RADIATION = InitialState(mean_jets=1.5, clustering=0.4, scale=35.0, tail=4.0, soft=14.0)
 LQ_RADIATION = InitialState(mean_jets=1.42, clustering=0.39, scale=19.0, tail=4.0, soft=7.5)
-HPM_RADIATION = InitialState(mean_jets=1.4, clustering=0.4, scale=50.0, tail=4.0, soft=14.0)
+HPM_RADIATION = InitialState(mean_jets=1.1, clustering=0.4, scale=42.0, tail=4.0, soft=10.0)
 
 
 def produce_pair(
@@ -88,8 +108,18 @@ def _decay_leptoquark(rng: np.random.Generator, leptoquark: FourMomentum) -> Pro
 def hpm(rng: np.random.Generator, n: int) -> HardEvents:
     """b g -> H- t: the Higgs boson into tau neutrino, the top into anything."""
     radiation = radiate(rng, n, HPM_RADIATION)
+    spectator = columns([_spectator_bottom(rng, n)])
+    against = radiation.with_quarks(spectator)
     top_mass = breit_wigner(rng, n, TOP_MASS, TOP_WIDTH, 150.0, 200.0)
-    higgs, top = produce_pair(rng, HPM_SPECTRUM, radiation, CHARGED_HIGGS_MASS, top_mass)
+    higgs, top = produce_pair(rng, HPM_SPECTRUM, against, CHARGED_HIGGS_MASS, top_mass)
     tau, _ = two_body(higgs.mass, 0.0, 0.0, isotropic(rng, n))
     lepton = charged_lepton(rng, tau.boosted(higgs), np.full(n, TAU, dtype=np.int8), np.ones(n))
-    return HardEvents(combine(lepton, decay_top(rng, top)), radiation)
+    return HardEvents(combine(lepton, decay_top(rng, top), only(n, bottom=spectator)), radiation)
+
+
+def _spectator_bottom(rng: np.random.Generator, n: int) -> FourMomentum:
+    """The other b quark of the gluon that the incoming one stems from."""
+    tune = SPECTATOR_BOTTOM
+    pt = tune.mean_pt / tune.rise * rng.gamma(tune.rise, size=n)
+    rapidity = plateau(rng, n, tune.flat, tune.edge)
+    return FourMomentum.from_pt_rapidity(pt, rapidity, rng.uniform(-np.pi, np.pi, n), 0.0)

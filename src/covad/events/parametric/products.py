@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,7 @@ class Products:
     leptons: FourMomentum  #: electrons and muons
     flavour: Flavour  #: of the leptons
     narrow: FourMomentum  #: jets that do not radiate further, such as hadronic tau decays
+    gluons: FourMomentum
     light: FourMomentum  #: light and charm quarks
     bottom: FourMomentum  #: b quarks
 
@@ -84,7 +85,12 @@ class Products:
 
     def __getitem__(self, rows: IntArray) -> Products:
         return Products(
-            self.leptons[rows], self.flavour[rows], self.narrow[rows], self.light[rows], self.bottom[rows]
+            self.leptons[rows],
+            self.flavour[rows],
+            self.narrow[rows],
+            self.gluons[rows],
+            self.light[rows],
+            self.bottom[rows],
         )
 
 
@@ -100,6 +106,10 @@ class Radiation:
     def recoil(self) -> FloatArray:
         """Transverse momentum px, py of the system that radiated, (N, 2)."""
         return -self.jets.transverse_sum() - self.soft - self.escaping
+
+    def with_quarks(self, quarks: FourMomentum) -> Radiation:
+        """For a system that recoils against (N, k) quarks of the hard process as well."""
+        return replace(self, jets=join(self.jets, Jets.from_columns(quarks)))
 
     def __getitem__(self, rows: IntArray) -> Radiation:
         return Radiation(self.jets.of(rows), self.soft[rows], self.escaping[rows])
@@ -119,20 +129,23 @@ class HardEvents:
         return HardEvents(self.products[rows], self.radiation[rows])
 
 
+#: Makes n parton-level events.
+HardProcess = Callable[[np.random.Generator, int], HardEvents]
+
+
 def combine(*parts: Products) -> Products:
     """The products of several decays of the same events, side by side."""
     return Products(
         columns([p.leptons for p in parts]),
         np.concatenate([p.flavour for p in parts], axis=1),
         columns([p.narrow for p in parts]),
+        columns([p.gluons for p in parts]),
         columns([p.light for p in parts]),
         columns([p.bottom for p in parts]),
     )
 
 
-def mixture(
-    rng: np.random.Generator, n: int, shares: Mapping[Callable[[np.random.Generator, int], HardEvents], float]
-) -> HardEvents:
+def mixture(rng: np.random.Generator, n: int, shares: Mapping[HardProcess, float]) -> HardEvents:
     """About n events of several modes in their shares, in random order."""
     weights = np.array(list(shares.values()))
     numbers = rng.multinomial(n, weights / weights.sum())
@@ -147,6 +160,7 @@ def _stack(parts: Sequence[HardEvents]) -> HardEvents:
             _rows([p.products.leptons for p in parts]),
             _padded([p.products.flavour for p in parts]),
             _rows([p.products.narrow for p in parts]),
+            _rows([p.products.gluons for p in parts]),
             _rows([p.products.light for p in parts]),
             _rows([p.products.bottom for p in parts]),
         ),
@@ -179,6 +193,7 @@ def only(
     leptons: FourMomentum | None = None,
     flavour: Flavour | None = None,
     narrow: FourMomentum | None = None,
+    gluons: FourMomentum | None = None,
     light: FourMomentum | None = None,
     bottom: FourMomentum | None = None,
 ) -> Products:
@@ -188,6 +203,7 @@ def only(
         none if leptons is None else columns([leptons]),
         np.zeros((n_events, 0), dtype=np.int8) if flavour is None else flavour.reshape(n_events, -1),
         none if narrow is None else columns([narrow]),
+        none if gluons is None else columns([gluons]),
         none if light is None else columns([light]),
         none if bottom is None else columns([bottom]),
     )
