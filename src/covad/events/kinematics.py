@@ -133,8 +133,9 @@ def direction(cos_theta: FloatArray, phi: FloatArray, axis: Direction | None = N
     if axis is None:
         return x, y, cos_theta
     ax, ay, az = axis
-    pole = np.maximum(np.sqrt(ax**2 + ay**2), 1e-12)
-    cos_a, sin_a = ax / pole, ay / pole
+    pole = np.sqrt(ax**2 + ay**2)
+    tilted = np.maximum(pole, 1e-12)
+    cos_a, sin_a = np.where(pole > 1e-12, ax / tilted, 1.0), np.where(pole > 1e-12, ay / tilted, 0.0)
     return (
         cos_a * az * x - sin_a * y + ax * cos_theta,
         sin_a * az * x + cos_a * y + ay * cos_theta,
