@@ -121,6 +121,18 @@ def test_uneven_weights_raise_the_noise_of_the_reference() -> None:
     np.testing.assert_allclose(np.diag(uneven) / np.diag(even), 1.25, rtol=0.01)
 
 
+def test_significance_of_an_observed_t() -> None:
+    null = analytic_null(MODEL, WORLD.toy(np.random.default_rng(12)))
+    observed = null.significance(null.law.isf(stats.norm.sf(5.0)), stretch=0.01)
+    assert (observed.z, observed.p) == pytest.approx((5.0, stats.norm.sf(5.0)))
+    assert observed.extrapolated
+    assert 0.01 < observed.z_uncertainty < 0.1
+    assert not null.significance(null.law.mean).extrapolated
+    assert null.significance(0.0).p == 1.0
+    with pytest.raises(DatasetError, match="nan"):
+        null.significance(np.nan)
+
+
 def test_degenerate_features_without_ridge_are_named() -> None:
     columns = np.ones((100, 2), dtype=np.float32)
     with pytest.raises(DatasetError, match="ridge"):

@@ -27,6 +27,11 @@ from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.generalised_chi2 import GeneralisedChi2
 from covad.nplm.likelihood import BLOCK, nuisance_shift, nuisance_slopes
 
+#: Relative difference of t - mean from its second order which toys leave room for (docs/convex.md).
+STRETCH = 0.005
+#: Significance to which 20 000 plain toys have something to say.
+REACH_OF_TOYS = 3.5
+
 
 @dataclass(frozen=True)
 class ScoreMoments:
@@ -60,6 +65,19 @@ class ScoreMoments:
 
 
 @dataclass(frozen=True)
+class Significance:
+    """Of an observed t.
+
+    `z_uncertainty` is that of the second order; `extrapolated` says that plain toys have not been as far.
+    """
+
+    p: float
+    z: float
+    z_uncertainty: float
+    extrapolated: bool
+
+
+@dataclass(frozen=True)
 class ConvexNull:
     """t under the null in second order: t = y.form.y, with the law of t and that of its score y."""
 
@@ -82,6 +100,17 @@ class ConvexNull:
     def quadratic_t(self, y: Float64) -> float:
         """The value of t in second order for one realisation of y, the score at the truth."""
         return float(y @ self.form @ y)
+
+    def significance(self, t: float, stretch: float = STRETCH) -> Significance:
+        """p and Z of an observed t; `stretch` bounds how far t - mean may differ from its second order."""
+        if not (np.isfinite(t) and stretch >= 0):
+            raise DatasetError(f"no significance of t = {t} with a stretch of {stretch}")
+        if t <= 0:
+            return Significance(p=1.0, z=-np.inf, z_uncertainty=0.0, extrapolated=False)
+        distance = t - self.law.mean
+        low, z, high = self.law.z(self.law.mean + distance * np.array([1.0 - stretch, 1.0, 1.0 + stretch]))
+        uncertainty = 0.5 * abs(float(high) - float(low))
+        return Significance(float(self.law.sf(t)), float(z), uncertainty, bool(z > REACH_OF_TOYS))
 
 
 def _ridged_form(curvature: Float64, ridge: Float64) -> Float64:

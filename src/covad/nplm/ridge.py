@@ -23,7 +23,7 @@ from covad.nplm.unbounded import Maximum, maximise
 #: Change of 2 log L by the last step at which the climb ends.
 TOLERANCE = 1e-6
 #: Change below which float32 sums would be felt.
-FLOAT32_LIMIT = 1e-4
+FLOAT32_LIMIT = 1e-5
 #: Steps with one curvature; at a contraction of 1/2 they would still suffice.
 BUDGET = 30
 CONTRACTION = 0.5

@@ -1,0 +1,101 @@
+"""Cost of the convex test in core-seconds, and how well its maximum is one.
+
+    python benchmarks/convex_cost.py
+
+Median of several fresh toys a line, Delta and the features included, the drawing of the toy not.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import numpy as np
+
+from covad import latent
+from covad.latent import LatentWorld
+from covad.nplm.convex import ConvexAlternative, ConvexProblem
+from covad.nplm.dataset import Dataset, Response
+from covad.nplm.phi_table import PhiTable
+from covad.nplm.statistic import test
+
+SEED = 20261115
+CASES = {
+    "M = 50": (50, LatentWorld()),
+    "M = 100": (100, LatentWorld()),
+    "M = 300": (300, LatentWorld()),
+    "M = 100, two nuisances": (100, LatentWorld(n_nuisances=2)),
+    "M = 100, no nuisances": (100, LatentWorld(n_nuisances=0, normalisation_sigma=None)),
+    "M = 100, ten times the events": (100, LatentWorld(n_reference=520_000, expected=100_000.0)),
+}
+
+
+def _generator(*key: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=key))
+
+
+def model(n_features: int) -> ConvexAlternative:
+    return ConvexAlternative.from_pool(latent.background(50_000, _generator(0, 70)), n_features, 71)
+
+
+def median_seconds(world: LatentWorld, alternative: ConvexAlternative, toys: int) -> float:
+    results = [test(world.toy(_generator(72, index)), alternative, 0) for index in range(toys)]
+    return float(np.median([result.seconds for result in results]))
+
+
+def gathered_seconds(alternative: ConvexAlternative, toys: int) -> float:
+    """With phi of a pool of 200 000 events in a memory-mapped table: gathering replaces computing."""
+    events = latent.background(200_000, _generator(0, 73))
+    g = latent.response(events)
+    seconds = []
+    with tempfile.TemporaryDirectory() as folder:
+        table = PhiTable.create(Path(folder) / "phi.npy", alternative.features, events)
+        gathering = replace(alternative, features=table.features)
+        for index in range(toys):
+            rng = _generator(74, index)
+            drawn = rng.permutation(len(events))[:62_000]
+            clock = time.process_time()
+            reference, data = drawn[:52_000], drawn[52_000:]
+            dataset = Dataset(
+                reference=table.gather(reference),
+                data=table.gather(data),
+                weights=np.full(52_000, 10 / 52),
+                reference_response=Response(g[reference]),
+                data_response=Response(g[data]),
+                measured=rng.normal(size=1),
+                normalisation=LatentWorld().toy(rng).normalisation,
+            )
+            test(dataset, gathering, 0)
+            seconds.append(time.process_time() - clock)
+    return float(np.median(seconds))
+
+
+def spread_over_starts(alternative: ConvexAlternative, starts: int = 20) -> float:
+    """Range of t over random starts, coefficients drawn from the prior that the ridge is."""
+    dataset = LatentWorld().toy(_generator(75), expected_signal=50.0)
+    problem = ConvexProblem.of(alternative, dataset)
+    rng = _generator(76)
+    scale = np.append(np.full(alternative.n_parameters, alternative.ridge**-0.5), [1.0, 0.1])
+    maxima = [problem.maximum(scale * rng.standard_normal(len(scale))) for _ in range(starts)]
+    print({str(maximum.status) for maximum in maxima}, "evaluations", [best.evaluations for best in maxima])
+    return float(np.ptp([2.0 * best.value for best in maxima]))
+
+
+@click.command()
+@click.option("--toys", default=15, show_default=True)
+def main(toys: int) -> None:
+    """Print the table of costs and the spread of t over starts."""
+    for name, (n_features, world) in CASES.items():
+        print(f"{name}: {median_seconds(world, model(n_features), toys):.3f} core-s a toy", flush=True)
+    print(f"M = 100, features gathered from a table: {gathered_seconds(model(100), toys):.3f} core-s a toy")
+    for n_features in (50, 100, 300):
+        print(
+            f"M = {n_features}, range of t over 20 random starts: {spread_over_starts(model(n_features)):.1e}"
+        )
+
+
+if __name__ == "__main__":
+    main()
