@@ -130,7 +130,7 @@ class ToyStore:
         summaries: dict[str, list[Summary]] = {}
         for name in self._names():
             with suppress(FileFormatError):  # its toys count as missing
-                summaries.setdefault(name.ensemble, []).append(read_summary(name.path, str(name.path)))
+                summaries.setdefault(name.ensemble, []).append(_summary_of(name.path))
         return [_count(summaries.get(r.ensemble.identity, []), r.toys) for r in requests]
 
     def load(self, request: Request) -> EnsembleToys:
@@ -210,6 +210,10 @@ class ToyStore:
             self.directory.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary, writing(path):
             temporary.write_text(json.dumps(ensemble.describe(), indent=1) + "\n")
+
+
+def _summary_of(path: Path) -> Summary:
+    return read_summary(path.read_bytes(), str(path))
 
 
 def _count(summaries: Sequence[Summary], requested: int) -> Counts:
