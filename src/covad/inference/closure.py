@@ -8,6 +8,7 @@ positives with their intervals and the smallest inflation that this number of to
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -223,9 +224,9 @@ def detectable_ratio(n_toys: int, rates: Float64) -> float | None:
 
 
 def _critical_count(n_toys: int, rates: Float64) -> int:
-    counts = np.arange(n_toys + 2)
-    tails = np.mean(binom.sf(counts[:, None] - 1, n_toys, rates), axis=1)
-    return int(counts[tails <= FALSE_ALARM][0])
+    """The smallest count that is reached with probability FALSE_ALARM or less; n + 1 is never reached."""
+    counts = range(n_toys + 2)
+    return bisect_left(counts, True, key=lambda k: _probability_of(k, n_toys, rates) <= FALSE_ALARM)
 
 
 def _probability_of(k: int, n: int, rates: Float64) -> float:

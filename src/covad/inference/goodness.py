@@ -30,8 +30,8 @@ PEARSON_DOF_QUADRATIC = (10, 14, 17, 20, 25)
 REPETITIONS = 9_999
 #: Expected events per bin, below which the chi2 law of Pearson's sum cannot be trusted.
 FEWEST_PER_BIN = 2.0
-#: Smaller p-values of Cramer-von Mises are lost in the rounding of one minus the cumulative series.
-_CVM_RESOLUTION = 1e-10
+#: Smaller p-values of Cramer-von Mises are lost in one minus the truncated cumulative series.
+_CVM_RESOLUTION = 1e-6
 _SMALLEST_P = 1e-300
 
 

@@ -1,0 +1,227 @@
+"""The closure reach: its algebra, the coverage of its interval, and toys of the convex test."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from covad import latent
+from covad.errors import InferenceError
+from covad.inference.reach import MatchedEvents, Misfit, ScalableNull, closure_reach, predicted_shift
+from covad.nplm.convex import ConvexAlternative, ConvexProblem, columns
+from covad.nplm.dataset import Response
+from covad.nplm.null import analytic_null
+from covad.nplm.statistic import test as run_test
+
+NU = 3.0
+EXPECTED = 4000.0
+
+
+class World:
+    """The latent world with a response that is damped where z_0 > 0."""
+
+    def __init__(self, damping: float) -> None:
+        self.damping = damping
+        self.toys = latent.LatentWorld(n_reference=int(5.2 * EXPECTED), expected=EXPECTED)
+        pool = latent.background(20_000, np.random.default_rng(1))
+        self.test = ConvexAlternative.from_pool(pool, 30, seed=1)
+
+    def response(self, z: np.ndarray) -> np.ndarray:
+        g = latent.response(z).copy()
+        g[z[:, 0] > 0] *= self.damping
+        return g
+
+    def columns(self, z: np.ndarray) -> np.ndarray:
+        return columns(self.test.features, z, Response(self.response(z)), normalisation=True)
+
+    def log_ratio(self, z: np.ndarray) -> np.ndarray:
+        return NU * self.response(z)[:, 0].astype(np.float64)
+
+    def true_ratio(self, z: np.ndarray) -> np.ndarray:
+        return np.exp(NU * latent.response(z)[:, 0].astype(np.float64))
+
+    def matched(self, n: int, seed: int) -> Misfit:
+        """Events matched to themselves, the shift being a weight variation."""
+        z = latent.background(n, np.random.default_rng(seed))
+        x = self.columns(z)
+        return Misfit.matched([MatchedEvents(x, x, self.log_ratio(z), shifted_weights=self.true_ratio(z))])
+
+    def unmatched(self, n: int, seed: int) -> Misfit:
+        rng = np.random.default_rng(seed)
+        z, shifted = latent.background(n, rng), latent.tilted_background(n, np.array([NU]), rng)
+        yield_ratio = float(self.true_ratio(latent.background(400_000, rng)).mean())
+        return Misfit.unmatched(self.columns(z), self.log_ratio(z), self.columns(shifted), yield_ratio)
+
+    def null(self) -> ScalableNull:
+        z = latent.background(50_000, np.random.default_rng(2))
+        problem = ConvexProblem.of(self.test, self.toys.toy(np.random.default_rng(0)))
+        return ScalableNull.of(
+            self.columns(z), self.log_ratio(z), problem.ridge, problem.auxiliary.precision, problem.n_features
+        )
+
+    def t(self, nu: float, n_toys: int, seed: int) -> np.ndarray:
+        return np.array([self.one_t(nu, np.random.default_rng([seed, i])) for i in range(n_toys)])
+
+    def one_t(self, nu: float, rng: np.random.Generator) -> float:
+        toy = self.toys.toy(rng, nu)
+        toy = replace(
+            toy,
+            reference_response=Response(self.response(toy.reference)),
+            data_response=Response(self.response(toy.data)),
+        )
+        return run_test(toy, self.test, 0).t
+
+
+EXACT, SLIGHTLY_WRONG, WRONG = (World(damping) for damping in (1.0, 0.8, 0.3))
+
+
+def test_the_null_scales_to_that_of_a_dataset():
+    at = EXACT.null().at(EXPECTED)
+    sample = EXACT.toys.toy(np.random.default_rng(3))
+    expected = analytic_null(EXACT.test, sample, nu=np.array([NU, 0.0]))
+    # two samples of the same moments: 50 000 and 20 800 events
+    assert at.law.mean == pytest.approx(expected.law.mean, rel=0.01)
+    assert at.law.std == pytest.approx(expected.law.std, rel=0.01)
+
+
+def test_an_exact_response_reaches_to_infinity():
+    reach = closure_reach(EXACT.unmatched(50_000, seed=4), EXACT.null(), level=0.95)
+    # a false alarm, an upper end below infinity, has probability 2.5 %, and this seed is not chosen
+    assert reach.interval.high is None
+    assert 1000 < reach.interval.low < 1e9
+    perfect = closure_reach(EXACT.matched(5_000, seed=4), EXACT.null())
+    assert perfect.n_events is None
+    assert perfect.interval.low == 1e9
+
+
+def test_matched_and_unmatched_samples_agree_and_matched_ones_know_better():
+    null = WRONG.null()
+    matched = predicted_shift(WRONG.matched(50_000, seed=5), null, EXPECTED)
+    unmatched = predicted_shift(WRONG.unmatched(50_000, seed=6), null, EXPECTED)
+    error = 0.5 * (unmatched.high - unmatched.low)
+    assert abs(matched.shift - unmatched.shift) < 4 * error
+    assert matched.high - matched.low < 0.2 * (unmatched.high - unmatched.low)
+
+
+def test_the_predicted_shift_is_that_of_toys():
+    predicted = predicted_shift(WRONG.matched(50_000, seed=7), WRONG.null(), EXPECTED)
+    nominal, shifted = WRONG.t(0.0, 120, seed=1), WRONG.t(NU, 120, seed=2)
+    found = (shifted.mean() - nominal.mean()) / predicted.null_std
+    error = np.hypot(nominal.std(), shifted.std()) / np.sqrt(120) / predicted.null_std
+    # second order overestimates a misfit of 10 % in density by 6 %, says the exact fit to Asimov data;
+    # four standard errors of the toys
+    assert found == pytest.approx(0.94 * predicted.shift, abs=4 * error)
+    assert found > 3 * error
+
+
+def test_a_smaller_misfit_reaches_further():
+    near, far = (
+        closure_reach(world.matched(30_000, seed=8), world.null()) for world in (WRONG, SLIGHTLY_WRONG)
+    )
+    assert near.interval.high < far.interval.low
+    # delta is 3.5 times smaller, its square 12 times; the nuisances absorb more at larger N
+    assert 12 < far.n_events / near.n_events < 200
+    at_reach = predicted_shift(SLIGHTLY_WRONG.matched(30_000, seed=8), SLIGHTLY_WRONG.null(), far.n_events)
+    assert at_reach.shift == pytest.approx(0.25, rel=1e-3)
+
+
+def test_a_wrong_yield_is_absorbed_by_its_nuisance():
+    null = EXACT.null()
+    delta = 0.02 * null.per_event.information[:, -1]  # 2 % of the mean of every column
+    misfit = Misfit(delta, np.zeros((len(delta), len(delta))), 1000)
+    known = null.auxiliary.copy()
+    known[-1] = 1e12
+    fixed = predicted_shift(misfit, replace(null, auxiliary=known), EXPECTED).shift
+    # with the yield known, the shift is N * 0.02^2 = 1.6 units of t; the ridge does not touch the constant
+    assert fixed * null.at(EXPECTED).law.std == pytest.approx(1.6, rel=0.1)
+    assert 0.0 <= predicted_shift(misfit, null, EXPECTED).shift < 0.2 * fixed
+
+
+@pytest.mark.parametrize("direction", ["none", "loud", "quiet", "mixed"])
+def test_the_interval_covers_whatever_the_direction_of_the_misfit(direction):
+    rng = np.random.default_rng(9)
+    null, delta, covariance = small_problem(rng, direction)
+    truth = shift_of(null, delta)
+    drawn = rng.multivariate_normal(delta, covariance, size=300)
+    results = {
+        level: [predicted_shift(Misfit(d, covariance, 1000), null, EXPECTED, level) for d in drawn]
+        for level in (0.68, 0.95)
+    }
+    for level, shifts in results.items():
+        covered = np.mean([s.low <= truth <= s.high for s in shifts])
+        # the matched chi2 is approximate: five points of slack beside four standard errors
+        assert covered > level - 0.05 - 4 * np.sqrt(level * (1 - level) / 300)
+    mean = np.mean([s.shift for s in results[0.68]])
+    error = np.std([s.shift for s in results[0.68]]) / np.sqrt(300)
+    assert mean == pytest.approx(truth, abs=4 * error)  # the bias of the noise is gone
+
+
+def small_problem(rng: np.random.Generator, direction: str) -> tuple[ScalableNull, np.ndarray, np.ndarray]:
+    """Twelve independent columns, of which the last two are nuisances, and noise that is unequal."""
+    x = rng.normal(size=(20_000, 12)).astype(np.float32)
+    ridge, auxiliary = np.r_[np.full(10, 50.0), np.zeros(2)], np.r_[np.zeros(10), 1.0, 100.0]
+    null = ScalableNull.of(x, np.zeros(len(x)), ridge, auxiliary, n_features=10)
+    sizes = np.geomspace(1.0, 0.1, 12) * 0.01
+    delta = {"none": np.zeros(12), "loud": 0.04 * np.eye(12)[0], "quiet": 0.04 * np.eye(12)[9]}.get(
+        direction, np.full(12, 0.01)
+    )
+    return null, delta, np.diag(sizes**2)
+
+
+def shift_of(null: ScalableNull, delta: np.ndarray) -> float:
+    at = null.at(EXPECTED)
+    return float(EXPECTED**2 * delta @ at.form @ delta / at.law.std)
+
+
+def test_a_sample_that_fluctuates_low_takes_no_credit():
+    null, _, covariance = small_problem(np.random.default_rng(10), "none")
+    lucky, typical = (
+        closure_reach(Misfit(size * np.sqrt(np.diag(covariance)), covariance, 1000), null)
+        for size in (0.01, 0.8)
+    )
+    assert lucky.n_events is None
+    assert lucky.interval.low is not None
+    assert lucky.interval.low < 3 * typical.interval.low
+
+
+def test_weights_carry_the_yield():
+    rng = np.random.default_rng(11)
+    x = np.column_stack([rng.normal(size=5000), np.ones(5000)]).astype(np.float32)
+    passes = (rng.uniform(size=5000) < 0.9).astype(np.float64)
+    misfit = Misfit.matched([MatchedEvents(x, x, np.zeros(5000), shifted_weights=passes)])
+    # the constant column loses 10 % of its events; binomial error
+    assert misfit.delta[1] == pytest.approx(passes.mean() - 1.0)
+    assert np.sqrt(misfit.covariance[1, 1]) == pytest.approx(np.sqrt(0.09 / 5000), rel=0.1)
+
+
+def test_blocks_give_the_same_as_one():
+    z = latent.background(4000, np.random.default_rng(12))
+    x, f, w = WRONG.columns(z), WRONG.log_ratio(z), WRONG.true_ratio(z)
+    whole = Misfit.matched([MatchedEvents(x, x, f, shifted_weights=w)])
+    parts = Misfit.matched(
+        MatchedEvents(x[rows], x[rows], f[rows], shifted_weights=w[rows])
+        for rows in (slice(0, 1500), slice(1500, None))
+    )
+    assert parts.delta == pytest.approx(whole.delta, rel=1e-9, abs=1e-12)
+    assert parts.covariance == pytest.approx(whole.covariance, rel=1e-9, abs=1e-15)
+
+
+def test_the_covariance_is_that_of_repeated_samples():
+    misfits = [WRONG.matched(2000, seed=[13, i]) for i in range(200)]
+    found = np.var([misfit.delta[-1] for misfit in misfits])
+    stated = np.mean([misfit.covariance[-1, -1] for misfit in misfits])
+    assert found == pytest.approx(stated, rel=4 * np.sqrt(2 / 200))  # four standard errors of a variance
+
+
+def test_bad_input_is_named():
+    x = np.ones((50, 3), dtype=np.float32)
+    with pytest.raises(InferenceError, match="as many rows"):
+        MatchedEvents(x, x[:10], np.zeros(50))
+    with pytest.raises(InferenceError, match="as many rows"):
+        MatchedEvents(x, x, np.zeros(50), np.ones(4))
+    with pytest.raises(InferenceError, match="too few for the misfit"):
+        Misfit.matched([MatchedEvents(x[:2], x[:2], np.zeros(2))])
+    with pytest.raises(InferenceError, match="too few"):
+        Misfit.matched([])
+    with pytest.raises(InferenceError, match="not finite"):
+        Misfit.matched([MatchedEvents(x, x, np.full(50, np.nan))])
