@@ -162,52 +162,6 @@ def test_the_nuisance_fit_is_found_again_when_the_ridge_is_stiff() -> None:
     assert result.tau.value == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_strong_signal_still_converges() -> None:
-    result = run_test(toy(12, expected_signal=600.0), MODEL, 0)
-    assert result.status is Status.CONVERGED
-    assert result.t > 300
-
-
-def curved(dataset: Dataset, size: float) -> Dataset:
-    """The same with a quadratic response, equal for data and reference events."""
-    responses = []
-    for response in (dataset.reference_response, dataset.data_response):
-        bend = size * np.square(response.linear)[:, :, None]
-        responses.append(Response(response.linear, bend.astype(np.float32)))
-    return replace(dataset, reference_response=responses[0], data_response=responses[1])
-
-
-def test_a_vanishing_quadratic_response_changes_nothing() -> None:
-    dataset = toy(13, nu=1.0)
-    bent = run_test(curved(dataset, 0.0), MODEL, 0)
-    assert bent.status is Status.CONVERGED
-    assert bent.t == pytest.approx(run_test(dataset, MODEL, 0).t, abs=1e-5)
-
-
-def test_a_quadratic_response_is_maximised() -> None:
-    dataset = curved(toy(14, nu=1.0), -3.0)
-    result = run_test(dataset, MODEL, 0)
-    assert result.status is Status.CONVERGED
-    assert result.t >= 0
-    assert result.tau.nu != pytest.approx(run_test(toy(14, nu=1.0), MODEL, 0).tau.nu, abs=1e-4)
-
-
-def test_a_response_without_maximum_is_reported() -> None:
-    """Data that like a growing |nu| ever more: the curvature is negative and no maximum exists."""
-    dataset = toy(15)
-    n_r, n_d = len(dataset.reference), len(dataset.data)
-    bent = replace(
-        dataset,
-        reference_response=Response(
-            dataset.reference_response.linear, np.full((n_r, 1, 1), -1.0, np.float32)
-        ),
-        data_response=Response(dataset.data_response.linear, np.full((n_d, 1, 1), 1.0, np.float32)),
-    )
-    result = run_test(bent, MODEL, 0)
-    assert result.status is not Status.CONVERGED
-    assert np.isfinite(result.t)
-
-
 def test_bad_settings_are_named() -> None:
     for ridge in (-1.0, np.nan):
         with pytest.raises(DatasetError, match="ridge"):
