@@ -21,6 +21,7 @@ from covad.errors import FileFormatError
 from covad.events.detector import Detector, overlay_pileup
 from covad.events.observables import OBSERVABLES, FloatArray, Particles
 from covad.events.processes import BACKGROUND, BACKGROUND_MIX, PROCESS_NAMES, process_code
+from covad.events.pythia import pythia_version
 
 FILE_FORMAT = 1
 
@@ -229,7 +230,7 @@ def main(events: int, seed: int, pileup: float, samples: Path | None, write: Pat
         raise click.UsageError("the packaged histograms are without pile-up: --pileup needs --samples")
     pythia = load_pythia() if samples is None else from_samples(samples, pileup, seed)
     if write is not None:
-        save(write, pythia, {"generator": "Pythia 8", "detector": detector.describe()})
+        save(write, pythia, {"generator": f"pythia8mc {pythia_version()}", "detector": detector.describe()})
     here = embedded(events, seed, detector)
     click.echo(distance_table(compare(here, pythia)))
     click.echo()
