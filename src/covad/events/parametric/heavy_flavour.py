@@ -17,6 +17,7 @@ from covad.events.kinematics import (
     FloatArray,
     FourMomentum,
     columns,
+    delta_phi,
     direction,
     falling,
     isotropic,
@@ -63,15 +64,26 @@ class Environment:
 
     onset: float = 34.0  #: GeV: the quark spectrum has reached half of its power law here,
     onset_width: float = 5.0  #: and rises over this range
-    splitting: float = 0.25  #: share of events where a gluon split to the quark and a companion close by
+    splitting: float = 0.15  #: share of events where a gluon split to the quark and a companion close by
     companion: float = 0.5  #: mean ratio of the companion's pt to that of the quark
     opening: float = 0.8  #: mean distance in eta and phi between the two
     debris_spread: float = 0.25  #: distance of the other fragments from the jet axis
     away_spread: float = 1.6  #: rms difference in rapidity between the quark and the jet opposite to it
 
 
+@dataclass(frozen=True)
+class Photons:
+    """Photons of hadron decays close to the lepton: they count as its own radiation at particle level."""
+
+    chance: float = 0.47  #: that there are any, where the daughter flies along with the lepton
+    reach: float = 0.25  #: distance in eta and phi over which this chance falls
+    share: float = 0.35  #: mean share of the daughter's momentum
+    rise: float = 1.2  #: shape of its Beta density
+
+
 ENVIRONMENT = Environment()
-RADIATION = InitialState(mean_jets=0.8, clustering=0.3, scale=12.0, tail=2.5, soft=5.0)
+PHOTONS = Photons()
+RADIATION = InitialState(mean_jets=0.87, clustering=0.4, scale=10.9, tail=4.0, soft=5.0)
 
 
 def qcd(rng: np.random.Generator, n: int, lepton_pt_min: float) -> HardEvents:
@@ -94,6 +106,8 @@ def _semileptonic(rng: np.random.Generator, n: int, hadron: HeavyHadron, lepton_
     made = np.flatnonzero(rng.random(n) < _onset(hadron_pt + debris_pt))
     axis = plateau(rng, len(made), *RAPIDITY), rng.uniform(-np.pi, np.pi, len(made))
     lepton, neutrino, daughter = (_along(axis, hadron_pt[made], *part) for part in decay[made].parts())
+    photons = _photons(rng, lepton, daughter)
+    lepton, daughter = lepton + photons, daughter - photons
     debris = _debris(rng, axis, debris_pt[made])
     sprays = Jets.from_columns(columns([daughter, debris]))
     keep = np.flatnonzero(isolated(columns([lepton]), sprays)[:, 0])
@@ -167,6 +181,15 @@ def _along(
     return FourMomentum.from_pt_rapidity(
         pt, axis[0] + np.arctan(kick_eta / pt), axis[1] + np.arctan(kick_phi / pt), 0.0
     )
+
+
+def _photons(rng: np.random.Generator, lepton: FourMomentum, daughter: FourMomentum) -> FourMomentum:
+    """What the lepton is dressed with: photons of the daughter's decay that happen to lie upon it."""
+    n = len(lepton.e)
+    distance_squared = (lepton.eta - daughter.eta) ** 2 + delta_phi(lepton.phi, daughter.phi) ** 2
+    chance = PHOTONS.chance * np.exp(-distance_squared / PHOTONS.reach**2)
+    share = rng.beta(PHOTONS.rise, PHOTONS.rise * (1.0 / PHOTONS.share - 1.0), n)
+    return daughter.scaled(share * (rng.random(n) < chance))
 
 
 def _debris(rng: np.random.Generator, axis: Axis, pt: FloatArray) -> FourMomentum:

@@ -30,7 +30,7 @@ class BottomDecays:
 
 
 QUARKS = FinalState(loss=0.07, splitting=0.15)
-GLUONS = FinalState(loss=0.12, splitting=0.4)
+GLUONS = FinalState(loss=0.26, splitting=0.74)
 BOTTOM_DECAYS = BottomDecays()
 JET_RADIUS = 0.4
 
