@@ -34,7 +34,7 @@ from covad.nplm.dataset import Float64
 from covad.study import Study, changed_key, parse_study
 from covad.toys.dask_run import BatchCluster, dask
 from covad.toys.plan import Ensemble, Request, Shard, Source, Stream, Treatment
-from covad.toys.run import Backend, RunSummary, local, run_toys
+from covad.toys.run import Backend, RunSummary, local, run_toys, stoppable
 from covad.toys.store import ToyStore
 
 log = logging.getLogger(__name__)
@@ -122,18 +122,25 @@ def run_study(
     """Do what is missing of the study, up to a stage; None if that is before the toys."""
     if until not in STAGES:
         raise PlanError(f"there is no stage '{until}' (there are {', '.join(STAGES)})")
-    source = open_source(study)
-    directory = RunDirectory(out)
-    directory.claim(study, source)
+    with stoppable():
+        source = open_source(study)
+        directory = RunDirectory(out)
+        directory.claim(study, source)
+        _choose_clips(study, source, directory, backend, shard)
+        if until == "clip":
+            return None
+        model = _convex_model(study, source, directory)
+        wanted = requests(study, plan(study, source, directory.clips(), model))
+        return run_toys(wanted, directory.toys, backend, shard)
+
+
+def _choose_clips(
+    study: Study, source: Source, directory: RunDirectory, backend: Backend, shard: Shard | None
+) -> None:
     for treatment in clips_to_tune(study, directory.clips()):
         if shard is not None and shard.total > 1:
             raise PlanError("the clip has to be tuned before shards are run: `covad run ... --until clip`")
         _tune_clip(study, source, directory, treatment, backend)
-    if until == "clip":
-        return None
-    model = _convex_model(study, source, directory)
-    wanted = requests(study, plan(study, source, directory.clips(), model))
-    return run_toys(wanted, directory.toys, backend, shard)
 
 
 def _convex_model(study: Study, source: Source, directory: RunDirectory) -> str | None:

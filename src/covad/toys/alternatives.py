@@ -78,9 +78,11 @@ class ConvexSettings:
     def _choose(self, source: Source) -> ConvexAlternative:
         from covad.nplm.convex import ConvexAlternative
 
-        return ConvexAlternative.from_pool(
+        model = ConvexAlternative.from_pool(
             source.feature_events(), self.features, self.seed, self.width_quantiles, self.spread
         )
+        # sums of a matrix library depend on its threads: six digits do not
+        return replace(model, ridge=float(f"{model.ridge:.6g}"))
 
 
 def _restored(model: str) -> ConvexAlternative:

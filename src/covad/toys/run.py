@@ -78,7 +78,6 @@ def run_toys(
     if not left:
         return RunSummary(computed, failed, len(corrupt))
     with (
-        stoppable(),
         toy_progress(sum(len(block) for block in left)) as progress,
         closing(backend(block for block in left if not store.has(block))) as results,
     ):
