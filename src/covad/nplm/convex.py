@@ -122,11 +122,9 @@ class ConvexProblem:
         concave = climb(self.likelihood, start)
         if self.dataset.reference_response.quadratic is None or concave.status is Status.FAILED:
             return concave
-        phi, sums = (
-            self.reference[:, : self.n_features],
-            self.likelihood.penalised.data_sums[: self.n_features],
-        )
-        best = climb_from(CurvedLikelihood(phi, sums, self.dataset, self._penalty), concave)
+        n, sums = self.n_features, self.likelihood.penalised.data_sums
+        likelihood = CurvedLikelihood(self.reference[:, :n], sums[:n], self.dataset, self._penalty)
+        best = climb_from(likelihood, concave, start)
         return replace(best, value=self.likelihood.log_likelihood(best.theta, best.value))
 
     @property

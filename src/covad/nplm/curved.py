@@ -63,11 +63,13 @@ class CurvedLikelihood:
         return theta[: self.phi.shape[1]], theta[self.phi.shape[1] :]
 
 
-def climb_from(likelihood: CurvedLikelihood, concave: Maximum) -> Maximum:
-    """The maximum nearest to the concave solution; `value` includes the ridge."""
+def climb_from(likelihood: CurvedLikelihood, concave: Maximum, fallback: Float64) -> Maximum:
+    """The maximum nearest to the concave solution, or above `fallback` if that is higher; ridge included."""
     with np.errstate(over="ignore", invalid="ignore"):
         best = maximise(likelihood, concave.theta, TOLERANCE)
-        status = Status.worst(concave.status, best.status)
+        if best.status is Status.FAILED or best.value < likelihood.value(fallback):
+            best = maximise(likelihood, fallback, TOLERANCE)
+        status = best.status
         if status is Status.CONVERGED and not _is_maximum(likelihood, best.theta):
             status = Status.UNCONVERGED
     return Maximum(best.theta, best.value, status, concave.evaluations + best.evaluations)
