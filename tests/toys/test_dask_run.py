@@ -65,7 +65,9 @@ def two_workers(scheduler_file):
         stop(process)
 
 
-def test_a_killed_worker_costs_its_block_only(tmp_path, address, two_workers):
+def test_a_killed_worker_costs_its_block_only(tmp_path, address, two_workers, monkeypatch):
+    monkeypatch.setattr(dask_run, "IN_FLIGHT", 4)
+
     def kill_one_mid_run(blocks):
         for number, result in enumerate(dask(address)(blocks)):
             if number == 1:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 from covad.errors import CovadError, MissingExtraError, WorkerError
@@ -15,6 +16,8 @@ from covad.toys.toy import failed_block, run_block
 from covad.toys.workers import BlockResult
 
 CONNECT_SECONDS = 30
+#: Blocks that the scheduler holds at a time: more than there are workers, less than would burden it.
+IN_FLIGHT = 2000
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,15 @@ def _results(target: str | BatchCluster, blocks: Iterable[Block]) -> Generator[B
         client = _connect(target, stack)
         from distributed import as_completed
 
-        futures = {client.submit(run_block, block, pure=False): block for block in blocks}
-        for future in as_completed(list(futures)):  # type: ignore[no-untyped-call]
+        waiting = iter(blocks)
+        futures = {client.submit(run_block, block, pure=False): block for block in islice(waiting, IN_FLIGHT)}
+        finished = as_completed(list(futures))  # type: ignore[no-untyped-call]
+        for future in finished:
             block = futures.pop(future)
+            for following in islice(waiting, 1):
+                another = client.submit(run_block, following, pure=False)
+                futures[another] = following
+                finished.add(another)  # type: ignore[no-untyped-call]
             yield block, _toys(future, block)
             future.release()
 
