@@ -1,8 +1,11 @@
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from toy_world import latent_pools
+from toy_world import CHEAP, latent_pools
 
 from covad.campaign import open_source, plan, requests
 from covad.errors import FileFormatError, PlanError, StudyError
@@ -138,3 +141,88 @@ def test_nothing_is_written_outside_the_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_study(study(), Path("run"), here)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@dataclass(frozen=True)
+class Stretched:
+    """A test whose t grows with the clip as t = clip * (t of the convex test), to look for a known root."""
+
+    clip: float
+
+    @property
+    def degrees_of_freedom(self):
+        return CHEAP.degrees_of_freedom
+
+    def describe(self):
+        return {"kind": "stretched", "clip": self.clip}
+
+    def build(self, source):
+        return StretchedAlternative(CHEAP.build(source), self.clip)
+
+
+@dataclass(frozen=True)
+class StretchedAlternative:
+    inner: Any
+    clip: float
+    name: str = "stretched"
+
+    @property
+    def n_parameters(self):
+        return self.inner.n_parameters
+
+    def fit(self, dataset, null, seed):
+        fit = self.inner.fit(dataset, null, seed)
+        return replace(fit, value=null.value + self.clip * (fit.value - null.value))
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.fixture
+def stretched_study(monkeypatch):
+    for module in ("covad.campaign", "covad.pipeline"):
+        monkeypatch.setattr(f"{module}.network_settings", lambda study, source, clip: Stretched(clip))
+    return study(tests={"network": {"clip": "tune"}}, treatments=["none", "profiled"])
+
+
+def test_the_clip_is_found_treatment_by_treatment(tmp_path, stretched_study):
+    assert run_study(stretched_study, tmp_path, here).computed == 24
+    directory = RunDirectory(tmp_path)
+    stored = json.loads((tmp_path / "clip.json").read_text())
+    assert set(stored) == {"none", "profiled"}
+    for treatment, clip in directory.clips().items():
+        assert stored[treatment]["clip"] == clip == round(clip, 4)
+        assert len(stored[treatment]["scan"]) > 2
+        scanned = [p for p in stored[treatment]["scan"] if abs(p["clip"] - clip) < 0.5]
+        slope = np.mean([p["mean"] / p["clip"] for p in scanned])
+        # the root to the tolerance that choose_clip promises, 0.1 of sqrt(2 dof), taken five times
+        assert clip * slope == pytest.approx(6, abs=0.5 * np.sqrt(12))
+    streams = [json.loads(path.read_text())["stream"] for path in (tmp_path / "toys").glob("*.json")]
+    assert streams.count("toys") == 2
+    assert streams.count("scan") > 4
+
+
+def test_a_killed_search_goes_on_and_ends_alike(tmp_path, stretched_study):
+    run_study(stretched_study, tmp_path / "alone", here)
+    computed = []
+
+    def dying(blocks):
+        for block in blocks:
+            if len(computed) % 7 == 6:
+                computed.append(None)
+                raise KilledError
+            computed.append(block)
+            yield block, run_block(block)
+
+    while True:
+        try:
+            run_study(stretched_study, tmp_path / "killed", dying)
+            break
+        except KilledError:
+            pass
+    assert computed.count(None) > 3
+    done = [block for block in computed if block is not None]
+    assert len(set(done)) == len(done)
+    ends = [(tmp_path / name / "clip.json").read_text() for name in ("alone", "killed")]
+    assert ends[0] == ends[1]
