@@ -184,4 +184,6 @@ def falling(
 
 def delta_phi(a: FloatArray, b: FloatArray) -> FloatArray:
     """Azimuthal distance a - b, between -pi and pi."""
-    return np.mod(a - b + np.pi, 2.0 * np.pi) - np.pi
+    difference = a - b
+    wrapped: FloatArray = difference - 2.0 * np.pi * np.rint(difference / (2.0 * np.pi))
+    return wrapped

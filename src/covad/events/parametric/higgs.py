@@ -52,7 +52,7 @@ A4L_MASS = 50.0
 #: Virtual Z bosons are not lighter than this, in GeV.
 VIRTUAL_Z_MIN = 1.0
 
-GLUON_RADIATION = InitialState(mean_jets=1.1, clustering=0.4, scale=16.0, tail=4.0, soft=8.5)
+GLUON_RADIATION = InitialState(mean_jets=1.1, clustering=0.4, scale=17.0, tail=4.0, soft=8.5)
 BOTTOM_RADIATION = InitialState(mean_jets=0.75, clustering=0.4, scale=6.0, tail=4.0, soft=6.5)
 QUARK_RADIATION = InitialState(mean_jets=1.05, clustering=0.4, scale=15.0, tail=4.0, soft=6.5)
 TTH_RADIATION = InitialState(mean_jets=1.5, clustering=0.4, scale=35.0, tail=4.0, soft=12.0)

@@ -60,15 +60,14 @@ def cluster(sprays: Jets) -> tuple[FourMomentum, FloatArray]:
     eta, phi, there = jets.eta, jets.phi, jets.e > 0
     parts = np.stack([jets.px, jets.py, jets.pz, jets.e], axis=-1)
     for i in range(jets.shape[1] - 1):
-        behind = slice(i + 1, None)
-        close = (eta[:, behind] - eta[:, i, None]) ** 2 < JET_RADIUS**2 - delta_phi(
-            phi[:, behind], phi[:, i, None]
-        ) ** 2
-        close &= there[:, behind] & there[:, i, None]
-        event, other = np.nonzero(close)
-        np.add.at(parts[:, i], event, parts[event, other + i + 1])
-        parts[event, other + i + 1] = 0.0
-        there[event, other + i + 1] = False
+        rows = np.flatnonzero(there[:, i] & there[:, i + 1 :].any(axis=1))
+        distance_squared = (eta[rows, i + 1 :] - eta[rows, i, None]) ** 2
+        distance_squared += delta_phi(phi[rows, i + 1 :], phi[rows, i, None]) ** 2
+        row, softer = np.nonzero((distance_squared < JET_RADIUS**2) & there[rows, i + 1 :])
+        event, softer = rows[row], softer + i + 1
+        np.add.at(parts[:, i], event, parts[event, softer])
+        parts[event, softer] = 0.0
+        there[event, softer] = False
     jets = FourMomentum(*np.moveaxis(parts, -1, 0))
     firm = jets.pt > SOFTEST_JET
     return jets.scaled(firm), transverse_sum(jets.scaled(~firm))

@@ -50,12 +50,12 @@ class SpectatorBottom:
 
 SPECTATOR_BOTTOM = SpectatorBottom()
 
-TTBAR_SPECTRUM = PairSpectrum(rise=1.77, fall=4.29, flat=1.54, edge=0.65)
+TTBAR_SPECTRUM = PairSpectrum(rise=1.77, fall=4.6, flat=1.54, edge=0.65)
 LQ_SPECTRUM = PairSpectrum(rise=1.35, fall=4.05, flat=1.92, edge=0.86)
 HPM_SPECTRUM = PairSpectrum(rise=2.33, fall=3.95, flat=1.48, edge=0.76)
 
-TTBAR_RADIATION = InitialState(mean_jets=1.5, clustering=0.4, scale=35.0, tail=4.0, soft=14.0)
-LQ_RADIATION = InitialState(mean_jets=1.42, clustering=0.39, scale=19.0, tail=4.0, soft=7.5)
+TTBAR_RADIATION = InitialState(mean_jets=1.9, clustering=0.4, scale=27.0, tail=4.0, soft=14.0)
+LQ_RADIATION = InitialState(mean_jets=1.42, clustering=0.39, scale=21.0, tail=4.0, soft=7.5)
 HPM_RADIATION = InitialState(mean_jets=1.1, clustering=0.4, scale=42.0, tail=4.0, soft=10.0)
 
 
