@@ -123,14 +123,7 @@ def median_shift(shifted: ArrayLike, nominal: ArrayLike, seed: int, robust: bool
     spread = float(_spread(null, robust))
     if spread == 0.0:
         raise InferenceError("all toys of R_0 have the same t: there is no spread to measure a shift by")
-    rng = np.random.default_rng(seed)
-    repeated = np.concatenate(
-        [
-            (np.median(_resampled(t, rows, rng), axis=1) - np.median(again, axis=1)) / _spread(again, robust)
-            for rows in repetition_blocks(_BOOTSTRAPS, max(len(t), len(null)))
-            for again in (_resampled(null, rows, rng),)
-        ]
-    )
+    repeated = _bootstrapped_shifts(t, null, robust, np.random.default_rng(seed))
     return MedianShift(
         shift=float(np.median(t) - np.median(null)) / spread,
         spread=spread,
@@ -138,6 +131,15 @@ def median_shift(shifted: ArrayLike, nominal: ArrayLike, seed: int, robust: bool
         interval_68=_central(repeated, 0.68),
         interval_95=_central(repeated, 0.95),
     )
+
+
+def _bootstrapped_shifts(t: Float64, null: Float64, robust: bool, rng: np.random.Generator) -> Float64:
+    parts = []
+    for rows in repetition_blocks(_BOOTSTRAPS, max(len(t), len(null))):
+        again, null_again = _resampled(t, rows, rng), _resampled(null, rows, rng)
+        difference = np.median(again, axis=1) - np.median(null_again, axis=1)
+        parts.append(difference / _spread(null_again, robust))
+    return np.concatenate(parts)
 
 
 def _spread(t: Float64, robust: bool) -> Float64:
