@@ -82,13 +82,35 @@ class EnsembleToys:
 
 
 @dataclass(frozen=True)
-class _BlockName:
-    """What the name of a block says."""
+class _StoredBlock:
+    """A block and what its name says."""
 
     path: Path
     ensemble: str
     start: int
     stop: int
+
+    def toys(self) -> tuple[Toy, ...]:
+        """Its toys, checked against the digest and the name."""
+        summary, toys = decode(self._content(), str(self.path))
+        self._compare(summary)
+        return toys
+
+    def summary(self) -> Summary:
+        """Its footer, checked against the name only."""
+        summary = read_summary(self._content(), str(self.path))
+        self._compare(summary)
+        return summary
+
+    def _content(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except OSError as failure:  # gone, for instance: another run set it aside
+            raise FileFormatError(f"{self.path}: cannot be read ({failure.strerror})") from failure
+
+    def _compare(self, summary: Summary) -> None:
+        if (summary.ensemble, summary.start, summary.stop) != (self.ensemble, self.start, self.stop):
+            raise FileFormatError(f"{self.path}: holds other toys than its name says")
 
 
 @dataclass(frozen=True)
@@ -128,18 +150,18 @@ class ToyStore:
     def counts(self, requests: Sequence[Request]) -> list[Counts]:
         """Where the requests stand, from the footers alone, in one pass over the directory."""
         summaries: dict[str, list[Summary]] = {}
-        for name in self._names():
+        for block in self._blocks():
             with suppress(FileFormatError):  # its toys count as missing
-                summaries.setdefault(name.ensemble, []).append(_summary_of(name.path))
+                summaries.setdefault(block.ensemble, []).append(block.summary())
         return [_count(summaries.get(r.ensemble.identity, []), r.toys) for r in requests]
 
     def load(self, request: Request) -> EnsembleToys:
         """The toys that are there; corrupt blocks are left out, as `missing` toys."""
         found: dict[int, Toy] = {}
-        for name in self._names():
-            if name.ensemble == request.ensemble.identity:
+        for block in self._blocks():
+            if block.ensemble == request.ensemble.identity:
                 with suppress(FileFormatError):
-                    for toy in self._read(name):
+                    for toy in block.toys():
                         found.setdefault(toy.index, toy)
         toys = tuple(found[index] for index in sorted(found) if index < request.toys)
         refuse_collisions(toys)
@@ -149,13 +171,13 @@ class ToyStore:
         """Verify the blocks of these requests; what is not as it was written is moved away, with a word."""
         wanted = {request.ensemble.identity for request in requests}
         moved = []
-        for name in self._names():
-            if name.ensemble not in wanted:
+        for block in self._blocks():
+            if block.ensemble not in wanted:
                 continue
             try:
-                self._read(name)
+                block.toys()
             except FileFormatError as failure:
-                moved.append(self._set_aside(name.path))
+                moved.append(self._set_aside(block.path))
                 log.warning("%s; set aside as %s, its toys will be computed again", failure, moved[-1])
         return moved
 
@@ -173,25 +195,19 @@ class ToyStore:
     def _path(self, block: Block) -> Path:
         return self.directory / f"{block.ensemble.identity}-{block.start:08d}-{block.stop:08d}.parquet"
 
-    def _names(self) -> Iterator[_BlockName]:
+    def _blocks(self) -> Iterator[_StoredBlock]:
         """All blocks: by ensemble, then start, the longer first, so that overlaps are resolved in one way."""
-        names = []
+        blocks = []
         for path in self.directory.glob("*.parquet"):
             if parts := _NAME.fullmatch(path.name):
-                names.append(_BlockName(path, parts["ensemble"], int(parts["start"]), int(parts["stop"])))
-        yield from sorted(names, key=lambda name: (name.ensemble, name.start, -name.stop))
+                blocks.append(_StoredBlock(path, parts["ensemble"], int(parts["start"]), int(parts["stop"])))
+        yield from sorted(blocks, key=lambda block: (block.ensemble, block.start, -block.stop))
 
     def _stored_indices(self) -> dict[str, set[int]]:
         stored: dict[str, set[int]] = {}
-        for name in self._names():
-            stored.setdefault(name.ensemble, set()).update(range(name.start, name.stop))
+        for block in self._blocks():
+            stored.setdefault(block.ensemble, set()).update(range(block.start, block.stop))
         return stored
-
-    def _read(self, name: _BlockName) -> tuple[Toy, ...]:
-        summary, toys = decode(name.path.read_bytes(), str(name.path))
-        if (summary.ensemble, summary.start, summary.stop) != (name.ensemble, name.start, name.stop):
-            raise FileFormatError(f"{name.path}: holds other toys than its name says")
-        return toys
 
     def _set_aside(self, path: Path) -> Path:
         target = self.directory / "corrupt" / f"{path.name}.{time.time_ns()}"
@@ -210,10 +226,6 @@ class ToyStore:
             self.directory.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary, writing(path):
             temporary.write_text(json.dumps(ensemble.describe(), indent=1) + "\n")
-
-
-def _summary_of(path: Path) -> Summary:
-    return read_summary(path.read_bytes(), str(path))
 
 
 def _count(summaries: Sequence[Summary], requested: int) -> Counts:
