@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from covad import latent
-from covad.errors import InferenceError
-from covad.inference.reach import MatchedEvents, Misfit, ScalableNull, closure_reach, predicted_shift
+from covad.inference.misfit import MatchedEvents, Misfit
+from covad.inference.reach import ScalableNull, closure_reach, predicted_shift
 from covad.nplm.convex import ConvexAlternative, ConvexProblem, columns
 from covad.nplm.dataset import Response
 from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty
@@ -231,46 +231,3 @@ def test_a_sample_that_fluctuates_low_takes_no_credit():
     assert lucky.n_events is None
     assert lucky.interval.low is not None
     assert lucky.interval.low < 3 * typical.interval.low
-
-
-def test_weights_carry_the_yield():
-    rng = np.random.default_rng(11)
-    x = np.column_stack([rng.normal(size=5000), np.ones(5000)]).astype(np.float32)
-    passes = (rng.uniform(size=5000) < 0.9).astype(np.float64)
-    misfit = Misfit.matched([MatchedEvents(x, x, np.zeros(5000), shifted_weights=passes)])
-    # the constant column loses 10 % of its events; binomial error
-    assert misfit.delta[1] == pytest.approx(passes.mean() - 1.0)
-    assert np.sqrt(misfit.covariance[1, 1]) == pytest.approx(np.sqrt(0.09 / 5000), rel=0.1)
-
-
-def test_blocks_give_the_same_as_one():
-    z = latent.background(4000, np.random.default_rng(12))
-    x, f, w = WRONG.columns(z), WRONG.log_ratio(z), WRONG.true_ratio(z)
-    whole = Misfit.matched([MatchedEvents(x, x, f, shifted_weights=w)])
-    parts = Misfit.matched(
-        MatchedEvents(x[rows], x[rows], f[rows], shifted_weights=w[rows])
-        for rows in (slice(0, 1500), slice(1500, None))
-    )
-    assert parts.delta == pytest.approx(whole.delta, rel=1e-9, abs=1e-12)
-    assert parts.covariance == pytest.approx(whole.covariance, rel=1e-9, abs=1e-15)
-
-
-def test_the_covariance_is_that_of_repeated_samples():
-    misfits = [WRONG.matched(2000, seed=[13, i]) for i in range(200)]
-    found = np.var([misfit.delta[-1] for misfit in misfits])
-    stated = np.mean([misfit.covariance[-1, -1] for misfit in misfits])
-    assert found == pytest.approx(stated, rel=4 * np.sqrt(2 / 200))  # four standard errors of a variance
-
-
-def test_bad_input_is_named():
-    x = np.ones((50, 3), dtype=np.float32)
-    with pytest.raises(InferenceError, match="as many rows"):
-        MatchedEvents(x, x[:10], np.zeros(50))
-    with pytest.raises(InferenceError, match="as many rows"):
-        MatchedEvents(x, x, np.zeros(50), np.ones(4))
-    with pytest.raises(InferenceError, match="too few for the misfit"):
-        Misfit.matched([MatchedEvents(x[:2], x[:2], np.zeros(2))])
-    with pytest.raises(InferenceError, match="too few"):
-        Misfit.matched([])
-    with pytest.raises(InferenceError, match="not finite"):
-        Misfit.matched([MatchedEvents(x, x, np.full(50, np.nan))])

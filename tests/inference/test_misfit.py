@@ -1,0 +1,78 @@
+"""The misfit of the response: weights, pairing, blocks, covariance."""
+
+import numpy as np
+import pytest
+
+from covad.errors import InferenceError
+from covad.inference.misfit import MatchedEvents, Misfit
+
+
+def paired_events(rng: np.random.Generator, n: int) -> MatchedEvents:
+    """Two Gaussian columns and a constant; the shift moves each event a little, the response is wrong."""
+    z = rng.normal(size=(n, 2))
+    nominal, shifted = (np.column_stack([x, np.ones(n)]).astype(np.float32) for x in (z, 1.05 * z + 0.02))
+    return MatchedEvents(nominal, shifted, 0.03 * z[:, 0])
+
+
+def test_weights_carry_the_yield():
+    rng = np.random.default_rng(11)
+    x = np.column_stack([rng.normal(size=5000), np.ones(5000)]).astype(np.float32)
+    passes = (rng.uniform(size=5000) < 0.9).astype(np.float64)
+    misfit = Misfit.matched([MatchedEvents(x, x, np.zeros(5000), shifted_weights=passes)])
+    # the constant column loses 10 % of its events; binomial error
+    assert misfit.delta[1] == pytest.approx(passes.mean() - 1.0)
+    assert np.sqrt(misfit.covariance[1, 1]) == pytest.approx(np.sqrt(0.09 / 5000), rel=0.1)
+
+
+def test_bad_input_is_named():
+    x = np.ones((50, 3), dtype=np.float32)
+    with pytest.raises(InferenceError, match="as many rows"):
+        MatchedEvents(x, x[:10], np.zeros(50))
+    with pytest.raises(InferenceError, match="as many rows"):
+        MatchedEvents(x, x, np.zeros(50), np.ones(4))
+    with pytest.raises(InferenceError, match="too few for the misfit"):
+        Misfit.matched([MatchedEvents(x[:2], x[:2], np.zeros(2))])
+    with pytest.raises(InferenceError, match="too few"):
+        Misfit.matched([])
+    with pytest.raises(InferenceError, match="not finite"):
+        Misfit.matched([MatchedEvents(x, x, np.full(50, np.nan))])
+
+
+def test_blocks_give_the_same_as_one():
+    events = paired_events(np.random.default_rng(12), 4000)
+    parts = (
+        MatchedEvents(events.nominal[rows], events.shifted[rows], events.log_ratio[rows])
+        for rows in (slice(0, 1500), slice(1500, None))
+    )
+    whole, joined = Misfit.matched([events]), Misfit.matched(parts)
+    assert joined.delta == pytest.approx(whole.delta, rel=1e-9, abs=1e-12)
+    assert joined.covariance == pytest.approx(whole.covariance, rel=1e-9, abs=1e-15)
+
+
+def test_the_covariance_is_that_of_repeated_samples():
+    rng = np.random.default_rng(13)
+    for matched in (True, False):
+        misfits = []
+        for _ in range(400):
+            events = paired_events(rng, 500)
+            other = paired_events(rng, 500)
+            misfits.append(
+                Misfit.matched([events])
+                if matched
+                else Misfit.unmatched(events.nominal, events.log_ratio, other.shifted)
+            )
+        found = np.var([misfit.delta for misfit in misfits], axis=0)
+        stated = np.mean([np.diag(misfit.covariance) for misfit in misfits], axis=0)
+        # four standard errors of a variance, for the two columns that fluctuate
+        assert found[:2] == pytest.approx(stated[:2], rel=4 * np.sqrt(2 / 400))
+
+
+def test_pairs_cancel_the_noise():
+    rng = np.random.default_rng(14)
+    events, other = paired_events(rng, 5000), paired_events(rng, 5000)
+    matched = Misfit.matched([events])
+    unmatched = Misfit.unmatched(events.nominal, events.log_ratio, other.shifted)
+    assert matched.delta[:2] == pytest.approx(
+        unmatched.delta[:2], abs=4 * np.sqrt(unmatched.covariance[0, 0])
+    )
+    assert matched.covariance[1, 1] < 0.05 * unmatched.covariance[1, 1]
