@@ -40,11 +40,6 @@ class FourMomentum:
             pt * np.cos(phi), pt * np.sin(phi), transverse_mass * np.sinh(y), transverse_mass * np.cosh(y)
         )
 
-    @classmethod
-    def at_rest(cls, mass: FloatArray) -> FourMomentum:
-        zero = np.zeros_like(mass)
-        return cls(zero, zero, zero, mass)
-
     @property
     def shape(self) -> tuple[int, ...]:
         return self.e.shape

@@ -36,6 +36,7 @@ from covad.events.parametric.products import (
 )
 from covad.events.parametric.radiation import InitialState, plateau, radiate
 
+#: The spectrum of heavy quarks falls as pt to minus this.
 SPECTRUM_POWER = 5.5
 #: Range of lepton pt that can be asked for, in GeV.
 LEPTON_PT = (5.0, 500.0)

@@ -96,15 +96,14 @@ class Scalar:
 
 def produce(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
     """Events of all production modes."""
-    shares = {
-        _from_gluons: scalar.gluon,
-        _from_bottoms: scalar.bottom,
-        _from_fusion: scalar.fusion,
-        _with_w: scalar.with_w,
-        _with_z: scalar.with_z,
-        _with_tops: scalar.with_tops,
+    modes: dict[HardProcess, float] = {
+        partial(_single, scalar=scalar, tune=GLUON_RADIATION): scalar.gluon,
+        partial(_single, scalar=scalar, tune=BOTTOM_RADIATION): scalar.bottom,
+        partial(_from_fusion, scalar=scalar): scalar.fusion,
+        partial(_with_w, scalar=scalar): scalar.with_w,
+        partial(_with_z, scalar=scalar): scalar.with_z,
+        partial(_with_tops, scalar=scalar): scalar.with_tops,
     }
-    modes: dict[HardProcess, float] = {partial(m, scalar=scalar): share for m, share in shares.items()}
     return mixture(rng, n, modes)
 
 
@@ -113,13 +112,8 @@ def _alone(rng: np.random.Generator, scalar: Scalar, radiation: Radiation) -> Fo
     return recoiling(radiation, plateau(rng, n, *RAPIDITY), np.full(n, scalar.mass))
 
 
-def _from_gluons(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
-    radiation = radiate(rng, n, GLUON_RADIATION)
-    return HardEvents(scalar.decay(rng, _alone(rng, scalar, radiation)), radiation)
-
-
-def _from_bottoms(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
-    radiation = radiate(rng, n, BOTTOM_RADIATION)
+def _single(rng: np.random.Generator, n: int, scalar: Scalar, tune: InitialState) -> HardEvents:
+    radiation = radiate(rng, n, tune)
     return HardEvents(scalar.decay(rng, _alone(rng, scalar, radiation)), radiation)
 
 
