@@ -47,7 +47,10 @@ def test_sizes_and_settings_reach_the_ensembles():
     some = study(
         sizes={"expected": 500, "reference": 900},
         normalisation=None,
-        tests={"network": {"clip": 2.5, "starts": 3, "hidden": [5]}, "convex": {"features": 9, "seed": 4}},
+        tests={
+            "network": {"clip": 2.5, "starts": 3, "hops": 2, "hidden": [5]},
+            "convex": {"features": 9, "seed": 4},
+        },
     )
     network, convex = entries(some)[:2]
     assert (network.draw.expected, network.draw.n_reference) == (500, 900)
@@ -57,6 +60,7 @@ def test_sizes_and_settings_reach_the_ensembles():
         "clip": 2.5,
         "widths": (4, 5, 1),
         "starts": 3,
+        "hops": 2,
     }
     assert convex.ensemble.test.describe()["features"] == 9
     assert convex.ensemble.test.seed == 4

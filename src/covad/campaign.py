@@ -81,7 +81,7 @@ def network_settings(study: Study, source: Source, clip: float) -> NetworkSettin
     if network is None:
         raise ValueError("the study has no network test")
     widths = (source.n_features, *network.hidden, 1)
-    return NetworkSettings(widths=widths, clip=clip, starts=network.starts)
+    return NetworkSettings(widths=widths, clip=clip, starts=network.starts, hops=network.hops)
 
 
 def convex_settings(study: Study, model: str | None = None) -> ConvexSettings | None:

@@ -89,10 +89,11 @@ class Sizes(Section):
 
 
 class NetworkTest(Section):
-    """The paper's network: `clip` is W, a number or `tune`; `hidden` its hidden layers."""
+    """The paper's network; see `covad.toys.alternatives.NetworkSettings`. `clip` is W, a number or `tune`."""
 
     clip: Clip = "tune"
     starts: Count = 1
+    hops: Annotated[Whole, Field(ge=0)] = 0
     hidden: Annotated[tuple[Count, ...], Field(min_length=1)] = (4, 4)
 
 

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """The paper's network with layers of these `widths`, all weights within +-`clip`."""
+    """The paper's network with layers of these `widths`, all weights within +-`clip`.
+
+    The likelihood has many maxima: `starts` random candidates and `hops` from the best of them are climbed.
+    """
 
     clip: float
     widths: tuple[int, ...] = (4, 4, 4, 1)
     starts: int = 1
+    hops: int = 0
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -33,8 +37,11 @@ class NetworkSettings:
     def describe(self) -> dict[str, Any]:
         return {"kind": "network", **asdict(self)}
 
-    def build(self, source: Source) -> Alternative:
-        raise NotImplementedError
+    def build(self, source: Source) -> Alternative:  # noqa: ARG002
+        from covad.nplm.alternatives import Network
+        from covad.nplm.starts import Search
+
+        return Network(self.widths, self.clip, Search(starts=self.starts, hops=self.hops))
 
 
 @dataclass(frozen=True)
