@@ -124,8 +124,8 @@ def inspect(path: Path, labels: Path | None, systematic: str, collection: str) -
     with open_events(path, labels) as source:
         has_it = any(c.name == collection for c in source.layout.collections)
         chunks = with_progress(source.chunks(), len(source), "reading")
-        summary = summarise(chunks, shifting if has_it else None, collection)
-        print_sample(path, source.provenance, summary, source.untidied, systematic)
+        summary = summarise(chunks, [shifting] if has_it else [], collection)
+        print_sample(path, source.provenance, summary, source.untidied)
 
 
 @commands.command()

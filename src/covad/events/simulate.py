@@ -14,9 +14,9 @@ import numpy as np
 
 from covad import __version__
 from covad.errors import CovadError, UnknownNameError
-from covad.events import parametric, pythia
 from covad.events.detector import Detector
 from covad.events.layout import EventLayout, Events, concatenate
+from covad.events.parametric import generate as generate_parametric
 from covad.events.processes import (
     ADC2021_LAYOUT,
     BACKGROUND,
@@ -24,6 +24,7 @@ from covad.events.processes import (
     PROCESS_NAMES,
     process_code,
 )
+from covad.events.pythia import generate as generate_pythia
 
 
 class Generate(Protocol):
@@ -43,8 +44,8 @@ class Engine:
 
 
 ENGINES = {
-    "parametric": Engine(parametric.generate, block_size=16_384),
-    "pythia8": Engine(pythia.generate, block_size=512),
+    "parametric": Engine(generate_parametric, block_size=16_384),
+    "pythia8": Engine(generate_pythia, block_size=512),
 }
 
 

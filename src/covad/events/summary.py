@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
@@ -58,15 +59,16 @@ class CollectionSummary:
 
 @dataclass
 class ShiftSummary:
-    """Running totals of one collection at one nu, after the selection."""
+    """Running totals of one collection, shifted by one systematic to one nu, after the selection."""
 
+    systematic: Systematic
     nu: float
     collection: CollectionSummary
     n_nominal: float = 0.0
     n_events: float = 0.0
 
-    def add(self, events: Events, systematic: Systematic, selection: Selection | None) -> None:
-        shifted = shift_events(events, [systematic], [self.nu], selection)
+    def add(self, events: Events, selection: Selection | None) -> None:
+        shifted = shift_events(events, [self.systematic], [self.nu], selection)
         self.collection.add(shifted.events)
         self.n_events += float(shifted.weights.sum())
         self.n_nominal += float(shifted.weights.sum()) / shifted.yield_ratio
@@ -88,24 +90,25 @@ class SampleSummary:
 
 def summarise(
     chunks: Iterable[Events],
-    systematic: Systematic | None = None,
+    systematics: Sequence[Systematic] = (),
     collection: str = "jet",
     nu: Sequence[float] = (-2, -1, 0, 1, 2),
     selection: Selection | None = None,
 ) -> SampleSummary:
-    """Walk through the chunks once; with a systematic, also shift each chunk to every nu."""
+    """Walk through the chunks once, and shift each by every systematic to every nu."""
     processes: Counter[str] = Counter()
     collections: dict[str, CollectionSummary] = {}
-    shifts: dict[float, ShiftSummary] = {}
+    shifts: dict[tuple[str, float], ShiftSummary] = {}
     n_events = 0
     for chunk in chunks:
         n_events += len(chunk)
         processes.update(chunk.process_counts())
         for c in chunk.layout.collections:
             collections.setdefault(c.name, CollectionSummary(c.name, c.features)).add(chunk)
-        for value in nu if systematic else ():
+        for systematic, value in product(systematics, nu):
             empty = CollectionSummary(collection, chunk.layout.collection(collection).features)
-            shifts.setdefault(value, ShiftSummary(value, empty)).add(chunk, systematic, selection)
+            fresh = ShiftSummary(systematic, value, empty)
+            shifts.setdefault((systematic.name, value), fresh).add(chunk, selection)
     return SampleSummary(
         n_events, dict(processes.most_common()), list(collections.values()), list(shifts.values())
     )
