@@ -10,7 +10,7 @@ from toy_world import CHEAP, latent_pools
 from covad.campaign import open_source, plan, requests
 from covad.errors import FileFormatError, PlanError, StudyError
 from covad.pipeline import RunDirectory, choose_backend, run_study
-from covad.study import parse_study
+from covad.study import Sizes, parse_study
 from covad.toys.plan import Shard, Treatment
 from covad.toys.pools import write_pools
 from covad.toys.toy import run_block
@@ -201,6 +201,12 @@ def test_the_clip_is_found_treatment_by_treatment(tmp_path, stretched_study):
     streams = [json.loads(path.read_text())["stream"] for path in (tmp_path / "toys").glob("*.json")]
     assert streams.count("toys") == 2
     assert streams.count("scan") > 4
+
+
+def test_a_search_whose_toys_all_fail_says_why(tmp_path, stretched_study):
+    tiny = stretched_study.model_copy(update={"sizes": Sizes(expected=1e-6, reference=10)})
+    with pytest.raises(PlanError, match="all toys of the search for the clip failed: DatasetError"):
+        run_study(tiny, tmp_path, here)
 
 
 def test_a_killed_search_goes_on_and_ends_alike(tmp_path, stretched_study):

@@ -169,7 +169,10 @@ def _tune_clip(
     def toys(clip: float, indices: NDArray[np.intp]) -> Float64:
         request = Request(ensemble(clip), int(indices.max()) + 1)
         run_toys([request], directory.toys, backend)
-        return directory.toys.load(request).t_by_index()[indices]
+        found = directory.toys.load(request)
+        if not found.done:
+            raise PlanError(f"all toys of the search for the clip failed: {found.toys[0].reason}")
+        return found.t_by_index()[indices]
 
     dof = ensemble(1.0).test.degrees_of_freedom
     choice = choose_clip(toys, dof, seed=study.seed)
