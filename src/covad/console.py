@@ -55,9 +55,7 @@ def with_progress(chunks: Iterable[Events], total: int, what: str) -> Iterator[E
             progress.advance(task, len(chunk))
 
 
-def print_sample(
-    path: Path, provenance: Mapping[str, Any], summary: SampleSummary, untidied: int, systematic: str
-) -> None:
+def print_sample(path: Path, provenance: Mapping[str, Any], summary: SampleSummary, untidied: int) -> None:
     """The answer of `covad inspect` for an event file."""
     console = Console(soft_wrap=True)
     console.print(f"{path}: {summary.n_events} events", highlight=False)
@@ -67,7 +65,7 @@ def print_sample(
     console.print(_process_table(summary))
     console.print(_collection_table(summary.collections))
     if summary.shifts:
-        console.print(_shift_table(summary.shifts, systematic))
+        console.print(_shift_table(summary.shifts))
     console.print(
         f"events whose objects had to be sorted, or whose empty slots were not empty: {untidied}",
         highlight=False,
@@ -98,15 +96,15 @@ def _collection_table(collections: list[CollectionSummary]) -> Table:
     return table
 
 
-def _shift_table(shifts: list[ShiftSummary], systematic: str) -> Table:
+def _shift_table(shifts: list[ShiftSummary]) -> Table:
     name = shifts[0].collection.name
-    title = f"After the selection, shifted by {systematic} (nu in units of its sigma)"
-    table = _table(
-        title, "nu", f"{name}s per event", f"mean {name} pt", f"mean lead {name} pt", "yield ratio"
-    )
+    title = "Shifted, then selected (nu in units of sigma)"
+    numbers = (f"{name}s per event", f"mean {name} pt", f"mean lead {name} pt", "yield ratio")
+    table = _table(title, "systematic", "nu", *numbers)
     for s in shifts:
         c = s.collection
         table.add_row(
+            s.systematic.name,
             f"{s.nu:+g}",
             f"{c.mean_number:.4f}",
             f"{c.mean_scale:.2f}",

@@ -8,8 +8,8 @@ from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_ev
 
 
 def test_chunks_add_up_to_the_whole(events: Events) -> None:
-    whole = summarise([events], JetEnergyScale())
-    pieces = summarise([events[:700], events[700:701], events[701:]], JetEnergyScale())
+    whole = summarise([events], [JetEnergyScale()])
+    pieces = summarise([events[:700], events[700:701], events[701:]], [JetEnergyScale()])
     assert pieces.n_events == whole.n_events == len(events)
     assert pieces.processes == whole.processes == events.process_counts()
     for a, b in zip(pieces.collections, whole.collections, strict=True):
@@ -27,7 +27,7 @@ def test_numbers_are_those_of_the_events(events: Events) -> None:
 
 
 def test_more_jets_pass_at_a_higher_scale(events: Events) -> None:
-    shifts = summarise([events], JetEnergyScale()).shifts
+    shifts = summarise([events], [JetEnergyScale()]).shifts
     assert [s.nu for s in shifts] == [-2, -1, 0, 1, 2]
     numbers = [s.collection.mean_number for s in shifts]
     assert numbers == sorted(numbers)
@@ -37,6 +37,6 @@ def test_more_jets_pass_at_a_higher_scale(events: Events) -> None:
 
 def test_yield_ratio_over_chunks_is_that_of_the_sample(events: Events) -> None:
     selection, scale = Selection(trigger_minimum=45.0), LeptonEnergyScale(sigma=0.05)
-    summary = summarise([events[:500], events[500:]], scale, nu=(1.0,), selection=selection)
+    summary = summarise([events[:500], events[500:]], [scale], nu=(1.0,), selection=selection)
     whole = shift_events(events, [scale], [1.0], selection)
     assert summary.shifts[0].yield_ratio == pytest.approx(whole.yield_ratio)
