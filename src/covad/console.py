@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,10 @@ from rich.table import Table
 
 from covad.events.layout import Events
 from covad.events.summary import CollectionSummary, SampleSummary, ShiftSummary
+
+
+#: Columns of tables that go to a file or a pipe.
+PLAIN_WIDTH = 120
 
 
 def progress_bar(what: str) -> Progress:
@@ -57,7 +62,7 @@ def with_progress(chunks: Iterable[Events], total: int, what: str) -> Iterator[E
 
 def print_sample(path: Path, provenance: Mapping[str, Any], summary: SampleSummary, untidied: int) -> None:
     """The answer of `covad inspect` for an event file."""
-    console = Console(soft_wrap=True)
+    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(f"{path}: {summary.n_events} events", highlight=False)
     for key, value in provenance.items():
         if not isinstance(value, Mapping):
