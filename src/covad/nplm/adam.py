@@ -25,10 +25,11 @@ class AdamSettings:
     epsilon: float = 1e-8
 
 
-def train(
-    likelihood: NetworkLikelihood, start: Float64, limits: Float64, settings: AdamSettings
-) -> tuple[Float64, float]:
-    """(theta, log L) after the last epoch; the loss is -2 log L, and |theta| <= limits after every update."""
+PAPER_TRAINING = AdamSettings()
+
+
+def train(likelihood: NetworkLikelihood, start: Float64, limits: Float64, settings: AdamSettings) -> Float64:
+    """theta after the last epoch; the loss is -2 log L, and |theta| <= limits after every update."""
     theta = np.clip(start, -limits, limits)
     mean, square = np.zeros_like(theta), np.zeros_like(theta)
     for epoch in range(1, settings.epochs + 1):
@@ -39,4 +40,4 @@ def train(
         unbiased = mean / (1.0 - settings.first_decay**epoch)
         scale = np.sqrt(square / (1.0 - settings.second_decay**epoch)) + settings.epsilon
         theta = np.clip(theta - settings.learning_rate * unbiased / scale, -limits, limits)
-    return theta, likelihood.value(theta)
+    return theta

@@ -69,6 +69,10 @@ class NetworkLikelihood:
         self._bend(curvature)
         return Expansion(value, self._gradient(theta, sums[:n_gradient]), curvature)
 
+    def sharpen(self, theta: Float64) -> Expansion | None:  # noqa: ARG002
+        """Nothing to sharpen: `expand` is exact."""
+        return None
+
     def scores(self) -> Floats:
         """n - w e^f of each event, at the last theta that was evaluated."""
         return unpack(self._scores, len(self.sample))

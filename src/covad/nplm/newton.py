@@ -18,22 +18,27 @@ from covad.nplm.dataset import Float64
 from covad.nplm.fit import Status
 from covad.nplm.unbounded import Expansion
 
+_LEAST_DAMPING = 1e-6
 _ROUNDS = 20  # of the active set; a step is feasible after any number of them
 
 
 class Expandable(Protocol):
-    """A function with value, gradient and curvature."""
+    """A function with value, gradient and curvature, the latter perhaps borrowed from a cheaper function."""
 
     def expand(self, theta: Float64) -> Expansion: ...
+
+    def sharpen(self, theta: Float64) -> Expansion | None:
+        """The expansion with its own curvature; None where `expand` has it already."""
+        ...
 
 
 @dataclass(frozen=True)
 class NewtonSettings:
     """When to stop, and the damping to start with. Gains are of 2 log L, that is of t."""
 
-    budget: int = 400
+    budget: int = 400  # expansions
     small_gain: float = 1e-3
-    patience: int = 5
+    patience: int = 5  # consecutive small gains that end the climb
     damping: float = 10.0
     factor: float = 4.0
 
@@ -48,32 +53,32 @@ class BoundedMaximum:
     evaluations: int
 
 
-def climb(
-    function: Expandable,
-    start: Float64,
-    limits: Float64,
-    settings: NewtonSettings,
-) -> BoundedMaximum:
+def climb(function: Expandable, start: Float64, limits: Float64, settings: NewtonSettings) -> BoundedMaximum:
     """Maximise inside |theta| <= limits (infinite for free variables), from `start` upwards."""
     theta = np.clip(start, -limits, limits)
     here = function.expand(theta)
     if not _usable(here):
         return BoundedMaximum(theta, -np.inf, Status.FAILED, 1)
-    damping, small = settings.damping, 0
-    for evaluations in range(2, settings.budget + 1):
+    damping, small, sharp, evaluations = settings.damping, 0, False, 1
+    while evaluations < settings.budget:
         trial, predicted, damping = propose(here, theta, limits, damping)
         there = function.expand(trial)
+        evaluations += 1
         gain = there.value - here.value if _usable(there) else -np.inf
         if gain > 0.0:
-            theta, here = trial, there
-        small = small + 1 if 2.0 * max(gain, 0.0) < settings.small_gain else 0
+            theta, here, sharp = trial, there, False
+        small = small + 1 if 2.0 * gain < settings.small_gain else 0
         if small >= settings.patience:
             return BoundedMaximum(theta, here.value, Status.CONVERGED, evaluations)
         if gain > 0.75 * predicted:
-            damping = max(damping / settings.factor, 1e-6)
+            damping = max(damping / settings.factor, _LEAST_DAMPING)
         elif gain < 0.25 * predicted:
-            damping *= settings.factor
-    return BoundedMaximum(theta, here.value, Status.UNCONVERGED, settings.budget)
+            sharper = None if sharp else function.sharpen(theta)
+            if sharper is not None and _usable(sharper):
+                here, sharp, evaluations = sharper, True, evaluations + 1
+            if sharper is None or gain <= 0.0:
+                damping *= settings.factor
+    return BoundedMaximum(theta, here.value, Status.UNCONVERGED, evaluations)
 
 
 def propose(here: Expansion, theta: Float64, limits: Float64, damping: float) -> tuple[Float64, float, float]:

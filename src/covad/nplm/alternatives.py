@@ -1,0 +1,130 @@
+"""The network as the alternative (eq:nplm-alt): maximised by Newton, or trained as in the paper."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from covad.errors import DatasetError
+from covad.nplm.adam import PAPER_TRAINING, AdamSettings, train
+from covad.nplm.dataset import Dataset, Float32, Float64
+from covad.nplm.fit import AlternativeFit, Fit, Seed, Status
+from covad.nplm.likelihood import GaussianPenalty, join_nuisances, split_nuisances
+from covad.nplm.network import NetworkLikelihood
+from covad.nplm.rows import count_parameters
+from covad.nplm.sample import Floats, Sample
+from covad.nplm.starts import DEFAULT_SEARCH, Search, TwoLevelSearch
+
+
+@dataclass(frozen=True)
+class BoxedNetwork:
+    """A fully connected network whose weights and biases stay inside |w| <= clip."""
+
+    widths: tuple[int, ...] = (4, 4, 4, 1)
+    clip: float = 1.4
+
+    def __post_init__(self) -> None:
+        if len(self.widths) < 2 or min(self.widths) < 1 or self.widths[-1] != 1:
+            raise DatasetError(f"the network's widths must be positive and end in 1, not {self.widths}")
+        if not (np.isfinite(self.clip) and self.clip > 0):
+            raise DatasetError(f"the weight clipping W must be positive, not {self.clip}")
+
+    @property
+    def n_parameters(self) -> int:
+        return count_parameters(self.widths)
+
+    def limits(self, dataset: Dataset) -> Float64:
+        """|theta| <= limits: W for the network, nothing for the nuisances."""
+        if dataset.n_features != self.widths[0]:
+            raise DatasetError(
+                f"the data have {dataset.n_features} features, the network's first width is {self.widths[0]}"
+            )
+        n_nuisances = dataset.n_nuisances + (dataset.normalisation is not None)
+        return np.append(np.full(self.n_parameters, self.clip), np.full(n_nuisances, np.inf))
+
+    def likelihood(self, dataset: Dataset, dtype: type[np.floating[Any]] = np.float32) -> NetworkLikelihood:
+        return NetworkLikelihood(
+            Sample.of(dataset), self.widths, GaussianPenalty.of_nuisances(dataset), dtype
+        )
+
+    def output(self, parameters: Float64, z: Float32) -> Float32:
+        """h(z) of each event."""
+        a: Floats = z
+        first = 0
+        for n_in, n_out in pairwise(self.widths):
+            layer = parameters[first : first + n_out * (n_in + 1)].astype(np.float32).reshape(n_out, n_in + 1)
+            a, first = a @ layer[:, :-1].T + layer[:, -1], first + layer.size
+            if first < self.n_parameters:
+                a = 1.0 / (1.0 + np.exp(-np.clip(a, -80.0, 80.0)))
+        return np.asarray(a[:, 0], dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Network(BoxedNetwork):
+    """tau by bounded Newton from the starts of a search."""
+
+    search: Search = DEFAULT_SEARCH
+    name: ClassVar[str] = "network"
+
+    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AlternativeFit:
+        clock = time.process_time()
+        limits = self.limits(dataset)
+        likelihood = self.likelihood(dataset)
+        search = TwoLevelSearch(likelihood, limits, self.search, np.random.default_rng(seed))
+        end = search.run(join_nuisances(null, dataset))
+        return _result(self, dataset, null, end.theta, end.status, likelihood.evaluations, clock)
+
+
+@dataclass(frozen=True)
+class AdamNetwork(BoxedNetwork):
+    """tau by the paper's training, from the starting weights that PyTorch would draw."""
+
+    training: AdamSettings = PAPER_TRAINING
+    name: ClassVar[str] = "adam"
+
+    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AlternativeFit:
+        clock = time.process_time()
+        limits = self.limits(dataset)
+        likelihood = self.likelihood(dataset)
+        start = torch_start(self.widths, np.random.default_rng(seed))
+        theta = train(likelihood, np.append(start, join_nuisances(null, dataset)), limits, self.training)
+        return _result(self, dataset, null, theta, Status.CONVERGED, likelihood.evaluations, clock)
+
+
+def torch_start(widths: tuple[int, ...], rng: np.random.Generator) -> Float64:
+    """Uniform within 1/sqrt(inputs), weights and biases alike."""
+    layers = [rng.uniform(-1.0, 1.0, n_out * (n_in + 1)) / np.sqrt(n_in) for n_in, n_out in pairwise(widths)]
+    return np.concatenate(layers)
+
+
+def _result(
+    box: BoxedNetwork,
+    dataset: Dataset,
+    null: Fit,
+    theta: Float64,
+    status: Status,
+    evaluations: int,
+    clock: float,
+) -> AlternativeFit:
+    """tau in float64 at theta, or at h = 0 if that is higher: t is never negative."""
+    value = 2.0 * box.likelihood(dataset, np.float64).value(theta) if np.isfinite(theta).all() else -np.inf
+    if not value >= null.value:
+        value, theta = null.value, np.append(np.zeros(box.n_parameters), join_nuisances(null, dataset))
+    zeta = theta[: box.n_parameters]
+    nu, nu_norm = split_nuisances(theta[box.n_parameters :], dataset.n_nuisances)
+    return AlternativeFit(
+        value=float(value),
+        nu=nu,
+        nu_norm=nu_norm,
+        status=status,
+        evaluations=evaluations,
+        seconds=time.process_time() - clock,
+        parameters=zeta.copy(),
+        active_bounds=int(np.sum(np.abs(zeta) >= box.clip)),
+        h_data=box.output(zeta, dataset.data),
+        h_reference=box.output(zeta, dataset.reference),
+    )
