@@ -101,7 +101,7 @@ def choose_clip(
     n = search.enclose(bracket, first_toys, error)
     anchor, power = search.root(bracket, n)
     search.extend(anchor, n, error)
-    return search.correct(anchor, power, n, bracket)
+    return search.correct(anchor, power, n, bracket, error)
 
 
 def validate_clip(fresh_toys: Toys, clip: float, dof: int, n_toys: int, seed: int = 0) -> ClipValidation:
@@ -190,21 +190,32 @@ class _Search:
         while (now := self.level(anchor, n)[1]) > error:
             n = max(n + 1, int(np.ceil(n * min((now / error) ** 2, 4.0))))
 
-    def correct(self, anchor: float, power: float, n: int, bracket: tuple[float, float]) -> ClipChoice:
-        """Move from the anchor to where its level says that the root is, and check with the first n toys.
+    def correct(
+        self, anchor: float, power: float, n: int, bracket: tuple[float, float], error: float
+    ) -> ClipChoice:
+        """Move from the anchor to where its level says that the root is, and check with paired toys.
 
         Where one move is not enough, the next is checked with twice the toys.
         """
         clip, away = anchor, self.level(anchor, len(self.t[anchor]))[0]
         for _ in range(_STEPS):
             clip = float(np.clip(clip * np.exp(-away / power), *bracket))
-            away, error = self.paired_level(clip, anchor, n)
-            if abs(away) <= 0.5 * error:
-                return self._choice(clip, away, error, power)
+            away, found_error = self.paired_level_to(1.2 * error, clip, anchor, n)
+            if abs(away) <= 0.5 * found_error:
+                return self._choice(clip, away, found_error, power)
             n = min(2 * n, len(self.t[anchor]))
         raise ClipError(
             f"the mean of t does not rise steadily to {self.dof} near the clip {anchor:.3g}", self.scan()
         )
+
+    def paired_level_to(self, error: float, clip: float, anchor: float, n: int) -> tuple[float, float]:
+        """`paired_level` with n toys, or more until the error is as asked, up to those of the anchor."""
+        most = len(self.t[anchor])
+        level = self.paired_level(clip, anchor, n)
+        while level[1] > error and n < most:
+            n = min(2 * n, most)
+            level = self.paired_level(clip, anchor, n)
+        return level
 
     def paired_level(self, clip: float, anchor: float, n: int) -> tuple[float, float]:
         """The level at a clip by way of the anchor and the ratio of the first n toys, and its error."""
