@@ -23,7 +23,6 @@ from rich.table import Table
 from covad.events.layout import Events
 from covad.events.summary import CollectionSummary, SampleSummary, ShiftSummary
 
-
 #: Columns of tables that go to a file or a pipe.
 PLAIN_WIDTH = 120
 
