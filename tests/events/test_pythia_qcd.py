@@ -108,12 +108,13 @@ def test_forced_decays_give_the_spectra_of_free_ones(monkeypatch):
     """The enrichment changes the rate, not the events: lepton pT, MET and jets agree with free decays."""
     from covad.events.marginals import Marginals, ks_distance
 
-    forced = pythia.simulate("qcd", 1500, np.random.default_rng(13), Detector())
+    forced = pythia.simulate("qcd", 800, np.random.default_rng(13), Detector())
     everything = pythia_qcd._semileptonic_fractions(False)
     monkeypatch.setattr(pythia_qcd, "_force_semileptonic", lambda *_: None)
     monkeypatch.setattr(pythia_qcd, "_semileptonic_fractions", lambda _: dict.fromkeys(everything, 1.0))
+    monkeypatch.setattr(pythia_qcd, "N_DECAYS", 30)
     pythia_qcd._parton_generator.cache_clear()
-    free = pythia.simulate("qcd", 500, np.random.default_rng(14), Detector())
+    free = pythia.simulate("qcd", 250, np.random.default_rng(14), Detector())
     pythia_qcd._parton_generator.cache_clear()
     n = 1 / (1 / forced.n_effective + 1 / free.n_effective)
     for name in ("lepton_pt", "met", "n_jets_15", "jet_pt"):
