@@ -9,7 +9,7 @@ from toy_world import CHEAP, latent_pools
 
 from covad.campaign import open_source, plan, requests
 from covad.errors import FileFormatError, PlanError, StudyError
-from covad.pipeline import RunDirectory, choose_backend, run_study
+from covad.pipeline import RunDirectory, choose_workers, run_study
 from covad.study import Sizes, parse_study
 from covad.toys.plan import Shard, Treatment
 from covad.toys.pools import write_pools
@@ -123,10 +123,10 @@ def test_clips_come_from_the_study_or_from_the_search(tmp_path):
     assert [request.ensemble.test.clip for request in found] == [1.5, 1.75]
 
 
-def test_a_backend_is_chosen_by_what_the_user_names():
+def test_workers_are_chosen_by_what_the_user_names():
     some = study(cluster={"system": "slurm", "jobs": 1})
     names = [
-        choose_backend(s, workers, address).__qualname__.split(".")[0]
+        type(choose_workers(s, workers, address)).__name__
         for s, workers, address in [
             (study(), None, None),
             (some, None, None),
@@ -134,7 +134,7 @@ def test_a_backend_is_chosen_by_what_the_user_names():
             (some, 2, "tcp://there:1"),
         ]
     ]
-    assert names == ["local", "dask", "local", "dask"]
+    assert names == ["LocalWorkers", "DaskWorkers", "LocalWorkers", "DaskWorkers"]
 
 
 def test_nothing_is_written_outside_the_run(tmp_path, monkeypatch):

@@ -139,7 +139,7 @@ def run(
     study_file: Path, out: Path, until: str, workers: int | None, address: str | None, shard: str
 ) -> None:
     """Run a study: whatever of its stages is not done yet."""
-    from covad.pipeline import choose_backend, run_study
+    from covad.pipeline import choose_workers, run_study
     from covad.study import read_study
     from covad.toys.plan import Shard
     from covad.toys.run import RunStopped
@@ -148,7 +148,8 @@ def run(
     logging.getLogger("covad").setLevel(logging.INFO)
     study = read_study(study_file)
     try:
-        done = run_study(study, out, choose_backend(study, workers, address), Shard.parse(shard), until)
+        with choose_workers(study, workers, address) as pool:
+            done = run_study(study, out, pool.results, Shard.parse(shard), until)
     except RunStopped as stop:
         sys.exit(_complain(str(stop), stop.exit_code))
     if done is not None:

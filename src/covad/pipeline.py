@@ -32,10 +32,11 @@ from covad.campaign import (
 from covad.errors import FileFormatError, PlanError, StudyError
 from covad.nplm.dataset import Float64
 from covad.study import Study, changed_key, parse_study
-from covad.toys.dask_run import BatchCluster, dask
+from covad.toys.dask_run import BatchCluster, DaskWorkers
 from covad.toys.plan import Ensemble, Request, Shard, Source, Stream, Treatment
-from covad.toys.run import Backend, RunSummary, local, run_toys, stoppable
+from covad.toys.run import Backend, RunSummary, run_toys, stoppable
 from covad.toys.store import ToyStore
+from covad.toys.workers import LocalWorkers
 
 log = logging.getLogger(__name__)
 
@@ -98,13 +99,13 @@ class RunDirectory:
             temporary.write_text(json.dumps(content, indent=1) + "\n")
 
 
-def choose_backend(study: Study, workers: int | None, address: str | None) -> Backend:
+def choose_workers(study: Study, number: int | None, address: str | None) -> LocalWorkers | DaskWorkers:
     """A Dask scheduler or workers here if the user names them; else the study's cluster, or all cores."""
     if address is not None:
-        return dask(address)
-    if study.cluster is not None and workers is None:
-        return dask(BatchCluster(**study.cluster.model_dump()))
-    return local(workers or len(os.sched_getaffinity(0)))
+        return DaskWorkers(address)
+    if study.cluster is not None and number is None:
+        return DaskWorkers(BatchCluster(**study.cluster.model_dump()))
+    return LocalWorkers(number or len(os.sched_getaffinity(0)))
 
 
 def _change(before: Any, now: dict[str, Any]) -> str | None:

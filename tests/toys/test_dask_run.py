@@ -13,7 +13,7 @@ from toy_world import Mishap, results, small_ensemble
 from covad.errors import PlanError, WorkerError
 from covad.study import read_study
 from covad.toys import dask_run
-from covad.toys.dask_run import BatchCluster, dask
+from covad.toys.dask_run import BatchCluster, DaskWorkers
 from covad.toys.plan import BLOCK, Block, Request
 from covad.toys.run import run_toys
 from covad.toys.store import ToyStore
@@ -65,11 +65,17 @@ def two_workers(scheduler_file):
         stop(process)
 
 
-def test_a_killed_worker_costs_its_block_only(tmp_path, address, two_workers, monkeypatch):
+@pytest.fixture
+def pool(address):
+    with DaskWorkers(address) as workers:
+        yield workers
+
+
+def test_a_killed_worker_costs_its_block_only(tmp_path, two_workers, pool, monkeypatch):
     monkeypatch.setattr(dask_run, "IN_FLIGHT", 4)
 
     def kill_one_mid_run(blocks):
-        for number, result in enumerate(dask(address)(blocks)):
+        for number, result in enumerate(pool.results(blocks)):
             if number == 1:
                 stop(two_workers[0])
             yield result
@@ -82,24 +88,24 @@ def test_a_killed_worker_costs_its_block_only(tmp_path, address, two_workers, mo
     assert results(store.load(Request(ensemble, TOYS)).toys) == expected
 
 
-def test_a_block_that_kills_its_workers_is_failed(address, two_workers):
+def test_a_block_that_kills_its_workers_is_failed(two_workers, pool):
     odd = next(toy for toy in run_block(Block(small_ensemble(), 0, 20)) if toy.n_data % 2)
     block = Block(small_ensemble(Mishap("die")), odd.index, odd.index + 1)
-    [(found, toys)] = dask(address)([block])
+    [(found, toys)] = pool.results([block])
     assert found == block
     assert [toy.failed for toy in toys] == [True]
     assert "Dask workers died" in toys[0].reason
 
 
-def test_an_error_of_the_plan_reaches_the_caller(address, two_workers):
+def test_an_error_of_the_plan_reaches_the_caller(two_workers, pool):
     with pytest.raises(PlanError, match="quadratic"):
-        list(dask(address)([Block(small_ensemble(response_order=2), 0, 1)]))
+        list(pool.results([Block(small_ensemble(response_order=2), 0, 1)]))
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     monkeypatch.setattr(dask_run, "CONNECT_SECONDS", 1)
-    with pytest.raises(WorkerError, match=r"127\.0\.0\.1:9"):
-        list(dask("tcp://127.0.0.1:9")([Block(small_ensemble(), 0, 1)]))
+    with DaskWorkers("tcp://127.0.0.1:9") as pool, pytest.raises(WorkerError, match=r"127\.0\.0\.1:9"):
+        list(pool.results([Block(small_ensemble(), 0, 1)]))
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from toy_world import Mishap, latent_pools, results, small_ensemble
 from covad.toys.draw import PoolSource
 from covad.toys.plan import BLOCK, Block, Ensemble, Request, Shard
 from covad.toys.pools import write_pools
-from covad.toys.run import RunStopped, local, run_toys, stoppable
+from covad.toys.run import RunStopped, run_toys, stoppable
 from covad.toys.store import ToyStore
 from covad.toys.toy import run_block
+from covad.toys.workers import LocalWorkers
 
 TOYS = 3 * BLOCK + 3
 
@@ -19,6 +20,16 @@ TOYS = 3 * BLOCK + 3
 def expected():
     """The toys, computed one after the other in this process."""
     return results(run_block(Block(small_ensemble(), 0, TOYS)))
+
+
+def local(number):
+    """Workers for one run."""
+
+    def results(blocks):
+        with LocalWorkers(number) as pool:
+            yield from pool.results(blocks)
+
+    return results
 
 
 def stored(directory):

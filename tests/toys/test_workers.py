@@ -1,5 +1,5 @@
 import os
-import signal
+from multiprocessing import active_children
 
 import pytest
 from toy_world import Mishap, results, small_ensemble
@@ -15,7 +15,8 @@ def blocks(ensemble, total=6, size=2):
 
 
 def computed(workers, some_blocks):
-    found = dict(LocalWorkers(workers, some_blocks).results())
+    with LocalWorkers(workers) as pool:
+        found = dict(pool.results(some_blocks))
     return [toy for block in sorted(found, key=lambda b: b.start) for toy in found[block]]
 
 
@@ -51,19 +52,28 @@ def test_an_error_of_the_plan_reaches_the_caller():
 
 def test_no_workers_is_no_plan():
     with pytest.raises(WorkerError):
-        LocalWorkers(0, [])
+        LocalWorkers(0)
+
+
+def test_workers_stay_between_runs_and_leave_with_the_context():
+    before = active_children()
+    with LocalWorkers(1) as pool:
+        list(pool.results(blocks(small_ensemble())))
+        first = set(active_children()) - set(before)
+        list(pool.results(blocks(small_ensemble(), total=8)))
+        assert set(active_children()) - set(before) == first
+        assert len(first) == 1
+    assert set(active_children()) <= set(before)
 
 
 def test_leaving_early_leaves_no_process():
-    workers = LocalWorkers(1, blocks(small_ensemble(Mishap("slow")), total=40, size=10))
-    running = workers.results()
-    next(running)
-    pids = [worker.process.pid for worker in workers._workers.values()]
-    running.close()
-    assert len(pids) == 1
-    for pid in pids:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
+    before = active_children()
+    with LocalWorkers(2) as pool:
+        running = pool.results(blocks(small_ensemble(Mishap("slow")), total=40, size=10))
+        next(running)
+        assert len(active_children()) == len(before) + 2
+        running.close()
+        assert set(active_children()) <= set(before)
 
 
 def test_one_thread_is_said_and_unsaid(monkeypatch):

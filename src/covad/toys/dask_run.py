@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from covad.errors import CovadError, MissingExtraError, WorkerError
 from covad.toys.plan import Block
-from covad.toys.run import Backend
 from covad.toys.toy import failed_block, run_block
 from covad.toys.workers import BlockResult
 
@@ -59,15 +59,36 @@ def _refuse_strange_options(kind: Any, options: dict[str, Any]) -> None:
             raise WorkerError(f"cluster.options.{name}: {kind.__name__} has no such option")
 
 
-def dask(target: str | BatchCluster) -> Backend:
-    """Workers of the scheduler at an address, or of a batch system."""
-    return lambda blocks: _results(target, blocks)
+class DaskWorkers:
+    """Workers of a scheduler or of a batch system, from their first use until the context ends."""
 
+    def __init__(self, target: str | BatchCluster) -> None:
+        self._target = target
+        self._stack = ExitStack()
 
-def _results(target: str | BatchCluster, blocks: Iterable[Block]) -> Generator[BlockResult, None, None]:
-    """As for local workers: Dask gives the block of a dead worker to another, a few times."""
-    with ExitStack() as stack:
-        client = _connect(target, stack)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @cached_property
+    def _client(self) -> Any:
+        try:
+            from distributed import Client
+        except ImportError as failure:
+            raise MissingExtraError("--dask needs the extra: pip install 'covad[dask]'") from failure
+        target = self._target
+        where = target if isinstance(target, str) else self._stack.enter_context(target.started())
+        try:
+            client = Client(where, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as failure:
+            raise WorkerError(f"no Dask scheduler answers at {where} ({failure})") from failure
+        return self._stack.enter_context(client)
+
+    def results(self, blocks: Iterable[Block]) -> Generator[BlockResult, None, None]:
+        """As for local workers: Dask gives the block of a dead worker to another, a few times."""
+        client = self._client
         from distributed import as_completed
 
         waiting = iter(blocks)
@@ -81,18 +102,6 @@ def _results(target: str | BatchCluster, blocks: Iterable[Block]) -> Generator[B
                 finished.add(another)  # type: ignore[no-untyped-call]
             yield block, _toys(future, block)
             future.release()
-
-
-def _connect(target: str | BatchCluster, stack: ExitStack) -> Any:
-    try:
-        from distributed import Client
-    except ImportError as failure:
-        raise MissingExtraError("--dask needs the extra: pip install 'covad[dask]'") from failure
-    address = target if isinstance(target, str) else stack.enter_context(target.started())
-    try:
-        return stack.enter_context(Client(address, timeout=CONNECT_SECONDS))  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as failure:
-        raise WorkerError(f"no Dask scheduler answers at {address} ({failure})") from failure
 
 
 def _toys(future: Any, block: Block) -> Any:

@@ -14,11 +14,11 @@ from covad.toys.draw import pool_bias
 from covad.toys.plan import Block, Request, Shard
 from covad.toys.progress import toy_progress
 from covad.toys.store import ToyStore
-from covad.toys.workers import BlockResult, LocalWorkers
+from covad.toys.workers import BlockResult
 
 log = logging.getLogger(__name__)
 
-#: Takes blocks, gives their toys as they are finished: local processes or a cluster.
+#: Takes blocks, gives their toys as they are finished: `results` of LocalWorkers or DaskWorkers.
 Backend = Callable[[Iterable[Block]], Generator[BlockResult, None, None]]
 
 
@@ -59,11 +59,6 @@ class RunSummary:
     computed: int
     failed: int
     corrupt: int  # blocks that were set aside
-
-
-def local(workers: int) -> Backend:
-    """Worker processes on this machine."""
-    return lambda blocks: LocalWorkers(workers, blocks).results()
 
 
 def run_toys(

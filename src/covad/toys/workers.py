@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from typing import Self
 
 from covad.errors import CovadError, WorkerError
 from covad.toys.plan import Block
@@ -110,34 +111,61 @@ class _Worker:
 
 
 class LocalWorkers:
-    """At most `number` worker processes that compute `blocks`; one that dies is replaced."""
+    """At most `number` worker processes; they stay between runs, until the context ends."""
 
-    def __init__(self, number: int, blocks: Iterable[Block]) -> None:
+    def __init__(self, number: int) -> None:
         if number < 1:
             raise WorkerError(f"at least one worker is needed, not {number}")
         self._number = number
-        self._blocks = iter(blocks)
-        self._deaths: Counter[Block] = Counter()
-        self._workers: dict[Connection, _Worker] = {}
+        self._idle: list[_Worker] = []
 
-    def results(self) -> Generator[BlockResult, None, None]:
-        """The toys of every block, in the order in which they are finished. No worker outlives this."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._idle:
+            worker.kill()
+        self._idle.clear()
+
+    def results(self, blocks: Iterable[Block]) -> Generator[BlockResult, None, None]:
+        """The toys of every block, in the order in which they are finished."""
+        crew = _Crew(self._idle, iter(blocks))
         try:
-            for block in islice(self._blocks, self._number):
-                self._start(block)
-            while self._workers:
-                for connection in wait(list(self._workers)):
-                    result = self._hear(self._workers[connection])  # type: ignore[index]
-                    if result is not None:
-                        yield result
+            yield from crew.results(self._number)
         finally:
-            for worker in self._workers.values():
-                worker.kill()
-            self._workers.clear()
+            crew.abandon()
 
-    def _start(self, block: Block) -> None:
-        worker = _Worker.start(block)
-        self._workers[worker.connection] = worker
+
+class _Crew:
+    """The workers that compute some blocks; one that dies is replaced."""
+
+    def __init__(self, idle: list[_Worker], blocks: Iterator[Block]) -> None:
+        self._idle, self._blocks = idle, blocks
+        self._busy: dict[Connection, _Worker] = {}
+        self._deaths: Counter[Block] = Counter()
+
+    def results(self, number: int) -> Generator[BlockResult, None, None]:
+        for block in islice(self._blocks, number):
+            self._employ(block)
+        while self._busy:
+            for connection in wait(list(self._busy)):
+                result = self._hear(self._busy[connection])  # type: ignore[index]
+                if result is not None:
+                    yield result
+
+    def abandon(self) -> None:
+        """End the workers whose blocks nobody waits for any more."""
+        for worker in self._busy.values():
+            worker.kill()
+        self._busy.clear()
+
+    def _employ(self, block: Block) -> None:
+        if self._idle:
+            worker = self._idle.pop()
+            worker.send(block)
+        else:
+            worker = _Worker.start(block)
+        self._busy[worker.connection] = worker
 
     def _hear(self, worker: _Worker) -> BlockResult | None:
         """Take what a worker has to say, and give it the next block before anything else is done."""
@@ -145,34 +173,31 @@ class LocalWorkers:
             answer = worker.connection.recv()
         except (EOFError, OSError):
             return self._bury(worker)
-        if isinstance(answer, CovadError):
-            raise answer
         if answer is None:
             worker.ready = True
             return None
         finished = worker.block
-        following = next(self._blocks, None)
-        if following is None:
-            self._dismiss(worker)
-        else:
-            worker.send(following)
+        self._idle.append(self._busy.pop(worker.connection))
+        if isinstance(answer, CovadError):
+            raise answer
+        self._continue()
         return finished, answer
 
-    def _dismiss(self, worker: _Worker) -> None:
-        del self._workers[worker.connection]
-        worker.kill()
+    def _continue(self) -> None:
+        for block in islice(self._blocks, 1):
+            self._employ(block)
 
     def _bury(self, worker: _Worker) -> BlockResult | None:
-        """Give the block of a dead worker to a new one, unless it has killed too many."""
-        self._dismiss(worker)
+        """Give the block of a dead worker to another, unless it has killed too many."""
+        del self._busy[worker.connection]
+        worker.kill()
         block, code = worker.block, worker.process.exitcode
         self._deaths[block] += 1
         if self._deaths[block] < MAX_DEATHS:
             log.warning("a worker died (exit code %s): toys %s are computed again", code, block.label)
-            self._start(block)
+            self._employ(block)
             return None
         if not worker.ready:
             raise WorkerError(f"worker processes die at their start (exit code {code})")
-        if (following := next(self._blocks, None)) is not None:
-            self._start(following)
+        self._continue()
         return block, failed_block(block, f"{MAX_DEATHS} workers died computing its block (exit code {code})")
