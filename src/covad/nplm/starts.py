@@ -34,10 +34,10 @@ _FINISH = NewtonSettings(damping=0.1)
 class Search:
     """How many candidates, and how many of them are followed up."""
 
-    starts: int = 20
-    hops: int = 150
+    starts: int = 40
+    hops: int = 100
     parents: int = 3  # a hop begins at one of the best this many maxima
-    polished_starts: int = 5  # of the random candidates, those climbed on the full sample
+    polished_starts: int = 8  # of the random candidates, those climbed on the full sample
     margin: float = 3.0  # a hop is climbed on the full sample from this far (in t) below the best
     finished: int = 3  # maxima climbed to the end
     condensed: NewtonSettings = _CONDENSED
@@ -52,7 +52,7 @@ class Search:
 
 
 DEFAULT_SEARCH = Search()
-ONE_START = Search(starts=1, hops=0, parents=1, polished_starts=1, finished=1)
+ONE_START = Search(starts=1, hops=0)
 
 
 class BorrowedCurvature:

@@ -43,7 +43,7 @@ class Maximum:
 
 
 def maximise(function: Smooth, start: Float64, tolerance: float = 1e-12, budget: int = 100) -> Maximum:
-    """Climb by Newton steps with halving until the predicted gain is below `tolerance`."""
+    """Climb by Newton steps with halving until the gain of the last one is below `tolerance`."""
     theta = start.astype(np.float64)
     here = function.expand(theta)
     if not np.isfinite(here.value):
@@ -52,7 +52,7 @@ def maximise(function: Smooth, start: Float64, tolerance: float = 1e-12, budget:
         step = newton_step(here)
         predicted = 0.5 * float(here.gradient @ step)
         if predicted < tolerance + ROUNDING * abs(here.value):
-            return Maximum(theta, here.value, Status.CONVERGED, evaluations)
+            return Maximum(theta + step, here.value + predicted, Status.CONVERGED, evaluations)
         step = _shorten(function, theta, step, here.value)
         if not step.any():
             return Maximum(theta, here.value, Status.CONVERGED, evaluations)

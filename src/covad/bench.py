@@ -1,0 +1,187 @@
+"""`covad bench toys`: one toy of the test by every solver, against the training of the paper, in one run.
+
+Everything is CPU time of one thread. Solvers are measured in turns, so that a machine that slows down
+slows all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from covad.latent import LatentWorld, background
+from covad.nplm.adam import PAPER_TRAINING, AdamSettings, train
+from covad.nplm.alternatives import BoxedNetwork, Network
+from covad.nplm.convex import ConvexAlternative
+from covad.nplm.dataset import Dataset
+from covad.nplm.fit import Alternative
+from covad.nplm.network import NetworkLikelihood
+from covad.nplm.rows import LEFT, RIGHT
+from covad.nplm.starts import DEFAULT_SEARCH, ONE_START
+from covad.nplm.statistic import test
+
+#: W that calibrates the default search on the latent world, see docs/solver.md.
+CLIP = 1.45
+CHUNK = 1000
+POOL = 20_000
+PAPER_WORLD = LatentWorld()
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """How often each thing is measured in a round."""
+
+    rounds: int
+    epochs: int
+    chunked_epochs: int
+    evaluations: int
+    fits: int
+    searches: int
+
+
+FULL = Repetitions(rounds=5, epochs=40, chunked_epochs=4, evaluations=40, fits=6, searches=1)
+FAST = Repetitions(rounds=2, epochs=20, chunked_epochs=2, evaluations=20, fits=2, searches=1)
+
+
+def contenders() -> dict[str, Alternative]:
+    """Tests whose cost is measured: NAME_core_seconds and NAME_speedup in the figures."""
+    pool = background(POOL, np.random.default_rng(0))
+    return {
+        "one_start": Network(clip=CLIP, search=ONE_START),
+        "search": Network(clip=CLIP, search=DEFAULT_SEARCH),
+        "convex": ConvexAlternative.from_pool(pool),
+    }
+
+
+def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> dict[str, float]:
+    """The figures: milliseconds per epoch and evaluation, seconds per toy, speed-ups over plain PyTorch."""
+    torch.set_num_threads(1)
+    repetitions = FAST if fast else FULL
+    toys = [world.toy(np.random.default_rng([7, i])) for i in range(max(repetitions.fits, 2))]
+    tests = contenders()
+    for alternative in tests.values():  # compile
+        test(LatentWorld(2000, 400.0).toy(np.random.default_rng(0)), alternative, 0)
+    figures: dict[str, list[float]] = {}
+    for turn in range(repetitions.rounds):
+        _measure_steps(toys[0], repetitions, figures)
+        _measure_tests(toys, tests, repetitions, turn, figures)
+    result = {key: float(np.mean(values)) for key, values in figures.items()}
+    training = 1e-3 * PAPER_TRAINING.epochs * result["torch_adam_ms_per_epoch"]
+    result["torch_adam_core_seconds"] = training
+    for name in tests:
+        result[f"{name}_speedup"] = training / result[f"{name}_core_seconds"]
+    return result
+
+
+def _measure_steps(toy: Dataset, repetitions: Repetitions, figures: dict[str, list[float]]) -> None:
+    """Epochs of the baselines, evaluations of the likelihood, and what the arithmetic alone would take."""
+    network = BoxedNetwork(clip=CLIP)
+    likelihood = network.likelihood(toy)
+    theta = np.random.default_rng(1).uniform(-1.0, 1.0, likelihood.architecture.n_variables)
+    epochs = AdamSettings(epochs=repetitions.epochs)
+    steps: dict[str, tuple[int, Callable[[int], object]]] = {
+        "torch_adam_ms_per_epoch": (repetitions.epochs, torch_training(toy, chunk=None)),
+        "torch_adam_chunked_ms_per_epoch": (repetitions.chunked_epochs, torch_training(toy, chunk=CHUNK)),
+        "adam_ms_per_epoch": (
+            repetitions.epochs,
+            lambda _: train(likelihood, theta, network.limits(toy), epochs),
+        ),
+        "evaluation_ms": (
+            repetitions.evaluations,
+            lambda count: [likelihood.expand(theta) for _ in range(count)],
+        ),
+    }
+    for key, (count, step) in steps.items():
+        figures.setdefault(key, []).append(1e3 * _seconds(step, count) / count)
+    figures.setdefault("evaluation_floor_ms", []).append(arithmetic_floor_ms(likelihood))
+
+
+def _measure_tests(
+    toys: list[Dataset],
+    tests: dict[str, Alternative],
+    repetitions: Repetitions,
+    turn: int,
+    figures: dict[str, list[float]],
+) -> None:
+    for name, alternative in tests.items():
+        count = repetitions.searches if name == "search" else repetitions.fits
+        seconds = [test(toys[(turn + i) % len(toys)], alternative, turn).seconds for i in range(count)]
+        figures.setdefault(f"{name}_core_seconds", []).append(float(np.mean(seconds)))
+
+
+def _seconds(step: Callable[[int], object], count: int) -> float:
+    clock = time.process_time()
+    step(count)
+    return time.process_time() - clock
+
+
+def arithmetic_floor_ms(likelihood: NetworkLikelihood) -> float:
+    """The multiply-adds of the products of rows, at the speed of a large float32 matrix product."""
+    size = 512
+    matrix = np.ones((size, size), dtype=np.float32)
+    seconds = _seconds(lambda count: [matrix @ matrix for _ in range(count)], 10)
+    per_second = 10 * size**3 / seconds
+    return 1e3 * len(likelihood.architecture.tiles) * LEFT * RIGHT * len(likelihood.sample) / per_second
+
+
+def torch_training(toy: Dataset, chunk: int | None) -> Callable[[int], None]:
+    """The paper's training in plain PyTorch: one batch, or gradients accumulated over chunks."""
+    network = torch.nn.Sequential(
+        torch.nn.Linear(4, 4),
+        torch.nn.Sigmoid(),
+        torch.nn.Linear(4, 4),
+        torch.nn.Sigmoid(),
+        torch.nn.Linear(4, 1),
+    )
+    nu = torch.zeros(toy.n_nuisances + 1, requires_grad=True)
+    optimiser = torch.optim.Adam([*network.parameters(), nu], lr=PAPER_TRAINING.learning_rate)
+    z = torch.from_numpy(np.concatenate([toy.data, toy.reference]))
+    g = torch.from_numpy(np.concatenate([toy.data_response.linear, toy.reference_response.linear]))
+    n_data = len(toy.data)
+    expected = torch.from_numpy(np.concatenate([np.zeros(n_data), toy.weights]).astype(np.float32))
+    observed = (expected == 0).float()
+    centre = torch.tensor([*toy.measured, toy.normalisation.measured if toy.normalisation else 0.0])
+    sigma = torch.tensor([1.0] * toy.n_nuisances + [toy.normalisation.sigma if toy.normalisation else 1.0])
+    size = chunk or len(z)
+    pieces = [slice(first, first + size) for first in range(0, len(z), size)]
+
+    def run(epochs: int) -> None:
+        for _ in range(epochs):
+            optimiser.zero_grad()
+            for rows in pieces:
+                f = network(z[rows])[:, 0] + g[rows] @ nu[:-1] + nu[-1]
+                loss = 2.0 * (expected[rows] * torch.expm1(f) - observed[rows] * f).sum()
+                torch.autograd.backward(loss)
+            torch.autograd.backward((((nu - centre) / sigma) ** 2).sum())
+            optimiser.step()
+            with torch.no_grad():
+                for weights in network.parameters():
+                    weights.clamp_(-CLIP, CLIP)
+
+    return run
+
+
+_ROWS = (
+    ("PyTorch Adam, full batch", "torch_adam_ms_per_epoch", "ms / epoch"),
+    ("PyTorch Adam, chunks of 1000", "torch_adam_chunked_ms_per_epoch", "ms / epoch"),
+    ("covad's Adam", "adam_ms_per_epoch", "ms / epoch"),
+    ("value + gradient + Hessian", "evaluation_ms", "ms"),
+    ("  of which arithmetic alone", "evaluation_floor_ms", "ms"),
+    ("PyTorch Adam, 50 000 epochs (extrapolated)", "torch_adam_core_seconds", "s"),
+)
+
+
+def format_table(figures: dict[str, float]) -> str:
+    """The figures as a table, one line per solver."""
+    lines = [f"{label:44s}{figures[key]:12.3f} {unit}" for label, key, unit in _ROWS]
+    for key in sorted(figures):
+        if key.endswith("_speedup"):
+            name = key.removesuffix("_speedup")
+            label = f"{name.replace('_', ' ')}, one toy"
+            seconds = figures[f"{name}_core_seconds"]
+            lines.append(f"{label:44s}{seconds:12.3f} s    {figures[key]:8.0f} times PyTorch Adam")
+    return "\n".join(lines)
