@@ -68,8 +68,10 @@ def print_sample(path: Path, provenance: Mapping[str, Any], summary: SampleSumma
             console.print(f"  {key}: {value}", highlight=False)
     console.print(_process_table(summary))
     console.print(_collection_table(summary.collections))
-    if summary.shifts:
+    if any(s.n_nominal for s in summary.shifts):
         console.print(_shift_table(summary.shifts))
+    elif summary.shifts:
+        console.print("no shifts are shown, because no event passes the selection at nu = 0", highlight=False)
     console.print(
         f"events whose objects had to be sorted, or whose empty slots were not empty: {untidied}",
         highlight=False,

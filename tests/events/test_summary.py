@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from samples import leading_lepton
 
 from covad.events.layout import Events
 from covad.events.selection import Selection
@@ -40,3 +41,18 @@ def test_yield_ratio_over_chunks_is_that_of_the_sample(events: Events) -> None:
     summary = summarise([events[:500], events[500:]], [scale], nu=(1.0,), selection=selection)
     whole = shift_events(events, [scale], [1.0], selection)
     assert summary.shifts[0].yield_ratio == pytest.approx(whole.yield_ratio)
+
+
+def test_pieces_in_which_nothing_passes_count_as_well(events: Events) -> None:
+    """A piece may have no event above the trigger, at nu = 0 or only when shifted."""
+    lead = leading_lepton(events)
+    order = np.argsort(lead)
+    below, just_above, above = events[order[:5]], events[order[5:6]], events[order[6:]]
+    selection = Selection(trigger_minimum=float(lead[order[5]]))
+    pieces, whole = (
+        summarise(chunks, [LeptonEnergyScale()], nu=(-1.0,), selection=selection).shifts[0]
+        for chunks in ([below, just_above, above], [events])
+    )
+    assert pieces.yield_ratio == whole.yield_ratio < 1
+    nothing = summarise([below], [LeptonEnergyScale()], nu=(-1.0,), selection=selection).shifts[0]
+    assert (nothing.n_nominal, nothing.collection.mean_number) == (0, 0)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from covad.embedding.encoder import Encoder
 from covad.events.layout import Events
 from covad.events.selection import Selection
-from covad.events.systematics import Systematic, shift_events
+from covad.events.systematics import Systematic, relative_yield, shift_events
 from covad.weights import load_weights, save_weights
 
 #: Events that are encoded at a time: large enough for the matrix products, small enough for the cache.
@@ -60,9 +60,10 @@ def embed(
         rows.append(matched)
         weights.append(shifted.weights)
         start += len(chunk)
-        nominal_yield += float(shifted.weights.sum()) / shifted.yield_ratio
+        nominal_yield += shifted.nominal_yield
     total = np.concatenate(weights)
-    return Embedded(np.concatenate(z), np.concatenate(rows), total, float(total.sum()) / nominal_yield)
+    ratio = relative_yield(float(total.sum()), nominal_yield)
+    return Embedded(np.concatenate(z), np.concatenate(rows), total, ratio)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from covad.events.layout import Events
 from covad.events.selection import Selection
-from covad.events.systematics import Systematic, shift_events
+from covad.events.systematics import Systematic, relative_yield, shift_events
 
 
 @dataclass
@@ -44,7 +44,7 @@ class CollectionSummary:
 
     @property
     def mean_number(self) -> float:
-        return self.n_objects / self.n_events
+        return self.n_objects / max(self.n_events, 1)
 
     @property
     def mean_scale(self) -> float:
@@ -71,11 +71,11 @@ class ShiftSummary:
         shifted = shift_events(events, [self.systematic], [self.nu], selection)
         self.collection.add(shifted.events)
         self.n_events += float(shifted.weights.sum())
-        self.n_nominal += float(shifted.weights.sum()) / shifted.yield_ratio
+        self.n_nominal += shifted.nominal_yield
 
     @property
     def yield_ratio(self) -> float:
-        return self.n_events / self.n_nominal
+        return relative_yield(self.n_events, self.n_nominal)
 
 
 @dataclass(frozen=True)

@@ -35,15 +35,28 @@ class Variation:
 
 @dataclass(frozen=True)
 class Shifted:
-    """Selected events at nu: the input row of each, its weight, and the yield relative to nu = 0.
+    """Selected events at nu: the input row of each, its weight, and the yield that nu = 0 has.
 
-    `rows` is None for a separately simulated sample: its events come from no event of the input.
+    `rows` is None for a separately simulated sample: its events come from no event of the input. The yields of
+    the pieces of a sample add up, at nu and at nu = 0; their ratios do not.
     """
 
     events: Events
     rows: NDArray[np.int64] | None
     weights: NDArray[np.float64]
-    yield_ratio: float
+    nominal_yield: float
+
+    @property
+    def yield_ratio(self) -> float:
+        """The yield relative to nu = 0."""
+        return relative_yield(float(self.weights.sum()), self.nominal_yield)
+
+
+def relative_yield(shifted: float, nominal: float) -> float:
+    """The yield at nu in units of that at nu = 0."""
+    if nominal == 0:
+        raise EventContentError("no event passes the selection at nu = 0")
+    return shifted / nominal
 
 
 class Systematic(Protocol):
@@ -71,12 +84,9 @@ def shift_events(
     if varied.matched:
         _check_margin(events, varied.events, chosen)
     selected, rows = chosen.apply(varied.events)
-    weights = _weights(varied)[rows]
     nominal = _compose(events, systematics, [0.0] * len(nu))
     nominal_yield = float(_weights(nominal)[chosen.triggers(nominal.events)].sum())
-    if nominal_yield == 0:
-        raise EventContentError("no event passes the selection at nu = 0")
-    return Shifted(selected, rows if varied.matched else None, weights, float(weights.sum()) / nominal_yield)
+    return Shifted(selected, rows if varied.matched else None, _weights(varied)[rows], nominal_yield)
 
 
 def _compose(events: Events, systematics: Sequence[Systematic], nu: Sequence[float]) -> Variation:
