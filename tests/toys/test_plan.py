@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from toy_world import CHEAP, Mishap, small_draw, small_ensemble
 
 from covad.errors import PlanError
-from covad.toys.alternatives import ConvexSettings, NetworkSettings
+from covad.toys.alternatives import NetworkSettings
 from covad.toys.draw import LatentSource
 from covad.toys.plan import BLOCK, Block, Request, Shard, Stream, Treatment, canonical, contiguous
 
@@ -124,22 +124,6 @@ def test_descriptions_are_plain_data():
         assert json.loads(canonical(described)) == json.loads(json.dumps(described))
     with pytest.raises(ValueError):
         canonical({"t": float("nan")})
-
-
-def test_degrees_of_freedom():
-    assert NetworkSettings(clip=2.0).degrees_of_freedom == 45
-    assert ConvexSettings(features=100).degrees_of_freedom == 101
-
-
-def test_chosen_features_change_nothing_but_the_time(tmp_path):
-    ensemble = small_ensemble()
-    chosen = replace(ensemble, test=CHEAP.chosen(ensemble.source))
-    assert chosen.test.model is not None
-    assert chosen.identity == ensemble.identity
-    ours, theirs = (e.test.build(e.source) for e in (ensemble, chosen))
-    assert ours.ridge == theirs.ridge
-    for name, array in ours.features.arrays().items():
-        np.testing.assert_array_equal(array, theirs.features.arrays()[name])
 
 
 def test_labels_name_the_toys():

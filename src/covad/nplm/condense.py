@@ -89,7 +89,7 @@ def _moment_points(
     quadratic = np.zeros((len(z), 0)) if sample.quadratic is None else sample.quadratic[chosen]
     return (
         points.reshape(-1, z.shape[1]),
-        responses.reshape(-1, g.shape[1]),
+        responses.reshape(len(points) * n_points, g.shape[1]),  # there may be no nuisances
         np.repeat(mean(quadratic)[filled], n_points, axis=0),
         np.repeat(total[filled] / n_points, n_points),
     )
