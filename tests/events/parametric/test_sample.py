@@ -63,6 +63,17 @@ def test_blind_detector_is_refused(monkeypatch):
         made("w", detector=Detector(electron_efficiency=0.0, muon_efficiency=0.0))
 
 
+def test_qcd_has_no_leptons_beyond_its_spectrum():
+    with pytest.raises(SimulationError, match="no leptons above 500 GeV"):
+        made("qcd", detector=Detector(lepton_filter=600.0))
+
+
+def test_a_batch_may_lack_one_kind_of_heavy_quark():
+    """Few soft leptons are isolated, so that small batches often have no charm at all."""
+    detector = Detector(lepton_filter=5.0)
+    assert all(len(made("qcd", seed, 1, detector)) == 1 for seed in range(10))
+
+
 def test_unknown_process_is_refused():
     with pytest.raises(UnknownNameError, match="unknown process 'susy'"):
         made("susy")

@@ -13,6 +13,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from covad.errors import SimulationError
 from covad.events.kinematics import (
     FloatArray,
     FourMomentum,
@@ -92,7 +93,11 @@ def qcd(rng: np.random.Generator, n: int, lepton_pt_min: float) -> HardEvents:
 
     There are fewer than n of them, since isolation and the onset of the spectrum remove many.
     """
-    lowest = max(lepton_pt_min, LEPTON_PT[0])
+    lowest, highest = max(lepton_pt_min, LEPTON_PT[0]), LEPTON_PT[1]
+    if lowest >= highest:
+        raise SimulationError(
+            f"'qcd' has no leptons above {highest:g} GeV, so none passes a filter of {lepton_pt_min:g} GeV"
+        )
     modes: dict[HardProcess, float] = {
         partial(_semileptonic, hadron=h, lepton_pt_min=lowest): h.share for h in (BOTTOM, CHARM)
     }

@@ -199,9 +199,10 @@ def only(
 ) -> Products:
     """Products of which only some kinds exist."""
     none = _nothing(n_events)
+    kinds = np.zeros((n_events, 0), dtype=np.int8) if flavour is None else flavour
     return Products(
         none if leptons is None else columns([leptons]),
-        np.zeros((n_events, 0), dtype=np.int8) if flavour is None else flavour.reshape(n_events, -1),
+        kinds if kinds.ndim == 2 else kinds[:, None],
         none if narrow is None else columns([narrow]),
         none if gluons is None else columns([gluons]),
         none if light is None else columns([light]),
