@@ -171,7 +171,14 @@ def test_same_random_numbers_give_the_same_events():
 
 
 @pytest.mark.parametrize(
-    "setting", [{"jet_pt_min": -1}, {"soft_noise": np.nan}, {"muon_efficiency": 1.1}, {"pileup_power": 2}]
+    "setting",
+    [
+        {"jet_pt_min": -1},
+        {"soft_noise": np.nan},
+        {"muon_efficiency": 1.1},
+        {"pileup_power": 2},
+        {"pileup_jets": 1e9},
+    ],
 )
 def test_impossible_settings_are_refused_by_name(setting):
     with pytest.raises(SimulationError, match=next(iter(setting))):

@@ -18,6 +18,9 @@ from covad.events.processes import ADC2021_LAYOUT
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
+#: Far above any collider, and few enough to hold them in memory.
+MOST_PILEUP_JETS = 100
+
 
 @dataclass(frozen=True)
 class Truth:
@@ -83,6 +86,10 @@ class Detector:
         if self.pileup_power <= 2:
             raise SimulationError(
                 "detector setting 'pileup_power' must be above 2, or the mean momentum is infinite"
+            )
+        if self.pileup_jets > MOST_PILEUP_JETS:
+            raise SimulationError(
+                f"detector setting 'pileup_jets' is at most {MOST_PILEUP_JETS}, not {self.pileup_jets}"
             )
 
     def describe(self) -> dict[str, Any]:
