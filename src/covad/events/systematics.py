@@ -37,8 +37,8 @@ class Variation:
 class Shifted:
     """Selected events at nu: the input row of each, its weight, and the yield that nu = 0 has.
 
-    `rows` is None for a separately simulated sample: its events come from no event of the input. The yields of
-    the pieces of a sample add up, at nu and at nu = 0; their ratios do not.
+    `rows` is None for a separately simulated sample: its events come from no event of the input. The yields
+    of the pieces of a sample add up, at nu and at nu = 0; their ratios do not.
     """
 
     events: Events
