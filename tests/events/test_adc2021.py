@@ -236,6 +236,15 @@ def test_array_shorter_than_its_header_says(tmp_path: Path) -> None:
     assert_refused(tmp_path / "short.npz", "array 'x_train' is not as long as its header says")
 
 
+@pytest.mark.parametrize("shape", [(-3, 19, 3), (10**30, 19, 3), (3, 10**30)])
+def test_headers_with_impossible_shapes(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    path = tmp_path / "impossible.npz"
+    with zipfile.ZipFile(path, "w") as archive, archive.open("x_train.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(member, header)
+    assert_refused(path, "array 'x_train' is not as long as its header says")
+
+
 def test_unknown_version_of_the_array_format(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "future.npz", "w") as archive:
         archive.writestr("x_train.npy", b"\x93NUMPY\x09\x00" + bytes(100))

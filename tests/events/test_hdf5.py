@@ -143,10 +143,12 @@ def test_bad_labels(
         ("covad_format", '"new"', "has event format 'new'"),
         ("layout", "[{", "the attribute 'layout' is not JSON"),
         ("layout", 3.0, "the attribute 'layout' is not JSON"),
+        ("layout", "[" * 100_000, "the attribute 'layout' is not JSON"),
         ("layout", json.dumps([{"name": "jet"}]), "lacks features, slots"),
         ("layout", json.dumps([{"name": "jet", "slots": 6, "features": ["pt"]}]), r"not \(events, 6, 2\)"),
         ("process_names", '"w"', "'process_names' is not a list of names"),
         ("process_names", "[1, 2]", "'process_names' is not a list of names"),
+        ("process_names", '["w", "w"]', "'process_names' lists a name twice"),
         ("provenance", "[]", "'provenance' is not a mapping"),
     ],
 )

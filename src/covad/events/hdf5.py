@@ -145,6 +145,8 @@ def _header(file: Any, path: Path) -> tuple[EventLayout, tuple[str, ...], dict[s
     names = _attribute(file, path, "process_names", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise FileFormatError(f"{path}: the attribute 'process_names' is not a list of names")
+    if len(set(names)) != len(names):
+        raise FileFormatError(f"{path}: the attribute 'process_names' lists a name twice")
     provenance = _attribute(file, path, "provenance", {"file": path.name})
     if not isinstance(provenance, dict):
         raise FileFormatError(f"{path}: the attribute 'provenance' is not a mapping")
@@ -163,5 +165,5 @@ def _attribute(file: Any, path: Path, name: str, default: Any) -> Any:
         return default
     try:
         return json.loads(text)
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, RecursionError) as problem:
         raise FileFormatError(f"{path}: the attribute '{name}' is not JSON") from problem

@@ -6,6 +6,7 @@ memory does not depend on the file, and pickled objects are refused from the hea
 
 from __future__ import annotations
 
+import math
 import zipfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -65,7 +66,7 @@ class NpzArray:
             )
         if not self.shape or (by_columns and len(self.shape) > 1):
             raise FileFormatError(f"{path}: array '{name}' is not stored row by row")
-        if size != self._offset + self._row_bytes * len(self):
+        if min(self.shape) < 0 or size != self._offset + self._row_bytes * self.shape[0]:
             raise FileFormatError(f"{path}: array '{name}' is not as long as its header says")
 
     def __len__(self) -> int:
@@ -87,4 +88,4 @@ class NpzArray:
 
     @property
     def _row_bytes(self) -> int:
-        return int(self.dtype.itemsize * np.prod(self.shape[1:], dtype=np.int64))
+        return self.dtype.itemsize * math.prod(self.shape[1:])
