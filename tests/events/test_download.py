@@ -218,7 +218,19 @@ def test_silent_server(service: Service, tmp_path: Path) -> None:
             fetch(["lq"], tmp_path, address, patience=impatient)
 
 
-@pytest.mark.parametrize("address", ["file:///etc", "zenodo", "http://", "http://[", "ftp://127.0.0.1"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "file:///etc",
+        "zenodo",
+        "http://",
+        "http://[",
+        "ftp://127.0.0.1",
+        "http://127.0.0.1:port",
+        "http://127.0.0.1/a b",
+        "http://127.0.0.1/ä",
+    ],
+)
 def test_addresses_that_are_none(tmp_path: Path, address: str) -> None:
     with pytest.raises(DownloadError, match="is not an"):
         fetch(["lq"], tmp_path, address, patience=EAGER)
@@ -229,6 +241,7 @@ def test_addresses_that_are_none(tmp_path: Path, address: str) -> None:
     [
         (b"<html>", "the metadata of the record are malformed"),
         (b"\xff\xfe\x00", "the metadata of the record are malformed"),
+        (b"[" * 100_000, "malformed"),
         ([], "malformed"),
         ({}, "the metadata of the record lack 'files'"),
         ({"files": None}, "malformed"),

@@ -65,6 +65,8 @@ def connection(url: str, timeout_seconds: float, start: int = 0) -> Iterator[htt
         if refusal.code in _TRY_AGAIN:
             raise InterruptedTransferError(sentence) from refusal
         raise DownloadError(f"{url}: {sentence}") from refusal
+    except (http.client.InvalidURL, UnicodeError, OverflowError) as problem:
+        raise DownloadError(f"{url!r} is not an address ({problem})") from problem
     except (OSError, http.client.HTTPException) as failure:
         raise InterruptedTransferError(f"no connection: {_reason(failure)}") from failure
     with answer:

@@ -54,7 +54,7 @@ def announced_files(service: str, record: int, patience: Patience) -> list[Annou
         return [_announced_file(entry, url) for entry in json.loads(metadata)["files"]]
     except KeyError as missing:
         raise DownloadError(f"{url}: the metadata of the record lack {missing}") from missing
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, RecursionError) as problem:
         raise DownloadError(f"{url}: the metadata of the record are malformed ({problem})") from problem
 
 
