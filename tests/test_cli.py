@@ -7,6 +7,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from event_files import write_events
 from public_service import Service
 from samples import random_events
 
@@ -80,7 +81,14 @@ def test_help_names_every_process() -> None:
             ("simulate", "--process", "w", "--events", 5, "--lepton-filter", -1, "--out", "x.h5"),
             "lepton_filter",
         ),
+        (
+            ("simulate", "--process", "w", "--events", "many", "--out", "x.h5"),
+            "'many' is not",
+        ),
+        (("simulate", "--process", "w", "--events", 5), "Missing option '--out'"),
         (("inspect", "missing.h5"), "missing.h5"),
+        (("inspect", "missing.h5", "--systematic", "luck"), "unknown systematic 'luck'"),
+        (("fetch", "adc2022"), "No such command 'adc2022'"),
         (("inspect", "."), "is a directory"),
     ],
 )
@@ -112,6 +120,40 @@ def test_inspect_works_without_the_collection_of_the_systematic(tmp_path: Path) 
     result = covad("inspect", path)
     assert result.returncode == 0, result.stderr
     assert "theta" in result.stdout
+
+
+def test_inspect_cuts_only_on_what_a_file_has(tmp_path: Path) -> None:
+    layout = EventLayout((Collection("met", 1), Collection("jet", 2)))
+    path = write_events(tmp_path / "hadronic.h5", random_events(50, seed=1, layout=layout))
+    result = covad("inspect", path)
+    assert result.returncode == 0, result.stderr
+    assert "jets per event" in result.stdout
+
+
+def test_inspect_of_events_that_all_fail_the_selection(tmp_path: Path) -> None:
+    events = random_events(50, seed=1)
+    events.objects("electron")[:] = events.objects("muon")[:] = 0
+    result = covad("inspect", write_events(tmp_path / "no leptons.h5", events))
+    assert result.returncode == 0, result.stderr
+    assert "no event passes the selection at nu = 0" in result.stdout
+
+
+def test_inspect_names_a_collection_that_is_not_there(sample: Path) -> None:
+    assert "no collection 'jets'" in complaint(covad("inspect", sample, "--collection", "jets"))
+
+
+def test_inspect_shows_brackets_as_they_are(tmp_path: Path) -> None:
+    path = write_events(tmp_path / "[bold].h5", random_events(50, seed=1), note="[/red]")
+    result = covad("inspect", path, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "[bold].h5" in result.stdout.replace("\n", "")
+    assert "note: [/red]" in result.stdout
+
+
+def test_help_without_a_command() -> None:
+    result = covad()
+    assert result.returncode == 2
+    assert "simulate" in result.stderr
 
 
 def test_fetch_verifies_and_does_not_fetch_twice(service: Service, tmp_path: Path) -> None:

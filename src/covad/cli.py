@@ -26,9 +26,11 @@ def main() -> None:
         commands(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(_complain("interrupted", INTERRUPTED))
-    except click.ClickException as failure:
+    except click.exceptions.NoArgsIsHelpError as failure:
         failure.show()
         sys.exit(failure.exit_code)
+    except click.ClickException as failure:
+        sys.exit(_complain(failure.format_message(), failure.exit_code))
     except CovadError as failure:
         sys.exit(_complain(str(failure), USAGE_ERROR))
     except OSError as failure:
@@ -112,19 +114,22 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="File with the labels of a prepared npz.")
 @click.option("--systematic", default="jet_energy_scale", show_default=True, help="Built-in one to apply.")
-@click.option("--collection", default="jet", show_default=True, help="Collection whose change is shown.")
-def inspect(path: Path, labels: Path | None, systematic: str, collection: str) -> None:
+@click.option("--collection", help="Collection whose change is shown; default: jet, if there are jets.")
+def inspect(path: Path, labels: Path | None, systematic: str, collection: str | None) -> None:
     """Show what an event file holds: counts, ranges, problems, and what a systematic does to it."""
     from covad.console import print_sample, with_progress
     from covad.events.files import open_events
     from covad.events.registry import make_systematic
+    from covad.events.selection import Selection
     from covad.events.summary import summarise
 
     shifting = make_systematic({"name": systematic})
     with open_events(path, labels) as source:
-        has_it = any(c.name == collection for c in source.layout.collections)
+        has_jets = any(c.name == "jet" for c in source.layout.collections)
+        systematics = [shifting] if collection or has_jets else []
         chunks = with_progress(source.chunks(), len(source), "reading")
-        summary = summarise(chunks, [shifting] if has_it else [], collection)
+        selection = Selection().within(source.layout)
+        summary = summarise(chunks, systematics, collection or "jet", selection=selection)
         print_sample(path, source.provenance, summary, source.untidied)
 
 

@@ -61,21 +61,18 @@ def with_progress(chunks: Iterable[Events], total: int, what: str) -> Iterator[E
 
 def print_sample(path: Path, provenance: Mapping[str, Any], summary: SampleSummary, untidied: int) -> None:
     """The answer of `covad inspect` for an event file."""
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
-    console.print(f"{path}: {summary.n_events} events", highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False, highlight=False)
+    console.print(f"{path}: {summary.n_events} events")
     for key, value in provenance.items():
         if not isinstance(value, Mapping):
-            console.print(f"  {key}: {value}", highlight=False)
+            console.print(f"  {key}: {value}")
     console.print(_process_table(summary))
     console.print(_collection_table(summary.collections))
     if any(s.n_nominal for s in summary.shifts):
         console.print(_shift_table(summary.shifts))
     elif summary.shifts:
-        console.print("no shifts are shown, because no event passes the selection at nu = 0", highlight=False)
-    console.print(
-        f"events whose objects had to be sorted, or whose empty slots were not empty: {untidied}",
-        highlight=False,
-    )
+        console.print("no shifts are shown, because no event passes the selection at nu = 0")
+    console.print(f"events whose objects had to be sorted, or whose empty slots were not empty: {untidied}")
 
 
 def _table(title: str, *columns: str) -> Table:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.events.layout import Events
+from covad.events.layout import EventLayout, Events
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,15 @@ class Selection:
     object_minimum: tuple[tuple[str, float], ...] = (("jet", 23.0),)
     trigger: tuple[str, ...] = ("electron", "muon")
     trigger_minimum: float = 23.0
+
+    def within(self, layout: EventLayout) -> Selection:
+        """The cuts on collections that the layout has."""
+        names = {c.name for c in layout.collections}
+        return replace(
+            self,
+            object_minimum=tuple((name, cut) for name, cut in self.object_minimum if name in names),
+            trigger=tuple(name for name in self.trigger if name in names),
+        )
 
     def apply(self, events: Events) -> tuple[Events, NDArray[np.int64]]:
         """The selected events and their row numbers in the input."""
