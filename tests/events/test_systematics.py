@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from samples import random_events
 
 from covad.errors import CovadError, EventContentError
-from covad.events.layout import Events
+from covad.events.layout import Collection, EventLayout, Events
 from covad.events.selection import Selection
 from covad.events.systematics import (
     JetEnergyResolution,
@@ -200,6 +200,27 @@ def test_a_users_function_gets_the_amount_in_its_own_units(events: Events) -> No
     assert not shifted.objects("muon").any()
     with pytest.raises(CovadError, match="as many Events"):
         UserSystematic("bad", 1.0, lambda e, _: e[:5]).shift(events, 1.0)
+
+
+def test_what_a_users_function_returns_is_checked(events: Events) -> None:
+    def scale(given_events: Events, amount: float) -> Events:
+        return given_events.with_particles(given_events.particles * np.float32(amount))
+
+    with pytest.raises(EventContentError, match="systematic 'bad': pt of met is negative in event 0"):
+        UserSystematic("bad", 1.0, scale).shift(events, -1.0)
+    with pytest.raises(EventContentError, match="systematic 'bad': pt of met is not finite in event 0"):
+        UserSystematic("bad", 1.0, scale).shift(events, float("nan"))
+    other = random_events(len(events), seed=1, layout=EventLayout((Collection("jet", 2),)))
+    with pytest.raises(CovadError, match="'bad' must return events of the layout"):
+        UserSystematic("bad", 1.0, lambda *_: other).shift(events, 1.0)
+
+
+def test_a_lepton_filter_that_is_no_number_is_refused(events: Events) -> None:
+    odd = Events(
+        events.layout, events.particles, events.process, events.process_names, {"lepton_filter": "high"}
+    )
+    with pytest.raises(EventContentError, match="lepton_filter 'high', which is no number"):
+        shift_events(odd, [JetEnergyScale()], [1.0])
 
 
 def test_wrong_use_is_refused(events: Events) -> None:

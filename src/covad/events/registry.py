@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,7 +41,7 @@ def make_systematic(description: Mapping[str, Any], folder: Path | None = None) 
     if not isinstance(name, str):
         raise CovadError("a systematic of the study file has no name")
     sigma = settings.get("sigma", 1.0)
-    if not isinstance(sigma, int | float) or not sigma > 0:
+    if type(sigma) not in (int, float) or not 0 < sigma < math.inf:
         raise CovadError(f"systematic '{name}': sigma must be a positive number, not {sigma!r}")
     if "function" in settings:
         return _users_own(name, settings, folder)
@@ -50,14 +51,26 @@ def make_systematic(description: Mapping[str, Any], folder: Path | None = None) 
             "your own needs the key 'function: module:function')"
         )
     kind = BUILT_IN[name]
-    options = {f.name for f in fields(kind)} - {"name"}
+    options = {f.name: f.default for f in fields(kind) if f.name != "name"}
     for key in settings:
         if key not in options:
             raise CovadError(
                 f"systematic '{name}' has no option '{key}' (it has {', '.join(sorted(options))})"
             )
-    made: Systematic = kind(**{key: tuple(v) if isinstance(v, list) else v for key, v in settings.items()})
+    made: Systematic = kind(**{key: _option(name, key, v, options[key]) for key, v in settings.items()})
     return made
+
+
+def _option(name: str, key: str, value: Any, default: Any) -> Any:
+    """An option as the systematic wants it: of the type of its default, lists and whole numbers allowed."""
+    if isinstance(default, tuple) and isinstance(value, list):
+        return tuple(value)
+    if isinstance(default, float) and type(value) is int:
+        return float(value)
+    if type(value) is not type(default):
+        kind = "list" if isinstance(default, tuple) else type(default).__name__
+        raise CovadError(f"systematic '{name}': {key} must be of type {kind}, not {value!r}")
+    return value
 
 
 def _users_own(name: str, settings: dict[str, Any], folder: Path | None) -> UserSystematic:

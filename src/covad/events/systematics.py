@@ -110,6 +110,10 @@ def _check_margin(before: Events, after: Events, selection: Selection) -> None:
     floor = before.provenance.get("lepton_filter")
     if floor is None or not selection.trigger:
         return
+    if not isinstance(floor, int | float):
+        raise EventContentError(
+            f"the provenance of the events has lepton_filter {floor!r}, which is no number"
+        )
     old = leading_scale(before, selection.trigger)
     new = leading_scale(after, selection.trigger)
     filled = old > 0
@@ -255,5 +259,8 @@ class UserSystematic:
             raise CovadError(
                 f"systematic '{self.name}' must return as many Events as it was given: cuts come afterwards"
             )
+        if varied.layout != events.layout:
+            raise CovadError(f"systematic '{self.name}' must return events of the layout that it was given")
+        varied.layout.check(varied.particles, f"systematic '{self.name}'")
         tidy, _ = varied.layout.tidy(varied.particles)
         return Variation(varied.with_particles(tidy))
