@@ -112,8 +112,9 @@ def test_resolution_smears_by_the_stated_width() -> None:
     error = width / np.sqrt(2 * len(ratio))  # 4 standard errors: false alarm 6e-5
     assert abs(ratio.std() - width) < 4 * error
     assert abs(ratio.mean() - 1) < 4 * width / np.sqrt(len(ratio))
-    other = JetEnergyResolution(stochastic=0.0, constant=0.1, seed=6).shift(events, 1.0).events
-    assert not np.array_equal(other.particles, smeared.particles)
+    for seed in (6, -5, 2**70):
+        other = JetEnergyResolution(stochastic=0.0, constant=0.1, seed=seed).shift(events, 1.0).events
+        assert not np.array_equal(other.particles, smeared.particles)
 
 
 def test_resolution_uses_the_same_random_number_at_every_nu_and_scale(events: Events) -> None:

@@ -229,7 +229,7 @@ class JetEnergyResolution:
 
 def _directional_normal(objects: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
     """A standard normal number per object, from the bits of all its features but the first, and the seed."""
-    state = np.full(len(objects), np.uint64(seed), dtype=np.uint64)
+    state = np.full(len(objects), np.uint64(seed % 2**64), dtype=np.uint64)
     for column in range(1, objects.shape[1]):
         bits = np.ascontiguousarray(objects[:, column]).view(np.uint32).astype(np.uint64)
         state = _mix(state + bits)
