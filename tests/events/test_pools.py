@@ -44,10 +44,17 @@ def test_too_few_events_are_refused_with_the_numbers() -> None:
         disjoint_pools(10, {"reference": 5, "data": 7}, seed=0)
 
 
+def test_negative_sizes_are_refused() -> None:
+    with pytest.raises(CovadError, match="pool 'lq' cannot have -5 events"):
+        disjoint_pools(10, {"lq": -5, "a4l": 7}, seed=0)
+    with pytest.raises(CovadError, match="pool 'response' cannot have -1 events"):
+        split_background(10, PoolSizes(encoder=2, response=-1, reference=1, data=1), seed=0)
+
+
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"response": -1}, "'response' cannot have -1"),
+        ({"encoder": -1}, "-1 encoder events cannot be divided"),
         ({"encoder": 3, "folds": 5}, "3 encoder events cannot be divided into 5"),
         ({"folds": 0}, "into 0 folds"),
     ],

@@ -28,9 +28,6 @@ class PoolSizes:
     folds: int = 1
 
     def __post_init__(self) -> None:
-        for role in ("encoder", "response", "reference", "data"):
-            if getattr(self, role) < 0:
-                raise CovadError(f"pool '{role}' cannot have {getattr(self, role)} events")
         if self.folds < 1 or (self.encoder and self.encoder < self.folds):
             raise CovadError(f"{self.encoder} encoder events cannot be divided into {self.folds} folds")
 
@@ -58,6 +55,9 @@ def split_background(n_events: int, sizes: PoolSizes, seed: int) -> Pools:
 
 def disjoint_pools(n_events: int, sizes: Mapping[str, int], seed: int) -> dict[str, Rows]:
     """Random disjoint sets of rows of the sizes asked for, the same for the same seed."""
+    for name, size in sizes.items():
+        if size < 0:
+            raise CovadError(f"pool '{name}' cannot have {size} events")
     total = sum(sizes.values())
     if total > n_events:
         asked = ", ".join(f"{name} {size}" for name, size in sizes.items())
