@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import h5py
@@ -53,6 +54,20 @@ def test_the_same_command_writes_the_same_events(sample: Path, tmp_path: Path) -
     covad("simulate", "--process", "background", "--events", 3000, "--seed", 1, "--out", again)
     with h5py.File(sample) as a, h5py.File(again) as b:
         assert a["Particles"][:].tobytes() == b["Particles"][:].tobytes()
+
+
+def test_a_terminated_simulation_leaves_nothing(tmp_path: Path) -> None:
+    """Batch systems end a job that runs too long with SIGTERM."""
+    arguments = ("simulate", "--process", "w", "--events", 10**9, "--out", tmp_path / "x.h5")
+    command = [sys.executable, "-c", "from covad.cli import main; main()", *map(str, arguments)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as job:
+        while job.poll() is None and not list(tmp_path.iterdir()):
+            time.sleep(0.05)
+        assert list(tmp_path.iterdir()), "the file grows under another name"
+        job.terminate()
+        _, complaints = job.communicate(timeout=60)
+    assert (job.returncode, complaints.strip()) == (130, "covad: interrupted")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_inspect_shows_counts_ranges_and_the_shift(sample: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import signal
 import sys
 from pathlib import Path
 
@@ -40,6 +41,10 @@ def main() -> None:
 def _complain(sentence: str, code: int) -> int:
     click.echo(f"covad: {sentence}", err=True)
     return code
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _describe(failure: OSError) -> str:
@@ -80,6 +85,7 @@ def simulate(
     from covad.events.processes import PROCESS_NAMES
     from covad.events.simulate import Simulation
 
+    signal.signal(signal.SIGTERM, _interrupt)  # so that the unfinished file is removed
     detector = Detector(lepton_filter=lepton_filter, pileup_jets=pileup_jets)
     sample = Simulation(process, events, seed, engine, detector)
     with EventWriter(out, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
