@@ -21,7 +21,7 @@ from covad.errors import FileFormatError
 from covad.events.detector import Detector, overlay_pileup
 from covad.events.observables import OBSERVABLES, FloatArray, Particles
 from covad.events.processes import BACKGROUND, BACKGROUND_MIX, PROCESS_NAMES, process_code
-from covad.events.pythia import pythia_version
+from covad.events.pythia import Sample, pythia_version
 
 FILE_FORMAT = 1
 
@@ -173,9 +173,8 @@ def from_samples(folder: Path, pileup: float, seed: int) -> dict[str, Marginals]
     marginals = {}
     for process in PROCESS_NAMES:
         with np.load(folder / f"{process}.npz", allow_pickle=False) as arrays:
-            _, sizes = np.unique(arrays["hard_event"], return_counts=True)
-            particles = overlay_pileup(arrays["particles"], pileup, rng)
-            marginals[process] = Marginals.of(particles, float(sizes.sum() ** 2 / (sizes**2).sum()))
+            sample = Sample(arrays["particles"], arrays["hard_event"])
+        marginals[process] = Marginals.of(overlay_pileup(sample.particles, pileup, rng), sample.n_effective)
     return marginals
 
 
