@@ -1,6 +1,7 @@
 """The network's likelihood against torch, finite differences and its own symmetries."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def torch_log_likelihood(dataset, widths):
 
     def log_likelihood(theta):
         a, first = z, 0
-        for layer, (n_in, n_out) in enumerate(zip(widths, widths[1:], strict=False)):
+        for layer, (n_in, n_out) in enumerate(pairwise(widths)):
             w = theta[first : first + n_out * (n_in + 1)].reshape(n_out, n_in + 1)
             first += w.numel()
             a = a @ w[:, :-1].T + w[:, -1]

@@ -13,10 +13,10 @@ from covad.errors import DatasetError
 from covad.nplm.adam import PAPER_TRAINING, AdamSettings, train
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.fit import AlternativeFit, Fit, Seed, Status
-from covad.nplm.likelihood import GaussianPenalty, join_nuisances, split_nuisances
+from covad.nplm.likelihood import GaussianPenalty, join_nuisances, log_likelihood, split_nuisances
 from covad.nplm.network import NetworkLikelihood
 from covad.nplm.rows import count_parameters
-from covad.nplm.sample import Floats, Sample
+from covad.nplm.sample import Sample
 from covad.nplm.starts import DEFAULT_SEARCH, Search, TwoLevelSearch
 
 
@@ -51,16 +51,15 @@ class BoxedNetwork:
             Sample.of(dataset), self.widths, GaussianPenalty.of_nuisances(dataset), dtype
         )
 
-    def output(self, parameters: Float64, z: Float32) -> Float32:
-        """h(z) of each event."""
-        a: Floats = z
-        first = 0
+    def output(self, parameters: Float64, z: Float32) -> Float64:
+        """h(z) of each event, in float64."""
+        a, first = z.astype(np.float64), 0
         for n_in, n_out in pairwise(self.widths):
-            layer = parameters[first : first + n_out * (n_in + 1)].astype(np.float32).reshape(n_out, n_in + 1)
+            layer = parameters[first : first + n_out * (n_in + 1)].reshape(n_out, n_in + 1)
             a, first = a @ layer[:, :-1].T + layer[:, -1], first + layer.size
             if first < self.n_parameters:
-                a = 1.0 / (1.0 + np.exp(-np.clip(a, -80.0, 80.0)))
-        return np.asarray(a[:, 0], dtype=np.float32)
+                a = 1.0 / (1.0 + np.exp(-np.clip(a, -700.0, 700.0)))
+        return np.asarray(a[:, 0])
 
 
 @dataclass(frozen=True)
@@ -111,20 +110,22 @@ def _result(
     clock: float,
 ) -> AlternativeFit:
     """tau in float64 at theta, or at h = 0 if that is higher: t is never negative."""
-    value = 2.0 * box.likelihood(dataset, np.float64).value(theta) if np.isfinite(theta).all() else -np.inf
+    zeta, nuisances = np.split(theta, [box.n_parameters])
+    h_data, h_reference = box.output(zeta, dataset.data), box.output(zeta, dataset.reference)
+    value = 2.0 * log_likelihood(dataset, h_data, h_reference, nuisances)
     if not value >= null.value:
-        value, theta = null.value, np.append(np.zeros(box.n_parameters), join_nuisances(null, dataset))
-    zeta = theta[: box.n_parameters]
-    nu, nu_norm = split_nuisances(theta[box.n_parameters :], dataset.n_nuisances)
+        value, zeta, nuisances = null.value, np.zeros_like(zeta), join_nuisances(null, dataset)
+        h_data, h_reference = np.zeros_like(h_data), np.zeros_like(h_reference)
+    nu, nu_norm = split_nuisances(nuisances, dataset.n_nuisances)
     return AlternativeFit(
-        value=float(value),
+        value=value,
         nu=nu,
         nu_norm=nu_norm,
         status=status,
         evaluations=evaluations,
         seconds=time.process_time() - clock,
-        parameters=zeta.copy(),
+        parameters=zeta,
         active_bounds=int(np.sum(np.abs(zeta) >= box.clip)),
-        h_data=box.output(zeta, dataset.data),
-        h_reference=box.output(zeta, dataset.reference),
+        h_data=h_data.astype(np.float32),
+        h_reference=h_reference.astype(np.float32),
     )

@@ -19,8 +19,9 @@ from covad.nplm.sample import Floats, Sample
 EVENTS_PER_CELL = 240
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def condense(sample: Sample, events_per_cell: int = EVENTS_PER_CELL) -> Sample:
-    """The stand-in for `sample`."""
+    """The stand-in for `sample`. Features that overflow stay infinite, and the fit that meets them fails."""
     depth = max(0, int(np.log2(max(len(sample) / events_per_cell, 1.0))))
     cell = tree_cells(sample.z, depth)
     data = _moment_points(sample, sample.observed, cell, 1 << depth)

@@ -173,6 +173,15 @@ def log_ratio(f_data: Float64, f_reference: Float64, weights: Float64) -> float:
     return float(f_data.sum() - weights @ np.expm1(f_reference))
 
 
+@np.errstate(over="ignore", invalid="ignore")
+def log_likelihood(dataset: Dataset, h_data: Float64, h_reference: Float64, nu: Float64) -> float:
+    """log L of given h at the events, with all its terms, in float64; not finite where e^f overflows."""
+    f_data = h_data + nuisance_shift(dataset.data_response, nu)
+    f_reference = h_reference + nuisance_shift(dataset.reference_response, nu)
+    value = log_ratio(f_data, f_reference, dataset.weights)
+    return value + GaussianPenalty.of_nuisances(dataset).value(nu)
+
+
 def fit_nuisances(dataset: Dataset) -> Fit:
     """Delta (eq:Delta): the maximum over the nuisances alone, to machine precision."""
     clock = time.process_time()

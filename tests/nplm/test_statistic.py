@@ -1,0 +1,77 @@
+"""The same input gives the same bits: again, in another process, compiled afresh or taken from the cache."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from covad.latent import LatentWorld
+from covad.nplm.alternatives import Network
+from covad.nplm.fit import Status
+from covad.nplm.starts import ONE_START, Search
+from covad.nplm.statistic import test as run_test
+
+FINGERPRINT = """
+import hashlib, sys
+import numpy as np
+from covad.latent import LatentWorld
+from covad.nplm.alternatives import Network
+from covad.nplm.starts import Search
+from covad.nplm.statistic import test
+padding = np.ones(int(sys.argv[1]), dtype=np.uint8)  # moves the arrays that follow
+result = test(LatentWorld(7001, 1800.0).toy(np.random.default_rng(3)), Network(search=Search(2, 2)), 4)
+print(result.t.hex(), hashlib.sha256(result.tau.parameters.tobytes()).hexdigest())
+"""
+
+
+def fingerprint(cache, padding=0):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-c", FINGERPRINT, str(padding)]
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.slow
+def test_bits_do_not_depend_on_the_compilation(tmp_path):
+    fresh = fingerprint(tmp_path / "one")
+    assert any((tmp_path / "one").rglob("*.nbc"))
+    assert fingerprint(tmp_path / "one") == fresh
+    assert fingerprint(tmp_path / "one", padding=1000) == fresh
+    assert fingerprint(tmp_path / "two") == fresh
+
+
+def test_bits_do_not_depend_on_the_process_or_on_where_arrays_lie(tmp_path_factory):
+    cache = tmp_path_factory.getbasetemp() / "numba"
+    first = fingerprint(cache)
+    assert [fingerprint(cache, padding) for padding in (8, 12345)] == [first, first]
+
+
+def test_a_result_carries_status_costs_and_both_fits():
+    dataset = LatentWorld(3000, 800.0).toy(np.random.default_rng(2))
+    result = run_test(dataset, Network(search=ONE_START), seed=np.random.SeedSequence(5, spawn_key=(1, 2)))
+    assert result.status is Status.CONVERGED
+    assert result.seconds >= result.tau.seconds > 0.0
+    assert result.tau.evaluations > result.delta.evaluations > 0
+    assert len(result.tau.h_data) == len(dataset.data)
+    assert len(result.tau.h_reference) == len(dataset.reference)
+    assert len(result.delta.nu) == len(result.tau.nu) == 1
+
+
+@pytest.mark.parametrize(
+    ("statuses", "worst"),
+    [
+        ((Status.CONVERGED, Status.CONVERGED), Status.CONVERGED),
+        ((Status.CONVERGED, Status.UNCONVERGED), Status.UNCONVERGED),
+        ((Status.FAILED, Status.UNCONVERGED), Status.FAILED),
+    ],
+)
+def test_a_test_is_as_good_as_the_worse_fit(statuses, worst):
+    assert Status.worst(*statuses) is worst
+
+
+def test_more_candidates_do_not_end_lower():
+    dataset = LatentWorld(6000, 1500.0).toy(np.random.default_rng(7))
+    one = run_test(dataset, Network(search=ONE_START), seed=0)
+    many = run_test(dataset, Network(search=Search(starts=8, hops=10)), seed=0)
+    assert many.t >= one.t - 1e-2
