@@ -188,3 +188,42 @@ def test_fetch_refuses_wrong_bytes(service: Service, tmp_path: Path) -> None:
     assert "unknown public sample 'top'" in complaint(
         covad("fetch", "adc2021", "--sample", "top", "--out", ".")
     )
+
+
+def damaged_files(folder: Path, whole: Path) -> dict[str, str]:
+    """File name -> what the complaint must say: one file for each way in which an event file can be bad."""
+    content = whole.read_bytes()
+    (folder / "truncated.h5").write_bytes(content[: len(content) // 2])
+    (folder / "empty.h5").touch()
+    (folder / "text.h5").write_text("pt eta phi\n")
+    np.savez(folder / "pickled.npz", x_train=np.array([{"pt": 1}], dtype=object))
+    with h5py.File(whole) as file:
+        particles = file["Particles"][:10]
+    negative = particles.copy()
+    negative[3, 0, 0] = -1.0
+    for name, array in (
+        ("shape.h5", particles[:, :5]),
+        ("dtype.h5", particles.astype(np.int64)),
+        ("negative.h5", negative),
+    ):
+        with h5py.File(folder / name, "w") as file:
+            file["Particles"] = array
+    with h5py.File(folder / "dataset.h5", "w") as file:
+        file["Jets"] = particles
+    return {
+        "truncated.h5": "truncated.h5",
+        "empty.h5": "is empty",
+        "text.h5": "neither an HDF5 file nor an npz file",
+        "pickled.npz": "pickled",
+        "shape.h5": "Particles",
+        "dtype.h5": "Particles",
+        "negative.h5": "event 3",
+        "dataset.h5": "Particles",
+    }
+
+
+def test_inspect_refuses_every_kind_of_bad_file(sample: Path, tmp_path: Path) -> None:
+    for name, message in damaged_files(tmp_path, sample).items():
+        sentence = complaint(covad("inspect", tmp_path / name))
+        assert name in sentence
+        assert message in sentence
