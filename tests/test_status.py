@@ -12,6 +12,7 @@ from covad.campaign import open_source, plan, requests
 from covad.pipeline import RunDirectory, run_study
 from covad.status import print_status, run_status
 from covad.study import parse_study
+from covad.toys.blockfile import encode
 from covad.toys.plan import BLOCK, Block, Shard
 from covad.toys.pools import write_pools
 from covad.toys.toy import run_block
@@ -122,13 +123,16 @@ def ten_thousand_toys(tmp_path):
     source = open_source(big)
     directory.claim(big, source)
     (request,) = requests(big, plan(big, source, {}))
+    identity = request.ensemble.identity
     toys = run_block(Block(request.ensemble, 0, BLOCK))
+    directory.toys.directory.mkdir()
     for start in range(0, request.toys, BLOCK):
         moved = tuple(
             replace(toy, index=toy.index + start, seed=toy.seed ^ start, events=toy.events ^ start)
             for toy in toys
         )
-        directory.toys.add(Block(request.ensemble, start, start + BLOCK), moved)
+        path = directory.toys.directory / f"{identity}-{start:08d}-{start + BLOCK:08d}.parquet"
+        path.write_bytes(encode(identity, moved))
     return tmp_path
 
 
