@@ -194,6 +194,16 @@ def test_longer_and_shorter_than_announced(service: Service, tmp_path: Path) -> 
     assert_fails(service, tmp_path, "the server answered 416")
 
 
+def test_a_part_that_the_server_cannot_continue_is_begun_again(service: Service, tmp_path: Path) -> None:
+    """The server lost the end of its file for one request; what came before is not kept for ever."""
+    service.publish("lq", NAME, CONTENT)
+    (tmp_path / f"{NAME}.part").write_bytes(CONTENT[:200_000])
+    service.mischief = ["none", "truncate"]
+    fetch_lq(service, tmp_path)
+    assert_whole(tmp_path)
+    assert service.ranges == ["bytes=200000-", None]
+
+
 def test_missing_record_and_missing_file(service: Service, tmp_path: Path) -> None:
     assert_fails(service, tmp_path, f"api/records/{RECORDS['lq']}: the server answered 404 Not Found")
     service.publish("lq", NAME, CONTENT)

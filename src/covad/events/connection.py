@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http
 import http.client
 import time
 import urllib.error
@@ -25,6 +26,10 @@ _TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 
 class InterruptedTransferError(Exception):
     """The connection failed or ended early: worth another attempt."""
+
+
+class RangeRefusedError(InterruptedTransferError):
+    """The server has nothing from the byte asked for on: the partial file does not belong to what it has."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,8 @@ def connection(url: str, timeout_seconds: float, start: int = 0) -> Iterator[htt
     except urllib.error.HTTPError as refusal:
         refusal.close()
         sentence = f"the server answered {refusal.code} {refusal.reason}"
+        if start and refusal.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise RangeRefusedError(sentence) from refusal
         if refusal.code in _TRY_AGAIN:
             raise InterruptedTransferError(sentence) from refusal
         raise DownloadError(f"{url}: {sentence}") from refusal

@@ -17,7 +17,7 @@ from pathlib import Path
 from covad.atomic import put_in_place
 from covad.errors import DownloadError, UnknownNameError
 from covad.events.adc2021 import RECORDS
-from covad.events.connection import InterruptedTransferError, Patience, blocks, connection
+from covad.events.connection import InterruptedTransferError, Patience, RangeRefusedError, blocks, connection
 from covad.events.records import AnnouncedFile, announced_files
 
 DEFAULT_URL = "https://zenodo.org"
@@ -105,7 +105,15 @@ class _Download:
         return file.flaw(part)
 
     def _receive(self, file: AnnouncedFile, part: Path) -> None:
-        """One connection: continue the partial file, or begin again where the server cannot."""
+        """One connection; what the server cannot continue is removed, so that the next one begins again."""
+        try:
+            self._continue(file, part)
+        except RangeRefusedError:
+            part.unlink()
+            raise
+
+    def _continue(self, file: AnnouncedFile, part: Path) -> None:
+        """Add to the partial file, or begin again where the server does."""
         have = _size(part)
         if part.exists() and have == file.size:
             return
