@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from covad.latent import LatentWorld, background
 from covad.nplm.adam import PAPER_TRAINING, AdamSettings, train
 from covad.nplm.alternatives import BoxedNetwork, Network
 from covad.nplm.convex import ConvexAlternative
-from covad.nplm.dataset import Dataset
+from covad.nplm.dataset import Dataset, Float64, Normalisation
 from covad.nplm.fit import Alternative
 from covad.nplm.network import NetworkLikelihood
 from covad.nplm.rows import LEFT, RIGHT
@@ -25,7 +26,7 @@ from covad.nplm.starts import DEFAULT_SEARCH, ONE_START
 from covad.nplm.statistic import test
 
 #: W that calibrates the default search on the latent world, see docs/solver.md.
-CLIP = 1.45
+CLIP = 1.27
 CHUNK = 1000
 POOL = 20_000
 PAPER_WORLD = LatentWorld()
@@ -84,8 +85,8 @@ def _measure_steps(toy: Dataset, repetitions: Repetitions, figures: dict[str, li
     theta = np.random.default_rng(1).uniform(-1.0, 1.0, likelihood.architecture.n_variables)
     epochs = AdamSettings(epochs=repetitions.epochs)
     steps: dict[str, tuple[int, Callable[[int], object]]] = {
-        "torch_adam_ms_per_epoch": (repetitions.epochs, torch_training(toy, chunk=None)),
-        "torch_adam_chunked_ms_per_epoch": (repetitions.chunked_epochs, torch_training(toy, chunk=CHUNK)),
+        "torch_adam_ms_per_epoch": (repetitions.epochs, TorchTraining(toy, chunk=None).run),
+        "torch_adam_chunked_ms_per_epoch": (repetitions.chunked_epochs, TorchTraining(toy, chunk=CHUNK).run),
         "adam_ms_per_epoch": (
             repetitions.epochs,
             lambda _: train(likelihood, theta, network.limits(toy), epochs),
@@ -128,41 +129,47 @@ def arithmetic_floor_ms(likelihood: NetworkLikelihood) -> float:
     return 1e3 * len(likelihood.architecture.tiles) * LEFT * RIGHT * len(likelihood.sample) / per_second
 
 
-def torch_training(toy: Dataset, chunk: int | None) -> Callable[[int], None]:
+class TorchTraining:
     """The paper's training in plain PyTorch: one batch, or gradients accumulated over chunks."""
-    network = torch.nn.Sequential(
-        torch.nn.Linear(4, 4),
-        torch.nn.Sigmoid(),
-        torch.nn.Linear(4, 4),
-        torch.nn.Sigmoid(),
-        torch.nn.Linear(4, 1),
-    )
-    nu = torch.zeros(toy.n_nuisances + 1, requires_grad=True)
-    optimiser = torch.optim.Adam([*network.parameters(), nu], lr=PAPER_TRAINING.learning_rate)
-    z = torch.from_numpy(np.concatenate([toy.data, toy.reference]))
-    g = torch.from_numpy(np.concatenate([toy.data_response.linear, toy.reference_response.linear]))
-    n_data = len(toy.data)
-    expected = torch.from_numpy(np.concatenate([np.zeros(n_data), toy.weights]).astype(np.float32))
-    observed = (expected == 0).float()
-    centre = torch.tensor([*toy.measured, toy.normalisation.measured if toy.normalisation else 0.0])
-    sigma = torch.tensor([1.0] * toy.n_nuisances + [toy.normalisation.sigma if toy.normalisation else 1.0])
-    size = chunk or len(z)
-    pieces = [slice(first, first + size) for first in range(0, len(z), size)]
 
-    def run(epochs: int) -> None:
+    def __init__(self, toy: Dataset, chunk: int | None, widths: tuple[int, ...] = (4, 4, 4, 1)) -> None:
+        layers = [torch.nn.Linear(n_in, n_out) for n_in, n_out in pairwise(widths)]
+        activated = [module for layer in layers for module in (layer, torch.nn.Sigmoid())]
+        self.network = torch.nn.Sequential(*activated[:-1])
+        self.nu = torch.zeros(toy.n_nuisances + 1, requires_grad=True)
+        self.optimiser = torch.optim.Adam(
+            [*self.network.parameters(), self.nu], lr=PAPER_TRAINING.learning_rate
+        )
+        norm = toy.normalisation or Normalisation()
+        self.z = torch.from_numpy(np.concatenate([toy.data, toy.reference]))
+        self.g = torch.from_numpy(np.concatenate([toy.data_response.linear, toy.reference_response.linear]))
+        self.expected = torch.zeros(len(self.z))
+        self.expected[len(toy.data) :] = torch.from_numpy(toy.weights)
+        self.observed = (self.expected == 0).float()
+        self.centre = torch.tensor([*toy.measured, norm.measured])
+        self.sigma = torch.tensor([1.0] * toy.n_nuisances + [norm.sigma])
+        size = chunk or len(self.z)
+        self.chunks = [slice(first, first + size) for first in range(0, len(self.z), size)]
+
+    def run(self, epochs: int) -> None:
         for _ in range(epochs):
-            optimiser.zero_grad()
-            for rows in pieces:
-                f = network(z[rows])[:, 0] + g[rows] @ nu[:-1] + nu[-1]
-                loss = 2.0 * (expected[rows] * torch.expm1(f) - observed[rows] * f).sum()
+            self.optimiser.zero_grad()
+            for rows in self.chunks:
+                f = self.network(self.z[rows])[:, 0] + self.g[rows] @ self.nu[:-1] + self.nu[-1]
+                loss = 2.0 * (self.expected[rows] * torch.expm1(f) - self.observed[rows] * f).sum()
                 torch.autograd.backward(loss)
-            torch.autograd.backward((((nu - centre) / sigma) ** 2).sum())
-            optimiser.step()
+            torch.autograd.backward((((self.nu - self.centre) / self.sigma) ** 2).sum())
+            self.optimiser.step()
             with torch.no_grad():
-                for weights in network.parameters():
+                for weights in self.network.parameters():
                     weights.clamp_(-CLIP, CLIP)
 
-    return run
+    def theta(self) -> Float64:
+        """Weights and nuisances in covad's order: each unit's weights, then its bias."""
+        parts = list(self.network.parameters())
+        layers = [torch.cat([w, b[:, None]], dim=1) for w, b in zip(parts[::2], parts[1::2], strict=True)]
+        flat = torch.cat([*(layer.flatten() for layer in layers), self.nu])
+        return flat.detach().numpy().astype(np.float64)
 
 
 _ROWS = (

@@ -152,7 +152,9 @@ def test_the_number_of_features_must_fit(dataset):
         run_test(dataset, Network(widths=(3, 4, 1)), seed=0)
 
 
-@pytest.mark.parametrize("numbers", [{"starts": 0}, {"hops": -1}, {"parents": 0}, {"finished": 0}])
+@pytest.mark.parametrize(
+    "numbers", [{"starts": 0}, {"hops": -1}, {"draws": 0}, {"parents": 0}, {"finished": 0}]
+)
 def test_a_search_needs_starts(numbers):
     with pytest.raises(DatasetError, match="at least one start"):
         Search(**numbers)

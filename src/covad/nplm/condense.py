@@ -23,74 +23,76 @@ EVENTS_PER_CELL = 240
 def condense(sample: Sample, events_per_cell: int = EVENTS_PER_CELL) -> Sample:
     """The stand-in for `sample`. Features that overflow stay infinite, and the fit that meets them fails."""
     depth = max(0, int(np.log2(max(len(sample) / events_per_cell, 1.0))))
-    cell = tree_cells(sample.z, depth)
-    data = _moment_points(sample, sample.observed, cell, 1 << depth)
-    reference = _moment_points(sample, sample.expected, cell, 1 << depth)
-    n_data, n_reference = len(data[-1]), len(reference[-1])
-    quadratic = None
-    if sample.quadratic is not None:
-        quadratic = np.concatenate([data[2], reference[2]]).astype(sample.quadratic.dtype)
+    cells = tree_cells(sample.z, depth)
+    data = _moment_points(sample, sample.observed, cells)
+    reference = _moment_points(sample, sample.expected, cells)
+    z, g, d, weights = (np.concatenate(parts) for parts in zip(data, reference, strict=True))
+    observed = np.arange(len(weights)) < len(data[-1])
     return Sample(
-        z=np.concatenate([data[0], reference[0]]).astype(np.float32),
-        linear=np.concatenate([data[1], reference[1]]).astype(np.float32),
-        quadratic=quadratic,
-        observed=np.concatenate([data[-1], np.zeros(n_reference)]),
-        expected=np.concatenate([np.zeros(n_data), reference[-1]]),
+        z=z.astype(np.float32),
+        linear=g.astype(np.float32),
+        quadratic=None if sample.quadratic is None else d.astype(np.float32),
+        observed=np.where(observed, weights, 0.0),
+        expected=np.where(observed, 0.0, weights),
         normalisation=sample.normalisation,
     )
 
 
 def tree_cells(z: Floats, depth: int) -> NDArray[np.int64]:
-    """Cell of each event: `depth` halvings, each along the direction of the cell's largest variance."""
-    n_events = len(z)
-    padded = -(-n_events // 2**depth) * 2**depth
-    order = np.resize(np.arange(n_events), padded)[None, :]
+    """(cells, events): `depth` halvings, each along the direction of the cell's largest variance.
+
+    Cells are of one size. Where that does not work out, places are filled with len(z) + i, which stands for
+    a copy of event i without weight.
+    """
+    order = np.arange(-(-len(z) // 2**depth) * 2**depth)
+    features = np.ascontiguousarray(z[order % len(z)].T)[:, None, :]
     for _ in range(depth):
-        n_cells, size = order.shape
-        events = z[order]
-        widest = events.var(axis=1).argmax(axis=1)
-        along = np.take_along_axis(events, widest[:, None, None], axis=2)[:, :, 0]
-        halves = np.argpartition(along, size // 2, axis=1)
-        order = np.take_along_axis(order, halves, axis=1).reshape(2 * n_cells, size // 2)
-    cell = np.empty(n_events, dtype=np.int64)
-    cell[order.ravel()] = np.repeat(np.arange(len(order)), order.shape[1])
-    return cell
+        n_features, n_cells, size = features.shape
+        squares = np.einsum("dcs,dcs->dc", features, features) / size
+        widest = (squares - features.mean(axis=2) ** 2).argmax(axis=0)
+        halves = np.argpartition(features[widest, np.arange(n_cells)], size // 2, axis=1)
+        places = (halves + size * np.arange(n_cells)[:, None]).ravel()
+        order = order[places]
+        features = features.reshape(n_features, -1)[:, places].reshape(n_features, 2 * n_cells, size // 2)
+    return order.reshape(2**depth, -1)
 
 
 def _moment_points(
-    sample: Sample, weights: Float64, cell: NDArray[np.int64], n_cells: int
+    sample: Sample, weights: Float64, cells: NDArray[np.int64]
 ) -> tuple[Float64, Float64, Float64, Float64]:
-    """(z, g, D, weights) of the points: 2d in each cell, at the mean -+ sqrt(d) times each principal axis.
+    """(z, g, D, weights) of the points: 2d in each cell, at the mean +- sqrt(d) times each principal axis.
 
     g varies along the axes as a linear fit inside the cell says; D is the cell's mean.
     """
-    chosen = weights > 0
-    w, cell = weights[chosen], cell[chosen]
-    total = np.bincount(cell, w, n_cells)
-    filled = total > 0
-    total = np.where(filled, total, 1.0)
-
-    def mean(values: Floats) -> Float64:
-        flat = values.reshape(len(values), -1).astype(np.float64)
-        sums = [np.bincount(cell, w * column, n_cells) for column in flat.T]
-        return (np.array(sums).reshape(-1, n_cells).T / total[:, None]).reshape(n_cells, *values.shape[1:])
-
-    z = sample.z[chosen].astype(np.float64)
-    g = sample.linear[chosen].astype(np.float64)
-    z_mean, g_mean = mean(z), mean(g)
-    away = z - z_mean[cell]
-    covariance = mean(away[:, :, None] * away[:, None, :])
-    slopes = np.linalg.solve(covariance + 1e-6 * np.eye(z.shape[1]), mean(away[:, :, None] * g[:, None, :]))
+    event = cells % len(sample)
+    w = np.where(cells < len(sample), weights[event], 0.0)
+    filled = w.sum(axis=1) > 0.0
+    event, w = event[filled], w[filled]
+    total = w.sum(axis=1)
+    share = (w / total[:, None])[:, None, :]  # (cells, 1, events)
+    z, g = sample.z[event].astype(np.float64), sample.linear[event].astype(np.float64)
+    z_mean, g_mean = share @ z, share @ g
+    away = z - z_mean
+    weighted = np.swapaxes(away * share.swapaxes(1, 2), 1, 2)
+    covariance, mixed = weighted @ away, weighted @ (g - g_mean)
+    n_features = z.shape[-1]
+    slopes = np.linalg.solve(covariance + 1e-6 * np.eye(n_features), mixed)
     spread, axes = np.linalg.eigh(covariance)
-    arms = np.swapaxes(axes * np.sqrt(z.shape[1] * np.maximum(spread, 0.0))[:, None, :], 1, 2)
-    steps = np.concatenate([arms, -arms], axis=1)[filled]
-    n_points = steps.shape[1]
-    points = z_mean[filled, None, :] + steps
-    responses = g_mean[filled, None, :] + steps @ slopes[filled]
-    quadratic = np.zeros((len(z), 0)) if sample.quadratic is None else sample.quadratic[chosen]
+    arms = np.swapaxes(axes * np.sqrt(n_features * np.maximum(spread, 0.0))[:, None, :], 1, 2)
+    steps = np.concatenate([arms, -arms], axis=1)
+    n_points = 2 * n_features
     return (
-        points.reshape(-1, z.shape[1]),
-        responses.reshape(len(points) * n_points, g.shape[1]),  # there may be no nuisances
-        np.repeat(mean(quadratic)[filled], n_points, axis=0),
-        np.repeat(total[filled] / n_points, n_points),
+        (z_mean + steps).reshape(-1, n_features),
+        (g_mean + steps @ slopes).reshape(len(total) * n_points, -1),
+        np.repeat(_mean_quadratic(sample, event, share), n_points, axis=0),
+        np.repeat(total / n_points, n_points),
     )
+
+
+def _mean_quadratic(sample: Sample, event: NDArray[np.int64], share: Float64) -> Float64:
+    """D averaged over each cell; without columns where the response is linear."""
+    if sample.quadratic is None:
+        return np.zeros((len(event), 0))
+    d = sample.quadratic[event].astype(np.float64)
+    means = share @ d.reshape(*event.shape, -1)
+    return np.asarray(means.reshape(len(event), *sample.quadratic.shape[1:]))

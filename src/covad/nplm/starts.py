@@ -34,10 +34,10 @@ _FINISH = NewtonSettings(damping=0.1)
 class Search:
     """How many candidates, and how many of them are followed up."""
 
-    starts: int = 40
-    hops: int = 100
+    starts: int = 8  # climbs on the full sample from random candidates
+    hops: int = 100  # candidates from the best maxima with a hidden unit redrawn
+    draws: int = 5  # random candidates per start, climbed on the condensed sample: the best are taken
     parents: int = 3  # a hop begins at one of the best this many maxima
-    polished_starts: int = 8  # of the random candidates, those climbed on the full sample
     margin: float = 3.0  # a hop is climbed on the full sample from this far (in t) below the best
     finished: int = 3  # maxima climbed to the end
     condensed: NewtonSettings = _CONDENSED
@@ -45,7 +45,7 @@ class Search:
     finish: NewtonSettings = _FINISH
 
     def __post_init__(self) -> None:
-        if self.starts < 1 or self.hops < 0 or min(self.parents, self.polished_starts, self.finished) < 1:
+        if self.starts < 1 or self.hops < 0 or min(self.draws, self.parents, self.finished) < 1:
             raise DatasetError(
                 f"a search needs at least one start, not {self.starts} starts, {self.hops} hops"
             )
@@ -107,12 +107,12 @@ class TwoLevelSearch:
         """Random candidates; the best of them are climbed on the full sample."""
         box = self.limits[: self.full.n_parameters]
         found = []
-        for _ in range(self.search.starts):
+        for _ in range(self.search.starts * self.search.draws):
             candidate = self._climb_condensed(np.append(self.rng.uniform(-box, box), nuisances))
             if candidate is not None:
                 found.append(_Peak(2.0 * self.full.value(candidate), candidate))
         found.sort(key=lambda peak: -peak.t)
-        for peak in found[: self.search.polished_starts]:
+        for peak in found[: self.search.starts]:
             self._polish(peak.theta)
 
     def _hop(self) -> None:
