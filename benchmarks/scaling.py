@@ -35,8 +35,8 @@ def main() -> None:
         world = LatentWorld(round(52_000 * factor), 10_000.0 * factor)
         toys = [world.toy(np.random.default_rng(i)) for i in range(FITS)]
         network = Network(widths, CLIP, ONE_START)
-        milliseconds = 1e3 * evaluation_seconds(network, toys[0])
         before = peak_megabytes()
+        milliseconds = 1e3 * evaluation_seconds(network, toys[0])
         seconds = np.mean([test(toy, network, 0).seconds for toy in toys])
         n_events = len(toys[0].reference) + len(toys[0].data)
         per_event = 1e6 * milliseconds / n_events

@@ -18,7 +18,7 @@ from covad.nplm.exponential import exponential
 from covad.nplm.rows import RIGHT
 
 #: Events of a tile: long enough for the sums, short enough for the cache.
-TILE = 256
+TILE = 320
 #: Sums may be reordered into vectors, and products fused into them; nothing else is relaxed.
 _RELAXED = {"reassoc", "contract", "nsz"}
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -62,17 +62,16 @@ def _add_scaled(rows: Any, out: int, factor: Any, a: int) -> None:
 def _combine(
     rows: Any, out: int, theta: Any, first: int, step: int, source: int, stride: int, count: int
 ) -> None:
-    """rows[out] = sum_r theta[first + r step] rows[source + r stride], four terms at a time."""
-    _scale(rows, out, theta[first], source)
+    """rows[out] = sum_r theta[first + r step] rows[source + r stride], the first four terms at once."""
     r = 1
-    while r + 4 <= count:
-        w0, w1 = theta[first + r * step], theta[first + (r + 1) * step]
-        w2, w3 = theta[first + (r + 2) * step], theta[first + (r + 3) * step]
-        a0, a1 = source + r * stride, source + (r + 1) * stride
-        a2, a3 = source + (r + 2) * stride, source + (r + 3) * stride
+    if count < 4:
+        _scale(rows, out, theta[first], source)
+    else:
+        r = 4
+        w0, w1, w2, w3 = theta[first], theta[first + step], theta[first + 2 * step], theta[first + 3 * step]
+        a1, a2, a3 = source + stride, source + 2 * stride, source + 3 * stride
         for e in range(TILE):
-            rows[out, e] += (w0 * rows[a0, e] + w1 * rows[a1, e]) + (w2 * rows[a2, e] + w3 * rows[a3, e])
-        r += 4
+            rows[out, e] = (w0 * rows[source, e] + w1 * rows[a1, e]) + (w2 * rows[a2, e] + w3 * rows[a3, e])
     while r < count:
         _add_scaled(rows, out, theta[first + r * step], source + r * stride)
         r += 1
@@ -153,7 +152,10 @@ def _jacobians(rows: Any, theta: Any, at: Any) -> None:
 
 @_part
 def _seconds(rows: Any, theta: Any, at: Any) -> None:
-    """S^{lm} = d delta^l / du^m for hidden l >= m, from S^{Lm} = 0 down; S^{ll} below its diagonal only."""
+    """S^{lm} = d delta^l / du^m for hidden l >= m, from S^{Lm} = 0 down; S^{ll} below its diagonal only.
+
+    In the last hidden layer S^{ll} is diagonal, and nothing else of it is written.
+    """
     depth = at.widths.size - 1
     for high in range(depth - 1, 0, -1):
         width, above = at.widths[high], at.widths[high + 1]
@@ -164,7 +166,8 @@ def _seconds(rows: Any, theta: Any, at: Any) -> None:
                     out = at.second[high, low] + i * at.widths[low] + n
                     jacobian = slope if low == high else at.jacobian[high, low] + i * at.widths[low] + n
                     if high == depth - 1:
-                        _multiply(rows, out, bend, jacobian)
+                        if low < high or i == n:
+                            _multiply(rows, out, bend, jacobian)
                         continue
                     source = at.second[high + 1, low] + n
                     _combine(rows, out, theta, first, width + 1, source, at.widths[low], above)
@@ -224,11 +227,13 @@ def _output_rows(rows: Any, at: Any) -> None:
         width = at.widths[low]
         for i in range(at.widths[top] + 1):
             for n in range(width):
-                _multiply(rows, out, at.inputs[top] + i, at.weighted[low] + n)
+                a, b = at.inputs[top] + i, at.weighted[low] + n
                 if i < at.widths[top] and low < depth and (low < top or i == n):
                     jacobian = at.slope[top] + i if low == top else at.jacobian[top, low] + i * width + n
                     for e in range(TILE):
-                        rows[out, e] -= rows[c, e] * rows[jacobian, e]
+                        rows[out, e] = rows[a, e] * rows[b, e] - rows[c, e] * rows[jacobian, e]
+                else:
+                    _multiply(rows, out, a, b)
                 out += 1
         for r in range(at.n_columns):
             for n in range(width):

@@ -68,7 +68,7 @@ class ProductTable:
         """Rows from `left` on times rows from `right` on; targets[i, k] are the places of their product."""
         n_left = 1 + max(i for i, _ in targets)
         n_right = 1 + max(k for _, k in targets)
-        for i0, k0 in product(range(0, n_left, LEFT), range(0, n_right, RIGHT)):
+        for k0, i0 in product(range(0, n_right, RIGHT), range(0, n_left, LEFT)):
             base = len(self.tiles) * LEFT * RIGHT
             self.tiles.append((left + i0, right + k0))
             for i, k in product(range(LEFT), range(RIGHT)):
