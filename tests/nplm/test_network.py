@@ -11,7 +11,8 @@ from covad.latent import LatentWorld
 from covad.nplm.dataset import Response
 from covad.nplm.likelihood import GaussianPenalty
 from covad.nplm.network import NetworkLikelihood
-from covad.nplm.rows import architecture, count_parameters
+from covad.nplm.products import architecture
+from covad.nplm.rows import count_parameters
 from covad.nplm.sample import Sample, pack, unpack
 
 PAPER = (4, 4, 4, 1)

@@ -2,9 +2,9 @@
 
 Events are packed in tiles, features first: a tile and the rows that are computed from it (see `rows.py`) stay
 in the cache, and the innermost loops run over the events of a tile, which the compiler turns into vectors.
-Sums run in the events' own precision inside a tile and in float64 from tile to tile. The same code serves
-float32 (fits) and float64 (final values). Only `sum_tiles` is cached on disk: a function whose parts were
-cached on their own may be compiled differently from a fresh one, and then differs in the last bits.
+Sums run in the events' own precision inside a tile and in float64 from tile to tile. Fits run in float32;
+the same code in float64 checks it. Only `sum_tiles` is cached on disk: a function whose parts were cached on
+their own may be compiled differently from a fresh one, and then differs in the last bits.
 """
 
 from __future__ import annotations

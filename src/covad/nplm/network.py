@@ -9,7 +9,8 @@ import numpy as np
 from covad.nplm.dataset import Float64
 from covad.nplm.kernels import TILE, sum_tiles
 from covad.nplm.likelihood import GaussianPenalty
-from covad.nplm.rows import LEFT, RIGHT, architecture
+from covad.nplm.products import architecture
+from covad.nplm.rows import LEFT, RIGHT
 from covad.nplm.sample import Floats, Sample, pack, unpack
 from covad.nplm.unbounded import Expansion
 

@@ -23,8 +23,6 @@ from covad.nplm.unbounded import Expansion
 
 #: Two maxima of the condensed sample this close in log L are one.
 SAME = 0.005
-
-
 _CONDENSED = NewtonSettings(small_gain=0.05, patience=3)
 _POLISH = NewtonSettings(small_gain=0.02, patience=3, damping=1.0)
 _FINISH = NewtonSettings(damping=0.1)
