@@ -20,7 +20,7 @@ from covad.latent import LatentWorld
 from covad.nplm.convex import ConvexAlternative, ConvexProblem
 from covad.nplm.dataset import Dataset, Response
 from covad.nplm.phi_table import PhiTable
-from covad.nplm.statistic import test
+from covad.nplm.statistic import likelihood_ratio
 
 SEED = 20261115
 CASES = {
@@ -42,7 +42,7 @@ def model(n_features: int) -> ConvexAlternative:
 
 
 def median_seconds(world: LatentWorld, alternative: ConvexAlternative, toys: int) -> float:
-    results = [test(world.toy(_generator(72, index)), alternative, 0) for index in range(toys)]
+    results = [likelihood_ratio(world.toy(_generator(72, index)), alternative, 0) for index in range(toys)]
     return float(np.median([result.seconds for result in results]))
 
 
@@ -68,7 +68,7 @@ def gathered_seconds(alternative: ConvexAlternative, toys: int) -> float:
                 measured=rng.normal(size=1),
                 normalisation=LatentWorld().toy(rng).normalisation,
             )
-            test(dataset, gathering, 0)
+            likelihood_ratio(dataset, gathering, 0)
             seconds.append(time.process_time() - clock)
     return float(np.median(seconds))
 

@@ -24,7 +24,7 @@ from covad.latent import LatentWorld
 from covad.nplm.convex import ConvexAlternative, ConvexProblem
 from covad.nplm.dataset import Dataset
 from covad.nplm.null import ConvexNull, analytic_null
-from covad.nplm.statistic import test
+from covad.nplm.statistic import likelihood_ratio
 
 SEED = 20261115
 #: Chance that any of the comparisons which should agree is called a disagreement.
@@ -95,7 +95,7 @@ def _truth(study: Study) -> np.ndarray:
 def run_toy(study: Study, null: ConvexNull, index: int) -> dict[str, object]:
     model = alternative(study.n_features)
     dataset = study.toy(index)
-    result = test(dataset, model, seed=0)
+    result = likelihood_ratio(dataset, model, seed=0)
     row: dict[str, object] = {"index": index, "t": result.t, "status": str(result.status)}
     row |= {"evaluations": result.tau.evaluations, "seconds": round(result.seconds, 4)}
     if index < WITH_QUADRATIC:

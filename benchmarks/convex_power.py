@@ -25,7 +25,7 @@ from covad.nplm.convex import ConvexAlternative
 from covad.nplm.fit import Alternative
 from covad.nplm.null import ConvexNull, analytic_null
 from covad.nplm.starts import ONE_START
-from covad.nplm.statistic import test
+from covad.nplm.statistic import likelihood_ratio
 
 SEED = 20261115
 #: Expected signal events on top of 10 000 of background, by ensemble; the key is part of the seed.
@@ -76,7 +76,7 @@ def run(names: tuple[str, ...], toys: int, out: Path) -> None:
                     continue
                 dataset = LatentWorld().toy(_generator(key, index), expected_signal=expected_signal)
                 for name in missing:
-                    result = test(
+                    result = likelihood_ratio(
                         dataset, alternative(name), np.random.SeedSequence(SEED, spawn_key=(key, index, 1))
                     )
                     row = {"test": name, "ensemble": ensemble, "index": index, "t": result.t}

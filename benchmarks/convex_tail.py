@@ -26,7 +26,7 @@ from covad.nplm.convex import ConvexAlternative
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
 from covad.nplm.features import Precomputed, evaluate
 from covad.nplm.null import ConvexNull, analytic_null
-from covad.nplm.statistic import test
+from covad.nplm.statistic import likelihood_ratio
 from covad.nplm.unbounded import Expansion, maximise
 
 SEED = 20261115
@@ -143,7 +143,7 @@ def run(toys: int, out: Path) -> None:
     with out.open("a") as stream:
         for count, index in enumerate(missing, start=1):
             dataset, log_weight = tilted.toy(index)
-            result = test(dataset, tilted.model, 0)
+            result = likelihood_ratio(dataset, tilted.model, 0)
             row = {"index": index, "t": result.t, "log_weight": log_weight, "status": str(result.status)}
             print(json.dumps(row), file=stream, flush=True)
             if count % 100 == 0:

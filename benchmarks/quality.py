@@ -17,7 +17,7 @@ import numpy as np
 from covad.latent import LatentWorld
 from covad.nplm.alternatives import AdamNetwork, Network
 from covad.nplm.starts import ONE_START
-from covad.nplm.statistic import test
+from covad.nplm.statistic import likelihood_ratio
 
 FIRST_SEED = 1000
 
@@ -51,7 +51,7 @@ def run(path: Path, clip: float, toys: int, only: tuple[str, ...]) -> None:
         for name, (alternative, seed) in contenders(clip).items():
             if (toy, name, clip) in known or (only and name not in only):
                 continue
-            result = test(dataset, alternative, seed)
+            result = likelihood_ratio(dataset, alternative, seed)
             line = {"toy": toy, "name": name, "clip": clip, "t": result.t, "seconds": result.seconds}
             line |= {"status": result.status.value, "active_bounds": result.tau.active_bounds}
             with path.open("a") as out:

@@ -18,7 +18,7 @@ from covad.latent import LatentWorld
 from covad.nplm.alternatives import Network
 from covad.nplm.dataset import Dataset
 from covad.nplm.starts import ONE_START
-from covad.nplm.statistic import test
+from covad.nplm.statistic import likelihood_ratio
 
 PAPER = (4, 4, 4, 1)
 CASES = ((PAPER, 0.1), (PAPER, 1.0), (PAPER, 10.0), ((4, 8, 8, 1), 1.0))
@@ -29,7 +29,7 @@ FITS = 3
 def main() -> None:
     """One line per case."""
     network = Network(clip=CLIP, search=ONE_START)
-    test(LatentWorld(2000, 500.0).toy(np.random.default_rng(0)), network, 0)  # compile
+    likelihood_ratio(LatentWorld(2000, 500.0).toy(np.random.default_rng(0)), network, 0)  # compile
     print("network        events   evaluation ms   per event ns   fit core-s   memory MB")
     for widths, factor in CASES:
         world = LatentWorld(round(52_000 * factor), 10_000.0 * factor)
@@ -37,7 +37,7 @@ def main() -> None:
         network = Network(widths, CLIP, ONE_START)
         before = peak_megabytes()
         milliseconds = 1e3 * evaluation_seconds(network, toys[0])
-        seconds = np.mean([test(toy, network, 0).seconds for toy in toys])
+        seconds = np.mean([likelihood_ratio(toy, network, 0).seconds for toy in toys])
         n_events = len(toys[0].reference) + len(toys[0].data)
         per_event = 1e6 * milliseconds / n_events
         name = "-".join(map(str, widths))

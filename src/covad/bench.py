@@ -23,7 +23,7 @@ from covad.nplm.fit import Alternative
 from covad.nplm.network import NetworkLikelihood
 from covad.nplm.rows import LEFT, RIGHT
 from covad.nplm.starts import DEFAULT_SEARCH, ONE_START
-from covad.nplm.statistic import test
+from covad.nplm.statistic import likelihood_ratio
 
 #: W that calibrates the default search on the latent world, see docs/solver.md.
 CLIP = 1.27
@@ -65,7 +65,7 @@ def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> dict[str, float]
     toys = [world.toy(np.random.default_rng([7, i])) for i in range(max(repetitions.fits, 2))]
     tests = contenders()
     for alternative in tests.values():  # compile
-        test(LatentWorld(2000, 400.0).toy(np.random.default_rng(0)), alternative, 0)
+        likelihood_ratio(LatentWorld(2000, 400.0).toy(np.random.default_rng(0)), alternative, 0)
     figures: dict[str, list[float]] = {}
     for turn in range(repetitions.rounds):
         _measure_steps(toys[0], repetitions, figures)
@@ -110,7 +110,9 @@ def _measure_tests(
 ) -> None:
     for name, alternative in tests.items():
         count = repetitions.searches if name == "search" else repetitions.fits
-        seconds = [test(toys[(turn + i) % len(toys)], alternative, turn).seconds for i in range(count)]
+        seconds = [
+            likelihood_ratio(toys[(turn + i) % len(toys)], alternative, turn).seconds for i in range(count)
+        ]
         figures.setdefault(f"{name}_core_seconds", []).append(float(np.mean(seconds)))
 
 

@@ -12,7 +12,7 @@ from covad.nplm.convex import ConvexAlternative, ConvexProblem, columns
 from covad.nplm.dataset import Response
 from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty
 from covad.nplm.null import analytic_null
-from covad.nplm.statistic import test as run_test
+from covad.nplm.statistic import likelihood_ratio
 from covad.nplm.unbounded import maximise
 
 NU = 3.0
@@ -94,7 +94,7 @@ class World:
             reference_response=Response(self.response(toy.reference)),
             data_response=Response(self.response(toy.data)),
         )
-        return run_test(toy, self.test, 0).t
+        return likelihood_ratio(toy, self.test, 0).t
 
 
 EXACT, SLIGHTLY_WRONG, WRONG = (World(damping) for damping in (1.0, 0.8, 0.3))

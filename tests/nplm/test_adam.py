@@ -6,7 +6,7 @@ import torch
 from covad.latent import LatentWorld
 from covad.nplm.adam import AdamSettings, train
 from covad.nplm.alternatives import AdamNetwork, BoxedNetwork, torch_start
-from covad.nplm.statistic import test as run_test
+from covad.nplm.statistic import likelihood_ratio
 
 WORLD = LatentWorld(n_reference=2000, expected=500.0)
 
@@ -39,6 +39,6 @@ def test_every_step_is_that_of_torch():
 
 def test_training_climbs_and_stays_in_the_box():
     dataset = WORLD.toy(np.random.default_rng(3), expected_signal=60.0)
-    result = run_test(dataset, AdamNetwork(clip=1.0, training=AdamSettings(epochs=1500)), seed=0)
+    result = likelihood_ratio(dataset, AdamNetwork(clip=1.0, training=AdamSettings(epochs=1500)), seed=0)
     assert result.t > 0.0
     assert np.abs(result.tau.parameters).max() <= 1.0

@@ -13,7 +13,7 @@ from covad.nplm.fit import Status
 from covad.nplm.likelihood import fit_nuisances, join_nuisances, log_ratio, nuisance_shift
 from covad.nplm.newton import NewtonSettings, climb
 from covad.nplm.starts import ONE_START, Search
-from covad.nplm.statistic import test as run_test
+from covad.nplm.statistic import likelihood_ratio
 
 WORLD = LatentWorld(n_reference=6000, expected=1500.0)
 QUICK = Network(clip=1.2, search=Search(starts=2, hops=2))
@@ -26,7 +26,7 @@ def dataset():
 
 @pytest.fixture(scope="module")
 def result(dataset):
-    return run_test(dataset, QUICK, seed=5)
+    return likelihood_ratio(dataset, QUICK, seed=5)
 
 
 def test_t_is_tau_minus_delta_and_not_negative(result):
@@ -59,12 +59,12 @@ def test_weights_stay_in_the_box_and_active_bounds_are_counted(result):
 
 def test_a_signal_raises_t(dataset):
     loud = WORLD.toy(np.random.default_rng(11), expected_signal=150.0)
-    assert run_test(loud, QUICK, seed=5).t > run_test(dataset, QUICK, seed=5).t + 30.0
+    assert likelihood_ratio(loud, QUICK, seed=5).t > likelihood_ratio(dataset, QUICK, seed=5).t + 30.0
 
 
 def test_the_result_depends_on_dataset_and_seed_only(dataset, result):
-    run_test(WORLD.toy(np.random.default_rng(99)), QUICK, seed=1)
-    again = run_test(dataset, QUICK, seed=5)
+    likelihood_ratio(WORLD.toy(np.random.default_rng(99)), QUICK, seed=1)
+    again = likelihood_ratio(dataset, QUICK, seed=5)
     assert again.t == result.t
     np.testing.assert_array_equal(again.tau.parameters, result.tau.parameters)
 
@@ -73,7 +73,7 @@ def test_the_result_depends_on_dataset_and_seed_only(dataset, result):
 @pytest.mark.parametrize("sigma", [None, 0.1])
 def test_any_number_of_nuisances(n_nuisances, sigma):
     world = replace(WORLD, n_nuisances=n_nuisances, normalisation_sigma=sigma)
-    found = run_test(world.toy(np.random.default_rng(1)), replace(QUICK, search=ONE_START), seed=0)
+    found = likelihood_ratio(world.toy(np.random.default_rng(1)), replace(QUICK, search=ONE_START), seed=0)
     assert found.t >= 0.0
     assert len(found.tau.nu) == n_nuisances
     assert (found.tau.nu_norm == 0.0) == (sigma is None)
@@ -90,9 +90,11 @@ def test_a_quadratic_response_is_profiled():
     curved = replace(
         plain, reference_response=bent(plain.reference_response), data_response=bent(plain.data_response)
     )
-    found = run_test(curved, replace(QUICK, search=ONE_START), seed=0)
+    found = likelihood_ratio(curved, replace(QUICK, search=ONE_START), seed=0)
     assert found.status is Status.CONVERGED
-    assert found.t == pytest.approx(run_test(plain, replace(QUICK, search=ONE_START), seed=0).t, abs=15.0)
+    assert found.t == pytest.approx(
+        likelihood_ratio(plain, replace(QUICK, search=ONE_START), seed=0).t, abs=15.0
+    )
 
 
 def test_another_nuisance_never_lowers_tau():
@@ -111,7 +113,9 @@ def test_h_zero_is_a_candidate():
     z = np.random.default_rng(0).normal(size=(4000, 4)).astype(np.float32)
     none = Response.none(4000)
     dataset = Dataset(z, z, np.ones(4000), none, none, np.zeros(0))
-    result = run_test(dataset, AdamNetwork(clip=1.0, training=replace(AdamNetwork().training, epochs=3)), 0)
+    result = likelihood_ratio(
+        dataset, AdamNetwork(clip=1.0, training=replace(AdamNetwork().training, epochs=3)), 0
+    )
     assert result.t == 0.0
     assert not result.tau.parameters.any()
     assert not result.tau.h_data.any()
@@ -120,7 +124,7 @@ def test_h_zero_is_a_candidate():
 def test_out_of_budget_is_a_status_with_a_value(dataset):
     starved = NewtonSettings(budget=2)
     search = Search(starts=1, hops=0, condensed=starved, polish=starved, finish=starved)
-    result = run_test(dataset, Network(clip=1.2, search=search), seed=0)
+    result = likelihood_ratio(dataset, Network(clip=1.2, search=search), seed=0)
     assert result.status is Status.UNCONVERGED
     assert result.t >= 0.0
 
@@ -129,7 +133,7 @@ def test_out_of_budget_is_a_status_with_a_value(dataset):
 def test_absurd_features_give_a_status_and_never_nan(dataset, scale):
     with np.errstate(over="ignore"):
         far = replace(dataset, data=(dataset.data / 10 * np.float32(scale)))
-    result = run_test(far, replace(QUICK, search=ONE_START), seed=0)
+    result = likelihood_ratio(far, replace(QUICK, search=ONE_START), seed=0)
     assert isinstance(result.status, Status)
     assert np.isfinite([result.t, *result.tau.nu, *result.tau.parameters]).all()
     assert result.t >= 0.0
@@ -149,7 +153,7 @@ def test_widths_must_make_a_network(widths):
 
 def test_the_number_of_features_must_fit(dataset):
     with pytest.raises(DatasetError, match="4 features, the network's first width is 3"):
-        run_test(dataset, Network(widths=(3, 4, 1)), seed=0)
+        likelihood_ratio(dataset, Network(widths=(3, 4, 1)), seed=0)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from covad.nplm.dataset import Dataset, Normalisation, Response
 from covad.nplm.features import Precomputed
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import fit_nuisances
-from covad.nplm.statistic import test as run_test
+from covad.nplm.statistic import likelihood_ratio
 
 POOL = latent.background(5_000, np.random.default_rng(1))
 MODEL = ConvexAlternative.from_pool(POOL, 20, seed=2)
@@ -46,7 +46,9 @@ def poisson_deviance(counts: np.ndarray, expected: np.ndarray) -> float:
 def test_one_hot_features_give_the_poisson_deviance(counts: list[int]) -> None:
     """Without ridge and nuisances t = 2 sum [N log(N/wR) - (N - wR)], an empty bin included."""
     expected = np.array([25.0, 45.0, 15.0, 90.0, 40.0])
-    result = run_test(binned(np.array(counts), expected, 0.2), ConvexAlternative(Precomputed(5, 5), 0.0), 0)
+    result = likelihood_ratio(
+        binned(np.array(counts), expected, 0.2), ConvexAlternative(Precomputed(5, 5), 0.0), 0
+    )
     assert result.status is Status.CONVERGED
     assert result.t == pytest.approx(poisson_deviance(np.array(counts), expected), abs=3e-6)
 
@@ -54,7 +56,7 @@ def test_one_hot_features_give_the_poisson_deviance(counts: list[int]) -> None:
 def test_data_where_the_reference_is_empty_are_reported() -> None:
     """Without a ridge the likelihood is unbounded: no exception, no NaN, a status."""
     dataset = binned(np.array([30, 50, 3]), np.array([25.0, 45.0, 0.0]), 0.2)
-    result = run_test(dataset, ConvexAlternative(Precomputed(3, 3), 0.0), 0)
+    result = likelihood_ratio(dataset, ConvexAlternative(Precomputed(3, 3), 0.0), 0)
     assert result.status is not Status.CONVERGED
     assert np.isfinite(result.t)
 
@@ -87,7 +89,7 @@ def test_tau_agrees_with_a_general_optimiser(n_nuisances: int, sigma: float | No
     dataset = toy(3 + n_nuisances, world, expected_signal=30.0)
     uneven = np.random.default_rng(8).uniform(0.5, 1.5, size=len(dataset.weights))
     dataset = replace(dataset, weights=dataset.weights * uneven / uneven.mean())
-    tau = run_test(dataset, MODEL, 0).tau
+    tau = likelihood_ratio(dataset, MODEL, 0).tau
     value, theta = reference_fit(dataset, MODEL)
     assert tau.status is Status.CONVERGED
     assert tau.value == pytest.approx(value, abs=2e-5)
@@ -104,12 +106,12 @@ def test_twenty_random_starts_end_at_one_maximum() -> None:
     assert {maximum.status for maximum in maxima} == {Status.CONVERGED}
     tau = np.array([2.0 * maximum.value for maximum in maxima])
     assert np.ptp(tau) < 1e-4
-    assert tau[0] == pytest.approx(run_test(dataset, MODEL, 0).tau.value, abs=1e-4)
+    assert tau[0] == pytest.approx(likelihood_ratio(dataset, MODEL, 0).tau.value, abs=1e-4)
 
 
 def test_t_can_be_computed_again_from_what_is_stored() -> None:
     dataset = toy(6)
-    tau = run_test(dataset, MODEL, 0).tau
+    tau = likelihood_ratio(dataset, MODEL, 0).tau
     assert dataset.normalisation is not None
     shift_d = dataset.data_response.linear @ tau.nu + tau.nu_norm
     shift_r = dataset.reference_response.linear @ tau.nu + tau.nu_norm
@@ -136,23 +138,23 @@ def test_order_and_splitting_of_events_do_not_matter() -> None:
         weights=np.repeat(0.5 * dataset.weights, 2),
         reference_response=Response(np.repeat(dataset.reference_response.linear, 2, axis=0)),
     )
-    t = run_test(dataset, MODEL, 0).t
-    assert run_test(permuted, MODEL, 0).t == pytest.approx(t, abs=1e-5)
-    assert run_test(doubled, MODEL, 0).t == pytest.approx(t, abs=1e-5)
+    t = likelihood_ratio(dataset, MODEL, 0).t
+    assert likelihood_ratio(permuted, MODEL, 0).t == pytest.approx(t, abs=1e-5)
+    assert likelihood_ratio(doubled, MODEL, 0).t == pytest.approx(t, abs=1e-5)
 
 
 def test_t_is_not_negative_falls_with_the_ridge_and_repeats_bitwise() -> None:
     dataset = toy(10)
-    t = [run_test(dataset, replace(MODEL, ridge=ridge), 0).t for ridge in (1e-2, 1.0, 1e2, 1e6)]
+    t = [likelihood_ratio(dataset, replace(MODEL, ridge=ridge), 0).t for ridge in (1e-2, 1.0, 1e2, 1e6)]
     assert t == sorted(t, reverse=True)
     assert t[-1] >= 0
-    assert run_test(dataset, MODEL, 0).t == run_test(dataset, MODEL, 1).t
+    assert likelihood_ratio(dataset, MODEL, 0).t == likelihood_ratio(dataset, MODEL, 1).t
 
 
 def test_the_nuisance_fit_is_found_again_when_the_ridge_is_stiff() -> None:
     """What is left of h is the constant: a free yield beside a measured normalisation."""
     dataset = toy(11, nu=1.0)
-    result = run_test(dataset, replace(MODEL, ridge=1e9), 0)
+    result = likelihood_ratio(dataset, replace(MODEL, ridge=1e9), 0)
     assert np.abs(result.tau.parameters[:-1]).max() < 1e-5
     free_yield = replace(dataset, normalisation=Normalisation(1e4))
     norm = dataset.normalisation
@@ -169,7 +171,7 @@ def test_bad_settings_are_named() -> None:
     with pytest.raises(DatasetError, match="spread"):
         ConvexAlternative.from_pool(POOL, 10, 0, spread=0.0)
     with pytest.raises(DatasetError, match="4 features, the bumps 3"):
-        run_test(toy(16), ConvexAlternative.from_pool(POOL[:, :3], 10, 0), 0)
+        likelihood_ratio(toy(16), ConvexAlternative.from_pool(POOL[:, :3], 10, 0), 0)
 
 
 def test_the_ridge_rule_gives_h_unit_spread() -> None:

@@ -14,7 +14,7 @@ from covad.nplm.curved import CurvedLikelihood
 from covad.nplm.dataset import Dataset, Response
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import GaussianPenalty
-from covad.nplm.statistic import test as run_test
+from covad.nplm.statistic import likelihood_ratio
 
 MODEL = ConvexAlternative.from_pool(latent.background(5_000, np.random.default_rng(1)), 8, seed=2)
 
@@ -35,17 +35,17 @@ def curved(dataset: Dataset, size: float) -> Dataset:
 
 def test_a_vanishing_quadratic_response_changes_nothing() -> None:
     dataset = toy(13, nu=1.0)
-    bent = run_test(curved(dataset, 0.0), MODEL, 0)
+    bent = likelihood_ratio(curved(dataset, 0.0), MODEL, 0)
     assert bent.status is Status.CONVERGED
-    assert bent.t == pytest.approx(run_test(dataset, MODEL, 0).t, abs=1e-5)
+    assert bent.t == pytest.approx(likelihood_ratio(dataset, MODEL, 0).t, abs=1e-5)
 
 
 def test_a_quadratic_response_is_maximised() -> None:
     dataset = curved(toy(14, nu=1.0), -3.0)
-    result = run_test(dataset, MODEL, 0)
+    result = likelihood_ratio(dataset, MODEL, 0)
     assert result.status is Status.CONVERGED
     assert result.t >= 0
-    assert result.tau.nu != pytest.approx(run_test(toy(14, nu=1.0), MODEL, 0).tau.nu, abs=1e-4)
+    assert result.tau.nu != pytest.approx(likelihood_ratio(toy(14, nu=1.0), MODEL, 0).tau.nu, abs=1e-4)
 
 
 def test_a_response_without_maximum_is_reported() -> None:
@@ -59,7 +59,7 @@ def test_a_response_without_maximum_is_reported() -> None:
         ),
         data_response=Response(dataset.data_response.linear, np.full((n_d, 1, 1), 1.0, np.float32)),
     )
-    result = run_test(bent, MODEL, 0)
+    result = likelihood_ratio(bent, MODEL, 0)
     assert result.status is not Status.CONVERGED
     assert np.isfinite(result.t)
 

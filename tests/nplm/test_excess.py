@@ -9,7 +9,7 @@ from covad import latent
 from covad.latent import LatentWorld
 from covad.nplm.convex import ConvexAlternative
 from covad.nplm.excess import excess_map
-from covad.nplm.statistic import test as run_test
+from covad.nplm.statistic import likelihood_ratio
 
 MODEL = ConvexAlternative.from_pool(latent.background(5_000, np.random.default_rng(1)), 15, seed=2)
 WORLD = LatentWorld(n_reference=5_200, expected=1_000.0)
@@ -17,7 +17,7 @@ WORLD = LatentWorld(n_reference=5_200, expected=1_000.0)
 
 def test_h_of_the_data_is_that_of_the_fit() -> None:
     dataset = WORLD.toy(np.random.default_rng(3))
-    tau = run_test(dataset, MODEL, 0).tau
+    tau = likelihood_ratio(dataset, MODEL, 0).tau
     excess = excess_map(MODEL, dataset, tau, dataset.data)
     np.testing.assert_allclose(excess.h, tau.h_data, atol=1e-5)
     assert (excess.sigma > 0).all()
@@ -29,7 +29,7 @@ def test_under_the_null_h_over_sigma_has_unit_width() -> None:
     pulls = []
     for _ in range(150):
         dataset = WORLD.toy(rng)
-        excess = excess_map(MODEL, dataset, run_test(dataset, MODEL, 0).tau, points)
+        excess = excess_map(MODEL, dataset, likelihood_ratio(dataset, MODEL, 0).tau, points)
         pulls.append(excess.h / excess.sigma)
     # 5 sigma of a standard deviation from 150 toys: 1 +- 5 / sqrt(300); of a mean: 5 / sqrt(150)
     np.testing.assert_allclose(np.std(pulls, axis=0), 1.0, atol=0.29)
@@ -39,7 +39,7 @@ def test_under_the_null_h_over_sigma_has_unit_width() -> None:
 def test_the_excess_is_found_where_the_signal_is() -> None:
     rng = np.random.default_rng(6)
     dataset = WORLD.toy(rng, expected_signal=150.0)
-    tau = run_test(dataset, MODEL, 0).tau
+    tau = likelihood_ratio(dataset, MODEL, 0).tau
     there = excess_map(MODEL, dataset, tau, latent.signal(200, rng))
     elsewhere = excess_map(MODEL, dataset, tau, latent.background(200, rng))
     assert np.median(there.h / there.sigma) > 3

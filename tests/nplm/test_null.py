@@ -14,7 +14,7 @@ from covad.nplm.dataset import Dataset, Response
 from covad.nplm.features import Precomputed
 from covad.nplm.fit import Status
 from covad.nplm.null import ConvexNull, ScoreMoments, analytic_null
-from covad.nplm.statistic import test as run_test
+from covad.nplm.statistic import likelihood_ratio
 
 MODEL = ConvexAlternative.from_pool(latent.background(5_000, np.random.default_rng(1)), 15, seed=2)
 WORLD = LatentWorld(n_reference=10_400, expected=2_000.0)
@@ -43,7 +43,7 @@ def test_one_hot_toys_follow_it() -> None:
     toys = [one_hot(6, 6_000, 3_000.0, rng) for _ in range(300)]
     law = analytic_null(model, toys[0]).law
     # false-alarm rate 1e-3
-    assert stats.kstest(law.sf([run_test(toy, model, 0).t for toy in toys]), "uniform").pvalue > 1e-3
+    assert stats.kstest(law.sf([likelihood_ratio(toy, model, 0).t for toy in toys]), "uniform").pvalue > 1e-3
 
 
 def test_without_ridge_and_reference_noise_it_is_wilks() -> None:
@@ -77,7 +77,7 @@ def test_profiled_toys_follow_the_analytic_null(nu: float) -> None:
     rng = np.random.default_rng(np.random.SeedSequence(20261115, spawn_key=(100, int(nu))))
     big = LatentWorld(n_reference=104_000, expected=2_000.0).toy(rng)
     null = analytic_null(MODEL, big, np.array([nu, 0.0]), n_reference=WORLD.n_reference)
-    results = [run_test(WORLD.toy(rng, nu), MODEL, 0) for _ in range(150)]
+    results = [likelihood_ratio(WORLD.toy(rng, nu), MODEL, 0) for _ in range(150)]
     assert {result.status for result in results} == {Status.CONVERGED}
     # false-alarm rate 1e-3 each
     assert stats.kstest(null.law.sf([result.t for result in results]), "uniform").pvalue > 1e-3
@@ -92,7 +92,7 @@ def test_the_quadratic_form_is_close_toy_by_toy() -> None:
     for _ in range(40):
         dataset = WORLD.toy(rng)
         y = ConvexProblem.of(MODEL, dataset).likelihood.penalised.ascent(np.zeros(18), np.float64)[1]
-        differences.append(run_test(dataset, MODEL, 0).t - null.quadratic_t(y))
+        differences.append(likelihood_ratio(dataset, MODEL, 0).t - null.quadratic_t(y))
     assert np.std(differences) < 0.15 * null.law.std
 
 
@@ -101,7 +101,7 @@ def test_a_wrong_null_is_detected() -> None:
     world = LatentWorld(n_reference=10_400, expected=2_000.0, n_nuisances=0, normalisation_sigma=None)
     rng = np.random.default_rng(9)
     law = analytic_null(MODEL, world.toy(rng)).law
-    t = [run_test(world.toy(rng, 2.0), MODEL, 0).t for _ in range(60)]
+    t = [likelihood_ratio(world.toy(rng, 2.0), MODEL, 0).t for _ in range(60)]
     assert stats.kstest(law.sf(t), "uniform").pvalue < 1e-3
 
 

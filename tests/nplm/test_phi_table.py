@@ -13,7 +13,7 @@ from covad.nplm.convex import ConvexAlternative
 from covad.nplm.dataset import Dataset, Response
 from covad.nplm.features import GaussianFeatures, evaluate
 from covad.nplm.phi_table import PhiTable
-from covad.nplm.statistic import test as run_test
+from covad.nplm.statistic import likelihood_ratio
 
 POOL = latent.background(4_000, np.random.default_rng(1))
 FEATURES = GaussianFeatures.from_pool(latent.background(2_000, np.random.default_rng(2)), 15, 3)
@@ -35,9 +35,11 @@ def test_a_gathered_toy_has_the_t_of_the_raw_one(tmp_path: Path) -> None:
         weights = np.full(3_000, 0.2)
         return Dataset(z_reference, z_data, weights, none(3_000), none(600), np.zeros(0))
 
-    raw = run_test(dataset(POOL[reference], POOL[data]), ConvexAlternative(FEATURES, 2.0), 0)
+    raw = likelihood_ratio(dataset(POOL[reference], POOL[data]), ConvexAlternative(FEATURES, 2.0), 0)
     rows = dataset(table.gather(reference), table.gather(data))
-    assert run_test(rows, ConvexAlternative(table.features, 2.0), 0).t == pytest.approx(raw.t, abs=1e-6)
+    assert likelihood_ratio(rows, ConvexAlternative(table.features, 2.0), 0).t == pytest.approx(
+        raw.t, abs=1e-6
+    )
 
 
 def test_bad_tables_are_named(tmp_path: Path) -> None:

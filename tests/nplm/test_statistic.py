@@ -11,7 +11,7 @@ from covad.latent import LatentWorld
 from covad.nplm.alternatives import Network
 from covad.nplm.fit import Status
 from covad.nplm.starts import ONE_START, Search
-from covad.nplm.statistic import test as run_test
+from covad.nplm.statistic import likelihood_ratio
 
 FINGERPRINT = """
 import hashlib, sys
@@ -19,9 +19,10 @@ import numpy as np
 from covad.latent import LatentWorld
 from covad.nplm.alternatives import Network
 from covad.nplm.starts import Search
-from covad.nplm.statistic import test
+from covad.nplm.statistic import likelihood_ratio
 padding = np.ones(int(sys.argv[1]), dtype=np.uint8)  # moves the arrays that follow
-result = test(LatentWorld(7001, 1800.0).toy(np.random.default_rng(3)), Network(search=Search(2, 2)), 4)
+dataset = LatentWorld(7001, 1800.0).toy(np.random.default_rng(3))
+result = likelihood_ratio(dataset, Network(search=Search(2, 2)), 4)
 print(result.t.hex(), hashlib.sha256(result.tau.parameters.tobytes()).hexdigest())
 """
 
@@ -47,7 +48,9 @@ def test_bits_do_not_depend_on_the_process_or_on_where_arrays_lie():
 
 def test_a_result_carries_status_costs_and_both_fits():
     dataset = LatentWorld(3000, 800.0).toy(np.random.default_rng(2))
-    result = run_test(dataset, Network(search=ONE_START), seed=np.random.SeedSequence(5, spawn_key=(1, 2)))
+    result = likelihood_ratio(
+        dataset, Network(search=ONE_START), seed=np.random.SeedSequence(5, spawn_key=(1, 2))
+    )
     assert result.status is Status.CONVERGED
     assert result.seconds >= result.tau.seconds > 0.0
     assert result.tau.evaluations > result.delta.evaluations > 0
@@ -70,6 +73,6 @@ def test_a_test_is_as_good_as_the_worse_fit(statuses, worst):
 
 def test_more_candidates_do_not_end_lower():
     dataset = LatentWorld(6000, 1500.0).toy(np.random.default_rng(7))
-    one = run_test(dataset, Network(search=ONE_START), seed=0)
-    many = run_test(dataset, Network(search=Search(starts=8, hops=10)), seed=0)
+    one = likelihood_ratio(dataset, Network(search=ONE_START), seed=0)
+    many = likelihood_ratio(dataset, Network(search=Search(starts=8, hops=10)), seed=0)
     assert many.t >= one.t - 1e-2

@@ -5,7 +5,7 @@ import pytest
 from toy_world import Mishap, results, small_ensemble
 
 from covad.errors import DatasetError, PlanError
-from covad.nplm.statistic import test as test_statistic
+from covad.nplm.statistic import likelihood_ratio
 from covad.toys.alternatives import ConvexSettings
 from covad.toys.plan import Block, Treatment
 from covad.toys.toy import failed_block, run_block, run_toy
@@ -16,7 +16,7 @@ TOYS = 20
 def test_a_toy_is_what_the_test_says_of_its_dataset():
     ensemble = small_ensemble(nu=(1.0,))
     dataset = ensemble.source.draw(ensemble.draw, ensemble.seeds(3))
-    result = test_statistic(dataset, ensemble.test.build(ensemble.source), 0)
+    result = likelihood_ratio(dataset, ensemble.test.build(ensemble.source), 0)
     toy = run_toy(ensemble, 3)
     assert toy.t == result.t
     assert (toy.tau, toy.delta) == (result.tau.value, result.delta.value)

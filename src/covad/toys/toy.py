@@ -12,7 +12,7 @@ from typing import Any
 from covad.errors import FileFormatError, PlanError
 from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Alternative, Status
-from covad.nplm.statistic import TestResult, test
+from covad.nplm.statistic import Outcome, likelihood_ratio
 from covad.toys.plan import AlternativeSettings, Block, Ensemble, Source
 
 
@@ -69,7 +69,7 @@ def run_toy(ensemble: Ensemble, index: int) -> Toy:
     try:
         dataset = ensemble.source.draw(ensemble.draw, seeds)
         facts |= _drawn(dataset, time.process_time() - clock)
-        result = test(dataset, alternative, seeds.fit)
+        result = likelihood_ratio(dataset, alternative, seeds.fit)
     except (PlanError, FileFormatError):
         raise
     except Exception as failure:  # one bad toy must not end the run
@@ -95,7 +95,7 @@ def _drawn(dataset: Dataset, seconds: float) -> dict[str, Any]:
     }
 
 
-def _tested(result: TestResult) -> dict[str, Any]:
+def _tested(result: Outcome) -> dict[str, Any]:
     tau, delta = result.tau, result.delta
     facts: dict[str, Any] = {
         "evaluations": tau.evaluations + delta.evaluations,
