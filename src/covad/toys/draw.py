@@ -18,7 +18,7 @@ from covad.toys.plan import Draw, Ensemble, ToySeeds, Treatment
 from covad.toys.sample import Sample, assemble, true_nuisances
 
 #: Raised with every change of the events that `covad.latent` draws.
-LATENT_VERSION = 1
+LATENT_VERSION = 2
 #: Events from which the features of the convex test are chosen.
 FEATURE_EVENTS = 50_000
 #: A bias of t beyond this share of the null's standard deviation deserves a warning.

@@ -21,7 +21,7 @@ from covad.nplm.dataset import Dataset, Float32
 from covad.nplm.fit import Alternative
 
 #: Raised whenever a change of covad changes the toys: old blocks are then not mistaken for new ones.
-TOY_SCHEMA = 1
+TOY_SCHEMA = 2
 #: Toys are computed and stored in blocks that never cross a multiple of this.
 BLOCK = 10
 #: Seeds are spawn keys, whose words have 32 bits.

@@ -15,6 +15,9 @@ from covad.nplm.fit import Alternative, Status
 from covad.nplm.statistic import Outcome, likelihood_ratio
 from covad.toys.plan import AlternativeSettings, Block, Ensemble, Source
 
+#: Data and reference events by which two toys are recognised as the same.
+_DIGEST_EVENTS = 1000
+
 
 @dataclass(frozen=True)
 class Toy:
@@ -22,7 +25,7 @@ class Toy:
 
     index: int
     seed: int  # 64 bits that stand for the seed
-    events: int | None  # 64 bits of a digest of the events: equal only if the events are
+    events: int | None  # 64 bits of a digest of the first events: equal only if they are
     status: str
     reason: str = ""
     t: float | None = None
@@ -84,8 +87,9 @@ def _alternative(settings: AlternativeSettings, source: Source) -> Alternative:
 
 
 def _drawn(dataset: Dataset, seconds: float) -> dict[str, Any]:
-    digest = hashlib.blake2b(dataset.data.tobytes(), digest_size=8)
-    digest.update(dataset.reference[:1000].tobytes())
+    digest = hashlib.blake2b(digest_size=8)
+    for sample in (dataset.data, dataset.reference):
+        digest.update(sample[:_DIGEST_EVENTS].tobytes())
     return {
         "events": int.from_bytes(digest.digest(), "little"),
         "n_data": len(dataset.data),
