@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
-from covad.campaign import clips_to_tune, fixed_clips, open_source, plan, requests
+from covad.campaign import clips_to_tune, fixed_clips, plan, requests
+from covad.pipeline import RunDirectory, open_sources
 from covad.study import parse_study
 from covad.toys.plan import Treatment
 
@@ -10,7 +13,7 @@ def study(**changes):
         "seed": 1,
         "source": {"kind": "latent", "nuisances": 1},
         "tests": {"network": {"clip": 1.9}, "convex": {}},
-        "treatments": ["none", "profiled"],
+        "configurations": [{"treatment": "none"}, {"treatment": "profiled"}],
         "nu": [0, 1, -1],
         "signals": {"signal": [50, 100]},
         "toys": 7,
@@ -20,7 +23,7 @@ def study(**changes):
 
 def entries(the_study, clips=None):
     clips = fixed_clips(the_study) if clips is None else clips
-    return plan(the_study, open_source(the_study), clips)
+    return plan(the_study, open_sources(the_study, RunDirectory(Path())), clips)
 
 
 def test_background_everywhere_and_signals_where_they_say_something():
@@ -39,7 +42,7 @@ def test_background_everywhere_and_signals_where_they_say_something():
 
 
 def test_all_ensembles_are_different():
-    identities = [request.ensemble.identity for request in requests(study(), entries(study()))]
+    identities = [request.ensemble.identity for request in requests(entries(study()))]
     assert len(set(identities)) == len(identities)
 
 
@@ -64,14 +67,14 @@ def test_sizes_and_settings_reach_the_ensembles():
     }
     assert convex.ensemble.test.describe()["features"] == 9
     assert convex.ensemble.test.seed == 4
-    assert {request.toys for request in requests(some, entries(some))} == {7}
+    assert {request.toys for request in requests(entries(some))} == {7}
 
 
 def test_the_network_waits_for_its_clip_treatment_by_treatment():
     tuned = study(tests={"network": {"clip": "tune"}, "convex": {}})
-    assert clips_to_tune(tuned, {}) == [Treatment.NONE, Treatment.PROFILED]
-    clips = {Treatment.PROFILED: 1.7}
-    assert clips_to_tune(tuned, clips) == [Treatment.NONE]
+    assert [c.name for c in clips_to_tune(tuned, {})] == ["latent, none", "latent, profiled"]
+    clips = {"latent, profiled": 1.7}
+    assert [c.name for c in clips_to_tune(tuned, clips)] == ["latent, none"]
     for entry in entries(tuned, clips):
         waiting = entry.test == "network" and entry.draw.treatment is Treatment.NONE
         assert (entry.ensemble is None) == waiting
@@ -86,6 +89,6 @@ def test_two_nuisances():
 @pytest.mark.parametrize("change", [{"seed": 2}, {"normalisation": 0.2}, {"source": {"kind": "latent"}}])
 def test_only_what_matters_changes_the_ensembles(change):
     before, after = (
-        {request.ensemble.identity for request in requests(s, entries(s))} for s in (study(), study(**change))
+        {request.ensemble.identity for request in requests(entries(s))} for s in (study(), study(**change))
     )
     assert (before == after) == ("source" in change)

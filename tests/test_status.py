@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from toy_world import latent_pools
 
-from covad.campaign import open_source, plan, requests
-from covad.pipeline import RunDirectory, run_study
+from covad.campaign import plan, requests
+from covad.pipeline import RunDirectory, open_sources, run_study
 from covad.status import print_status, run_status
 from covad.study import parse_study
 from covad.toys.blockfile import encode
@@ -69,7 +69,7 @@ def test_failures_are_shown_with_their_reason(tmp_path, capsys):
 def test_a_network_that_waits_for_its_clip_is_missing(tmp_path, capsys):
     run_study(study(tests={"convex": {"features": 5}}), tmp_path / "a", here)
     tuned = study(tests={"network": {"clip": "tune"}})
-    RunDirectory(tmp_path).claim(tuned, open_source(tuned))
+    RunDirectory(tmp_path).claim(tuned, None)
     status = run_status(tmp_path)
     assert all(ensemble.waiting for ensemble in status.ensembles)
     assert status.total("missing") == status.total("requested") == 80
@@ -120,9 +120,8 @@ def ten_thousand_toys(tmp_path):
     """A store of 10 000 toys, made from ten real ones."""
     big = study(toys=10_000, nu=[0], signals={})
     directory = RunDirectory(tmp_path)
-    source = open_source(big)
-    directory.claim(big, source)
-    (request,) = requests(big, plan(big, source, {}))
+    directory.claim(big, None)
+    (request,) = requests(plan(big, open_sources(big, directory), {}))
     identity = request.ensemble.identity
     toys = run_block(Block(request.ensemble, 0, BLOCK))
     directory.toys.directory.mkdir()

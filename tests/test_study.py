@@ -14,7 +14,7 @@ seed: 1
 source: {kind: latent, nuisances: 1}
 sizes: {expected: 1e4, reference: 52e3}
 tests: {network: {clip: 1.9}, convex: {spread: 5e-1}}
-treatments: [none, profiled]
+configurations: [{treatment: none}, {treatment: profiled}]
 nu: [0, 1, -1]
 signals: {signal: [50, 1e2]}
 cluster: {system: slurm, jobs: 2, options: {queue: short}}
@@ -45,7 +45,9 @@ def test_defaults_are_those_of_the_paper():
     )
     assert (study.sizes.expected, study.sizes.reference, study.normalisation) == (10_000, 52_000, 0.1)
     assert (study.tests.network.clip, study.tests.network.hidden) == ("tune", (4, 4))
-    assert study.treatments == (Treatment.PROFILED,)
+    assert [(c.embedding, c.treatment, c.order) for c in study.configurations] == [
+        ("latent", Treatment.PROFILED, 1)
+    ]
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("**/*.yaml")), ids=lambda path: path.name)
@@ -76,8 +78,8 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("1.9", "tun", "tests.network.clip: 'tune' or a positive number was expected, not 'tun'"),
         ("1.9", "-1", "tests.network.clip: 'tune' or a positive number was expected, not -1"),
         ("1.9", "[1]", "tests.network.clip: 'tune' or a positive number was expected"),
-        ("kind: latent", "kind: latnt", "source.kind: latent or pools was expected"),
-        ("kind: latent, ", "", "source.kind: latent or pools was expected"),
+        ("kind: latent", "kind: latnt", "source.kind: latent or pools or events was expected"),
+        ("kind: latent, ", "", "source.kind: latent or pools or events was expected"),
         ("nuisances: 1", "nuisances: 2", "nu: the source has 2 nuisances"),
         ("nuisances: 1", "nuisances: 9", "source.nuisances: it should be less than or equal to 3"),
         ("[0, 1, -1]", "[1, -1]", "nu: the central point 0 is needed"),
@@ -85,7 +87,7 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("[0, 1, -1]", "[0, [1, 1]]", "nu: all points need the same number"),
         ("[50, 1e2]", "50", "signals.signal: a list was expected"),
         ("[50, 1e2]", "[0]", "signals.signal.0: it should be greater than 0"),
-        ("profiled", "profild", "treatments.1: it should be 'none' or 'profiled'"),
+        ("profiled", "profild", "configurations.1.treatment: it should be 'none' or 'profiled'"),
         ("slurm", "pbs", "cluster.system: it should be 'slurm' or 'htcondor'"),
         ("{network: {clip: 1.9}, convex: {spread: 5e-1}}", "{}", "tests: at least one of"),
     ],

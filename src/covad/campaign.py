@@ -5,70 +5,76 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from covad.study import PoolDirectory, Study
+from covad.study import Configuration, Study
 from covad.toys.alternatives import ConvexSettings, NetworkSettings
-from covad.toys.draw import LatentSource, PoolSource
 from covad.toys.plan import AlternativeSettings, Draw, Ensemble, Request, Source, Stream, Treatment
 
-#: W per treatment, as far as it is known.
-Clips = Mapping[Treatment, float]
+#: (embedding, order of the response).
+Space = tuple[str, int]
+#: W per configuration, by its name, as far as it is known.
+Clips = Mapping[str, float]
+Sources = Mapping[Space, Source]
+#: Features and ridge of the convex test per space, as JSON.
+ConvexModels = Mapping[Space, str]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the plan; the ensemble is None while the clip of its network is not chosen."""
+    """One line of the plan; the ensemble is None while its pools or the clip of its network are missing."""
 
     test: str
+    configuration: Configuration
     draw: Draw
+    toys: int
     ensemble: Ensemble | None
 
 
-def open_source(study: Study, verify: bool = True) -> Source:
-    """The events that the study draws from; `verify` reads pools once and compares their digests."""
-    if isinstance(study.source, PoolDirectory):
-        return PoolSource.open(study.source.path, verify)
-    return LatentSource(study.source.nuisances)
+def space(configuration: Configuration) -> Space:
+    return configuration.embedding or "", configuration.order
 
 
-def fixed_clips(study: Study) -> dict[Treatment, float]:
+def fixed_clips(study: Study) -> dict[str, float]:
     """The clips that the study file itself gives."""
     network = study.tests.network
     if network is None or network.clip == "tune":
         return {}
-    return dict.fromkeys(study.treatments, network.clip)
+    return dict.fromkeys([c.name for c in study.configurations], network.clip)
 
 
-def clips_to_tune(study: Study, known: Clips) -> list[Treatment]:
-    """W depends on what the test knows about the nuisances, so each treatment has its own."""
-    return [] if study.tests.network is None else [t for t in study.treatments if t not in known]
+def clips_to_tune(study: Study, known: Clips) -> list[Configuration]:
+    """W depends on the space, the number of events and what the test knows about the nuisances."""
+    return [] if study.tests.network is None else [c for c in study.configurations if c.name not in known]
 
 
-def null_draw(study: Study, treatment: Treatment) -> Draw:
+def null_draw(study: Study, configuration: Configuration) -> Draw:
     """R_0: background at the central nuisances."""
+    sizes = configuration.sizes or study.sizes
     return Draw(
-        embedding=study.source.embedding if isinstance(study.source, PoolDirectory) else "latent",
-        treatment=treatment,
-        expected=study.sizes.expected,
-        n_reference=study.sizes.reference,
+        embedding=configuration.embedding or "",
+        treatment=configuration.treatment,
+        expected=sizes.expected,
+        n_reference=sizes.reference,
         nu=tuple(0.0 for _ in study.nu[0]),
-        response_order=study.response_order,
+        response_order=configuration.order,
         normalisation_sigma=study.normalisation,
     )
 
 
-def draws(study: Study) -> Iterator[Draw]:
+def draws(study: Study, configuration: Configuration) -> Iterator[Draw]:
     """Background at every nu, and signals on top.
 
     Without nuisances in the test, signals are drawn at nu = 0 only: elsewhere the background alone alarms.
     """
-    for treatment in study.treatments:
-        null = null_draw(study, treatment)
-        for nu in study.nu:
-            yield _with(null, nu)
-        for nu in study.nu if treatment is Treatment.PROFILED else (null.nu,):
-            for signal, yields in study.signals.items():
-                for injected in yields:
-                    yield _with(null, nu, signal, injected)
+    null = null_draw(study, configuration)
+    points = configuration.nu or study.nu
+    for nu in points:
+        yield _with(null, nu)
+    if not configuration.signals:
+        return
+    for nu in points if configuration.treatment is Treatment.PROFILED else (null.nu,):
+        for signal, yields in study.signals.items():
+            for injected in yields:
+                yield _with(null, nu, signal, injected)
 
 
 def _with(null: Draw, nu: tuple[float, ...], signal: str | None = None, injected: float = 0.0) -> Draw:
@@ -90,26 +96,42 @@ def convex_settings(study: Study, model: str | None = None) -> ConvexSettings | 
     return None if convex is None else ConvexSettings(**convex.model_dump(), model=model)
 
 
-def plan(study: Study, source: Source, clips: Clips, model: str | None = None) -> list[Entry]:
-    """All ensembles of the study; `model` holds the features of the convex test."""
-    convex = convex_settings(study, model)
-    entries = []
-    for draw in draws(study):
-        if study.tests.network is not None:
-            clip = clips.get(draw.treatment)
-            network = None if clip is None else network_settings(study, source, clip)
-            entries.append(Entry("network", draw, _ensemble(study, source, draw, network)))
-        if convex is not None:
-            entries.append(Entry("convex", draw, _ensemble(study, source, draw, convex)))
-    return entries
+def plan(study: Study, sources: Sources, clips: Clips, models: ConvexModels | None = None) -> list[Entry]:
+    """All ensembles of the study."""
+    return [
+        _entry(study, sources, configuration, draw, name, settings)
+        for configuration in study.configurations
+        for draw in draws(study, configuration)
+        for name, settings in _tests(study, sources, configuration, clips, models or {})
+    ]
 
 
-def _ensemble(
-    study: Study, source: Source, draw: Draw, settings: AlternativeSettings | None
-) -> Ensemble | None:
-    return None if settings is None else Ensemble(draw, settings, source, study.seed, Stream.TOYS)
+def _tests(
+    study: Study, sources: Sources, configuration: Configuration, clips: Clips, models: ConvexModels
+) -> Iterator[tuple[str, AlternativeSettings | None]]:
+    where = space(configuration)
+    source, clip = sources.get(where), clips.get(configuration.name)
+    if study.tests.network is not None:
+        known = None if source is None or clip is None else network_settings(study, source, clip)
+        yield "network", known
+    if study.tests.convex is not None:
+        yield "convex", None if source is None else convex_settings(study, models.get(where))
 
 
-def requests(study: Study, entries: list[Entry]) -> list[Request]:
+def _entry(
+    study: Study,
+    sources: Sources,
+    configuration: Configuration,
+    draw: Draw,
+    test: str,
+    settings: AlternativeSettings | None,
+) -> Entry:
+    ensemble = None
+    if settings is not None:
+        ensemble = Ensemble(draw, settings, sources[space(configuration)], study.seed, Stream.TOYS)
+    return Entry(test, configuration, draw, configuration.toys or study.toys, ensemble)
+
+
+def requests(entries: list[Entry]) -> list[Request]:
     """The toys that can be run now."""
-    return [Request(entry.ensemble, study.toys) for entry in entries if entry.ensemble is not None]
+    return [Request(entry.ensemble, entry.toys) for entry in entries if entry.ensemble is not None]

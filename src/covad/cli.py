@@ -142,7 +142,7 @@ def inspect(path: Path, labels: Path | None, systematic: str, collection: str | 
 @commands.command()
 @click.argument("study_file", type=click.Path(path_type=Path))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory; continued if there.")
-@click.option("--until", default="toys", show_default=True, help="Stop after this stage: clip or toys.")
+@click.option("--until", default="toys", show_default=True, help="Stop after this stage.")
 @click.option("--workers", type=click.IntRange(min=1), help="Worker processes here; default: one per core.")
 @click.option("--dask", "address", help="Address of a Dask scheduler, for instance tcp://host:8786.")
 @click.option("--shard", default="1/1", show_default=True, help="I/N: compute part I of N, for array jobs.")
@@ -160,7 +160,7 @@ def run(
     study = read_study(study_file)
     try:
         with choose_workers(study, workers, address) as pool:
-            done = run_study(study, out, pool.results, Shard.parse(shard), until)
+            done = run_study(study, out, pool.results, Shard.parse(shard), until, workers)
     except RunStopped as stop:
         sys.exit(_complain(str(stop), stop.exit_code))
     if done is not None:

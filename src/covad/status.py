@@ -11,10 +11,9 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from covad.campaign import Clips, Entry, clips_to_tune, open_source, plan, requests
-from covad.pipeline import RunDirectory
+from covad.campaign import Clips, Entry, clips_to_tune, plan, requests
+from covad.pipeline import RunDirectory, open_sources
 from covad.toys.draw import PoolBias, pool_bias
-from covad.toys.plan import Treatment
 from covad.toys.store import Counts
 
 
@@ -28,13 +27,14 @@ class EnsembleStatus:
 
     @property
     def waiting(self) -> bool:
-        """For the choice of its clip."""
+        """For its pools, or for the choice of its clip."""
         return self.entry.ensemble is None
 
     def plain(self) -> dict[str, Any]:
         ensemble = self.entry.ensemble
         return {
             "test": self.entry.test,
+            "configuration": self.entry.configuration.name,
             "identity": None if ensemble is None else ensemble.identity,
             "draw": asdict(self.entry.draw),
             **asdict(self.counts),
@@ -48,7 +48,7 @@ class RunStatus:
 
     path: Path
     clips: Clips
-    clips_to_tune: Sequence[Treatment]
+    clips_to_tune: Sequence[str]
     ensembles: Sequence[EnsembleStatus]
     corrupt: Sequence[Path]
 
@@ -86,22 +86,22 @@ def run_status(path: Path) -> RunStatus:
     """Read the status of a run; nothing is changed."""
     directory = RunDirectory(path)
     study, clips = directory.study(), directory.clips()
-    entries = plan(study, open_source(study, verify=False), clips)
-    known = iter(directory.toys.counts(requests(study, entries)))
-    unknown = Counts(study.toys, 0, 0, study.toys, 0, {}, 0.0)
+    entries = plan(study, open_sources(study, directory, verify=False), clips)
+    known = iter(directory.toys.counts(requests(entries)))
     ensembles = [
-        EnsembleStatus(entry, unknown, PoolBias(0.0, 0.0))
+        EnsembleStatus(entry, Counts(entry.toys, 0, 0, entry.toys, 0, {}, 0.0), PoolBias(0.0, 0.0))
         if entry.ensemble is None
         else EnsembleStatus(entry, next(known), pool_bias(entry.ensemble))
         for entry in entries
     ]
-    return RunStatus(path, clips, clips_to_tune(study, clips), ensembles, directory.toys.corrupt())
+    waiting = [configuration.name for configuration in clips_to_tune(study, clips)]
+    return RunStatus(path, clips, waiting, ensembles, directory.toys.corrupt())
 
 
 _WIDTH = 120
 _COLUMNS = (
     "test",
-    "nuisances",
+    "configuration",
     "nu",
     "signal",
     "requested",
@@ -117,10 +117,10 @@ def print_status(status: RunStatus) -> None:
     """The table on stdout."""
     console = Console(soft_wrap=True, highlight=False)
     console.width = max(console.width, _WIDTH)
-    for treatment in status.clips_to_tune:
-        console.print(f"clip of the network, nuisances {treatment}: not chosen yet")
-    for treatment, clip in status.clips.items():
-        console.print(f"clip of the network, nuisances {treatment}: W = {clip:g}")
+    for name in status.clips_to_tune:
+        console.print(f"clip of the network, {name}: not chosen yet")
+    for name, clip in status.clips.items():
+        console.print(f"clip of the network, {name}: W = {clip:g}")
     table = Table(title=f"Toys of {status.path}", title_justify="left", box=SIMPLE)
     for number, column in enumerate(_COLUMNS):
         table.add_column(column, justify="right" if number > 3 else "left")
@@ -138,7 +138,7 @@ def _cells(status: EnsembleStatus) -> list[str]:
     numbers = (counts.requested, counts.done, counts.failed, counts.missing, counts.unconverged)
     return [
         status.entry.test,
-        draw.treatment,
+        status.entry.configuration.name,
         ", ".join(f"{x:+g}" if x else "0" for x in draw.nu),
         f"{draw.signal} {draw.injected:g}" if draw.signal else "",
         *(str(number) for number in numbers),

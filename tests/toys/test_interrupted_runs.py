@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from toy_world import results
 
-from covad.campaign import open_source, plan, requests
-from covad.pipeline import RunDirectory
+from covad.campaign import plan, requests
+from covad.pipeline import RunDirectory, open_sources
 from covad.toys.plan import BLOCK
 
 STUDY = """\
@@ -39,7 +39,7 @@ def table(out):
     """All toys of a run, without the time they took."""
     directory = RunDirectory(Path(out))
     study = directory.study()
-    wanted = requests(study, plan(study, open_source(study), directory.clips()))
+    wanted = requests(plan(study, open_sources(study, directory), directory.clips()))
     return [results(directory.toys.load(request).toys) for request in wanted]
 
 

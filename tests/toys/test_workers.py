@@ -5,9 +5,10 @@ import pytest
 from toy_world import Mishap, results, small_ensemble
 
 from covad.errors import PlanError, WorkerError
+from covad.parallel import one_thread
 from covad.toys.plan import Block
 from covad.toys.toy import run_block
-from covad.toys.workers import MAX_DEATHS, LocalWorkers, one_thread
+from covad.toys.workers import MAX_DEATHS, LocalWorkers
 
 
 def blocks(ensemble, total=6, size=2):

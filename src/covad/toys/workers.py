@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import os
-import signal
-import threading
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import Connection, wait
@@ -17,6 +14,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Self
 
 from covad.errors import CovadError, WorkerError
+from covad.parallel import follow_parent, one_thread
 from covad.toys.plan import Block
 from covad.toys.toy import Toy, failed_block, run_block
 
@@ -24,49 +22,19 @@ log = logging.getLogger(__name__)
 
 #: A block that took this many workers with it is recorded as failed.
 MAX_DEATHS = 3
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
 
 BlockResult = tuple[Block, tuple[Toy, ...]]
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Processes started meanwhile compute on one thread; they have to know before they import numpy."""
-    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
 def _serve(connection: Connection) -> None:
     """Life of a worker: blocks in, toys out, until the parent closes the connection or is no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    follow_parent()
     try:
         connection.send(None)  # all is imported
         while True:
             connection.send(_answer(connection.recv()))
     except (EOFError, OSError):
         return
-
-
-def _leave_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
 
 
 def _answer(block: Block) -> tuple[Toy, ...] | CovadError:

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from toy_world import CHEAP, latent_pools
 
-from covad.campaign import open_source, plan, requests
+from covad.campaign import plan, requests
 from covad.errors import FileFormatError, PlanError, StudyError
-from covad.pipeline import RunDirectory, choose_workers, run_study
+from covad.pipeline import RunDirectory, choose_workers, open_sources, run_study
 from covad.study import Sizes, parse_study
-from covad.toys.plan import Shard, Treatment
+from covad.toys.draw import LatentSource
+from covad.toys.plan import Shard
 from covad.toys.pools import write_pools
 from covad.toys.toy import run_block
 
@@ -57,7 +58,7 @@ def test_pools_that_changed_are_refused_and_pools_that_moved_are_not(tmp_path):
     write_pools(tmp_path / "other", latent_pools(seed=6))
     assert run_study(pool_study("a"), tmp_path / "run", here).computed == 12
     assert run_study(pool_study("moved"), tmp_path / "run", here).computed == 0
-    with pytest.raises(StudyError, match="source was"):
+    with pytest.raises(StudyError, match="the events of the source was"):
         run_study(pool_study("other"), tmp_path / "run", here)
 
 
@@ -92,14 +93,15 @@ def test_a_place_that_is_no_run_is_named(tmp_path):
 def test_the_study_is_kept_with_the_run(tmp_path):
     run_study(study(), tmp_path, here)
     assert RunDirectory(tmp_path).study() == study()
-    assert json.loads((tmp_path / "study.json").read_text())["source"] == "latent-1-1"
+    assert json.loads((tmp_path / "study.json").read_text())["source"] == LatentSource(1).fingerprint
 
 
 def test_features_are_chosen_once_and_kept(tmp_path):
     run_study(study(), tmp_path, here)
     stored = json.loads((tmp_path / "convex.json").read_text())
-    assert len(stored["arrays"]["centres"]) == 5
-    stored["ridge"] *= 2
+    model = stored["latent_linear"]
+    assert len(model["arrays"]["centres"]) == 5
+    model["ridge"] *= 2
     (tmp_path / "convex.json").write_text(json.dumps(stored))
     built = []
 
@@ -109,17 +111,19 @@ def test_features_are_chosen_once_and_kept(tmp_path):
             yield block, run_block(block)
 
     run_study(study(toys=20), tmp_path, look)
-    assert set(built) == {stored["ridge"]}
+    assert set(built) == {model["ridge"]}
 
 
 def test_clips_come_from_the_study_or_from_the_search(tmp_path):
     directory = RunDirectory(tmp_path)
-    tuned = study(tests={"network": {"clip": "tune"}}, treatments=["none", "profiled"])
-    directory.claim(tuned, open_source(tuned))
-    directory.keep_clip(Treatment.NONE, {"clip": 1.5})
-    directory.keep_clip(Treatment.PROFILED, {"clip": 1.75})
-    assert directory.clips() == {Treatment.NONE: 1.5, Treatment.PROFILED: 1.75}
-    found = requests(tuned, plan(tuned, open_source(tuned), directory.clips()))
+    tuned = study(
+        tests={"network": {"clip": "tune"}}, configurations=[{"treatment": "none"}, {"treatment": "profiled"}]
+    )
+    directory.claim(tuned, None)
+    directory.keep_clip("latent, none", {"clip": 1.5})
+    directory.keep_clip("latent, profiled", {"clip": 1.75})
+    assert directory.clips() == {"latent, none": 1.5, "latent, profiled": 1.75}
+    found = requests(plan(tuned, open_sources(tuned, directory), directory.clips()))
     assert [request.ensemble.test.clip for request in found] == [1.5, 1.75]
 
 
@@ -181,20 +185,22 @@ class KilledError(Exception):
 
 @pytest.fixture
 def stretched_study(monkeypatch):
-    for module in ("covad.campaign", "covad.pipeline"):
+    for module in ("covad.campaign", "covad.pipeline.clip"):
         monkeypatch.setattr(f"{module}.network_settings", lambda study, source, clip: Stretched(clip))
-    return study(tests={"network": {"clip": "tune"}}, treatments=["none", "profiled"])
+    return study(
+        tests={"network": {"clip": "tune"}}, configurations=[{"treatment": "none"}, {"treatment": "profiled"}]
+    )
 
 
 def test_the_clip_is_found_treatment_by_treatment(tmp_path, stretched_study):
     assert run_study(stretched_study, tmp_path, here).computed == 24
     directory = RunDirectory(tmp_path)
     stored = json.loads((tmp_path / "clip.json").read_text())
-    assert set(stored) == {"none", "profiled"}
-    for treatment, clip in directory.clips().items():
-        assert stored[treatment]["clip"] == clip == round(clip, 4)
-        assert len(stored[treatment]["scan"]) > 2
-        scanned = [p for p in stored[treatment]["scan"] if abs(p["clip"] - clip) < 0.5]
+    assert set(stored) == {"latent, none", "latent, profiled"}
+    for name, clip in directory.clips().items():
+        assert stored[name]["clip"] == clip == round(clip, 4)
+        assert len(stored[name]["scan"]) > 2
+        scanned = [p for p in stored[name]["scan"] if abs(p["clip"] - clip) < 0.5]
         slope = np.mean([p["mean"] / p["clip"] for p in scanned])
         # the root to the tolerance that choose_clip promises, 0.1 of sqrt(2 dof), taken five times
         assert clip * slope == pytest.approx(6, abs=0.5 * np.sqrt(12))

@@ -1,0 +1,112 @@
+"""Processes on this machine: one thread each, and none outlives the process that started it."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, cast
+
+from covad.errors import CovadError, WorkerError
+
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Processes started meanwhile compute on one thread; they have to know before they import numpy."""
+    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def follow_parent() -> None:
+    """Ctrl-C reaches the whole group, but the parent decides; and whoever loses its parent leaves."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def run_jobs(function: Callable[..., None], jobs: Sequence[tuple[Any, ...]], workers: int) -> None:
+    """Call `function(*job)` for every job, at most `workers` at once, each in a process of its own.
+
+    Results are files. The first failure ends all others; what they have stored stays.
+    """
+    waiting = deque(jobs)
+    running: dict[Connection, SpawnProcess] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                connection, process = _start(function, waiting.popleft())
+                running[connection] = process
+            for ready in wait(list(running)):
+                connection = cast("Connection", ready)
+                _finish(connection, running.pop(connection))
+    finally:
+        for process in running.values():
+            process.kill()
+            process.join()
+
+
+def _start(function: Callable[..., None], job: tuple[Any, ...]) -> tuple[Connection, SpawnProcess]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    level = logging.getLogger("covad").getEffectiveLevel()
+    process = context.Process(target=_work, args=(function, job, theirs, level), daemon=True)
+    with one_thread():
+        process.start()
+    theirs.close()
+    return ours, process
+
+
+def _work(function: Callable[..., None], job: tuple[Any, ...], connection: Connection, level: int) -> None:
+    follow_parent()
+    logging.basicConfig(format="covad: %(message)s")
+    logging.getLogger("covad").setLevel(level)
+    try:
+        function(*job)
+    except CovadError as failure:
+        connection.send(failure)
+    except Exception as failure:
+        connection.send(WorkerError(f"{function.__name__} failed: {type(failure).__name__}: {failure}"))
+    else:
+        connection.send(None)
+
+
+def _finish(connection: Connection, process: SpawnProcess) -> None:
+    try:
+        failure = connection.recv()
+    except (EOFError, OSError):
+        process.join()
+        failure = WorkerError(f"a worker process died (exit code {process.exitcode})")
+    finally:
+        connection.close()
+    process.join()
+    if failure is not None:
+        raise failure

@@ -1,0 +1,165 @@
+"""Stage `checks`: how well the response of each space describes events that nobody has seen.
+
+Predicted against observed counts in every latent dimension and in cells, and the closure reach: both from
+the `check` pool, without toys.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from covad.campaign import Space
+from covad.inference.misfit import MatchedEvents, Misfit
+from covad.inference.reach import Reach, ScalableNull, closure_reach
+from covad.nplm.convex import ConvexAlternative, columns
+from covad.nplm.dataset import Float32, Float64, Response
+from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
+from covad.parallel import run_jobs
+from covad.pipeline.collisions import CollisionData
+from covad.pipeline.directory import RunDirectory
+from covad.pipeline.embedded import SCALE, Standardisation, response_of
+from covad.pipeline.models import embedded_pairs, load_models
+from covad.response.fit import NuVector, Pairs
+from covad.response.model import ResponseModel
+from covad.response.validate import AdaptiveCells, Comparison, MarginalBins, compare
+from covad.study import Study
+from covad.study.model import ConvexTest
+from covad.toys.alternatives import ConvexSettings
+from covad.toys.draw import PoolSource
+
+log = logging.getLogger(__name__)
+
+BINS = 25
+CELL_DEPTH = 7
+_BLOCK = 1 << 15
+
+
+def check_missing(data: CollisionData, workers: int) -> None:
+    """Stage `checks`."""
+    missing = [
+        (data.study, data.directory, space)
+        for space in data.study.spaces
+        if not (data.directory.path / data.directory.check_file(space)).exists()
+    ]
+    run_jobs(check_space, missing, workers)
+
+
+def check_space(study: Study, directory: RunDirectory, space: Space) -> None:
+    data = CollisionData.of(study, directory)
+    encoder, model = load_models(directory.model(space[0], data.source.fold), space[1])
+    pairs = embedded_pairs(data, encoder, "check")
+    judge = _ReachJudge.of(study, directory, space, model)
+    reaches = {nu: judge.reach(pairs, nu) for nu in pairs.z if np.abs(nu).sum() == 1.0}
+    for nu, reach in reaches.items():
+        log.info("closure reach of %s at nu = %s: %s events", space, list(nu), _events(reach))
+    directory.write(
+        directory.check_file(space),
+        {
+            "comparisons": [_plain(c) for c in _comparisons(model, pairs)],
+            "reach": [{"nu": list(nu), **asdict(reach)} for nu, reach in reaches.items()],
+        },
+    )
+
+
+def _events(reach: Reach) -> str:
+    return "infinitely many" if reach.n_events is None else f"{reach.n_events:.3g}"
+
+
+def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[tuple[str, Comparison, list[float]]]:
+    nominal = pairs.nominal[pairs.nominal_passes]
+    for nu in pairs.z:
+        for dimension in range(nominal.shape[1]):
+            bins = MarginalBins.build(nominal, dimension, BINS)
+            yield f"z{dimension}", compare(model, pairs, nu, bins), bins.edges.tolist()
+        yield "cells", compare(model, pairs, nu, AdaptiveCells.build(nominal, CELL_DEPTH)), []
+
+
+def _plain(entry: tuple[str, Comparison, list[float]]) -> dict[str, Any]:
+    where, comparison, edges = entry
+    return {
+        "where": where,
+        "edges": edges,
+        "nu": list(comparison.nu),
+        "nominal": comparison.nominal.tolist(),
+        "observed": comparison.observed.tolist(),
+        "predicted": comparison.predicted.tolist(),
+        "uncertainty": comparison.uncertainty.tolist(),
+        "chi2": comparison.chi2,
+        "dof": comparison.dof,
+        "p": comparison.p_value,
+        "residual_share": comparison.residual_share,
+    }
+
+
+@dataclass(frozen=True)
+class _ReachJudge:
+    """The misfit in the columns of the study's convex test, or of a default one."""
+
+    model: ResponseModel
+    scale: Standardisation
+    test: ConvexAlternative
+    normalisation: float | None
+    reference_ratio: float
+
+    @classmethod
+    def of(cls, study: Study, directory: RunDirectory, space: Space, model: ResponseModel) -> _ReachJudge:
+        folder = directory.pools(space)
+        settings = ConvexSettings(**(study.tests.convex or ConvexTest()).model_dump())
+        test = settings.build(PoolSource.open(folder, verify=False))
+        if not isinstance(test, ConvexAlternative):
+            raise TypeError("the settings of the convex test built something else")
+        return cls(
+            model,
+            Standardisation.restore(json.loads((folder / SCALE).read_text())),
+            test,
+            study.normalisation,
+            study.sizes.reference / study.sizes.expected,
+        )
+
+    def reach(self, pairs: Pairs, nu: NuVector) -> Reach:
+        misfit = Misfit.matched(self._matched(pairs, nu))
+        return closure_reach(misfit, self._null(pairs, nu))
+
+    def _matched(self, pairs: Pairs, nu: NuVector) -> Iterator[MatchedEvents]:
+        for start in range(0, len(pairs), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            response = response_of(self.model, pairs.nominal[part])
+            yield MatchedEvents(
+                nominal=self._columns(pairs.nominal[part], response, nu),
+                shifted=self._columns(pairs.z[nu][part], response_of(self.model, pairs.z[nu][part]), nu),
+                log_ratio=nuisance_shift(response, self._nuisances(nu)),
+                nominal_weights=pairs.nominal_passes[part].astype(np.float64),
+                shifted_weights=pairs.passes[nu][part].astype(np.float64),
+            )
+
+    def _nuisances(self, nu: NuVector) -> Float64:
+        return np.array([*nu, *([0.0] if self.normalisation else [])])
+
+    def _columns(self, z: Float32, response: Response, nu: NuVector) -> Float32:
+        """(phi, slopes in nu, 1) at the true nu."""
+        slopes = nuisance_slopes(response, self._nuisances(nu))[:, : len(nu)].astype(np.float32)
+        return columns(self.test.features, self.scale(z), Response(slopes), self.normalisation is not None)
+
+    def _null(self, pairs: Pairs, nu: NuVector) -> ScalableNull:
+        z = pairs.nominal[pairs.nominal_passes][: 4 * _BLOCK]
+        response = response_of(self.model, z)
+        n_features = self.test.features.n_columns
+        ridge = np.zeros(n_features + len(self._nuisances(nu)))
+        ridge[: self.test.features.n_ridged] = self.test.ridge
+        precision = np.concatenate([np.zeros(n_features), np.ones(len(nu))])
+        if self.normalisation:
+            precision = np.append(precision, self.normalisation**-2)
+        return ScalableNull.of(
+            self._columns(z, response, nu),
+            nuisance_shift(response, self._nuisances(nu)),
+            ridge,
+            precision,
+            n_features,
+            self.reference_ratio,
+        )

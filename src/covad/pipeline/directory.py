@@ -1,0 +1,110 @@
+"""A run directory: what a study has so far, and where it lies.
+
+study.json       the study that the directory belongs to
+manifest.json    versions and machine of every run that worked on it
+events.json      the event files with their digests; events/ holds the simulated ones
+models/          encoders and responses, with the state of a training that goes on
+pools/           embedded events that toys are drawn from, per embedding and order of the response
+checks/          how well the responses describe fresh events
+convex.json      the features of the convex test, chosen once per space
+clip.json        W per configuration, with the scan that led to it
+toys/            blocks of pseudo-experiments
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from covad.atomic import replacing, writing
+from covad.campaign import Space, fixed_clips
+from covad.errors import FileFormatError, StudyError
+from covad.study import Study, changed_key, parse_study
+from covad.toys.store import ToyStore
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Where a run keeps what it has."""
+
+    path: Path
+
+    @property
+    def toys(self) -> ToyStore:
+        return ToyStore(self.path / "toys")
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events"
+
+    def model(self, embedding: str, fold: int = 0) -> Path:
+        """Folder of an encoder and its responses."""
+        return self.path / "models" / embedding / f"fold_{fold}"
+
+    def pools(self, space: Space) -> Path:
+        return self.path / "pools" / space_name(space)
+
+    def check_file(self, space: Space) -> str:
+        return f"checks/{space_name(space)}.json"
+
+    def claim(self, study: Study, fingerprint: str | None) -> None:
+        """Make the directory this study's; refuse if it is another's."""
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        before = self.read("study.json")
+        now = {"study": study.plain(), "source": fingerprint}
+        if before is not None and (change := _change(before, now)):
+            raise StudyError(f"{self.path} belongs to another study: {change}; use another directory")
+        if before != now:
+            self.write("study.json", now)
+
+    def study(self) -> Study:
+        content = self.read("study.json")
+        if content is None:
+            raise FileFormatError(f"{self.path}: is not a run directory, it has no study.json")
+        return parse_study(content.get("study"), str(self.path / "study.json"))
+
+    def clips(self) -> dict[str, float]:
+        """W per configuration, given or tuned."""
+        tuned = {name: float(choice["clip"]) for name, choice in self.tuned_clips().items()}
+        return tuned | fixed_clips(self.study())
+
+    def keep_clip(self, configuration: str, choice: dict[str, Any]) -> None:
+        self.write("clip.json", self.tuned_clips() | {configuration: choice})
+
+    def tuned_clips(self) -> dict[str, Any]:
+        """How W was chosen, per configuration."""
+        return self.read("clip.json") or {}
+
+    def read(self, name: str) -> Any:
+        """What a stage left behind, None if nothing."""
+        path = self.path / name
+        try:
+            return json.loads(path.read_text())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as failure:
+            raise FileFormatError(f"{path}: cannot be read ({failure})") from failure
+
+    def write(self, name: str, content: Any) -> None:
+        path = self.path / name
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary, writing(path):
+            temporary.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def space_name(space: Space) -> str:
+    embedding, order = space
+    return f"{embedding}_{'linear' if order == 1 else 'quadratic'}"
+
+
+def _change(before: Any, now: dict[str, Any]) -> str | None:
+    try:
+        return changed_key(before["study"], now["study"]) or changed_key(
+            before["source"], now["source"], "the events of the source"
+        )
+    except (KeyError, TypeError, AttributeError) as failure:
+        raise FileFormatError(f"study.json of the run cannot be understood ({failure!r})") from failure

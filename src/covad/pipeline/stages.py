@@ -1,0 +1,122 @@
+"""The stages of a study in order. Each does what is missing and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from covad.campaign import ConvexModels, Sources, Space, convex_settings, plan, requests
+from covad.errors import PlanError
+from covad.pipeline.clip import choose_clips
+from covad.pipeline.directory import RunDirectory, space_name
+from covad.study import Collisions, LatentWorld, PoolDirectory, Study
+from covad.toys.dask_run import BatchCluster, DaskWorkers
+from covad.toys.draw import LatentSource, PoolSource
+from covad.toys.plan import Shard
+from covad.toys.pools import MANIFEST
+from covad.toys.run import Backend, RunSummary, run_toys, stoppable
+from covad.toys.workers import LocalWorkers
+
+#: From events to the spaces that toys are drawn in; only for studies that start from collisions.
+LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
+STAGES = (*LEARNING_STAGES, "clip", "toys")
+
+
+def choose_workers(study: Study, number: int | None, address: str | None) -> LocalWorkers | DaskWorkers:
+    """A Dask scheduler or workers here if the user names them; else the study's cluster, or all cores."""
+    if address is not None:
+        return DaskWorkers(address)
+    if study.cluster is not None and number is None:
+        return DaskWorkers(BatchCluster(**study.cluster.model_dump()))
+    return LocalWorkers(number or cores())
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def run_study(
+    study: Study,
+    out: Path,
+    backend: Backend,
+    shard: Shard | None = None,
+    until: str = STAGES[-1],
+    workers: int | None = None,
+) -> RunSummary | None:
+    """Do what is missing of the study, up to a stage; None if that is before the toys."""
+    if until not in STAGES:
+        raise PlanError(f"there is no stage '{until}' (there are {', '.join(STAGES)})")
+    directory = RunDirectory(out)
+    with stoppable():
+        if isinstance(study.source, Collisions):
+            if not _learn(study, directory, until, workers or cores()):
+                return None
+        else:
+            directory.claim(study, _given_source(study).fingerprint)
+        sources = open_sources(study, directory)
+        choose_clips(study, sources, directory, backend, shard)
+        if until != "toys":
+            return None
+        models = _convex_models(study, sources, directory)
+        return run_toys(
+            requests(plan(study, sources, directory.clips(), models)), directory.toys, backend, shard
+        )
+
+
+def _learn(study: Study, directory: RunDirectory, until: str, workers: int) -> bool:
+    """The learning stages; False if `until` is one of them."""
+    # torch and the simulators take seconds to import, and studies without events do not need them
+    from covad.pipeline import checks, collisions, embedded, models
+
+    data = collisions.CollisionData.of(study, directory)
+    collisions.check_collisions(data)
+    directory.claim(study, None)
+    tasks = (
+        collisions.simulate_missing,
+        models.train_missing,
+        models.fit_missing,
+        embedded.embed_missing,
+        checks.check_missing,
+    )
+    for stage, task in zip(LEARNING_STAGES, tasks, strict=True):
+        task(data, workers)
+        if stage == until:
+            return False
+    return True
+
+
+def _given_source(study: Study, verify: bool = True) -> LatentSource | PoolSource:
+    """The source of a study that does not start from collisions."""
+    if isinstance(study.source, PoolDirectory):
+        return PoolSource.open(study.source.path, verify)
+    if isinstance(study.source, LatentWorld):
+        return LatentSource(study.source.nuisances)
+    raise TypeError("the pools of this study are made by its stages")
+
+
+def open_sources(study: Study, directory: RunDirectory, verify: bool = True) -> Sources:
+    """Where toys of each space come from; spaces whose pools are not there yet are left out.
+
+    `verify` reads the pools once and compares their digests.
+    """
+    if not isinstance(study.source, Collisions):
+        return dict.fromkeys(study.spaces, _given_source(study, verify))
+    ready = [space for space in study.spaces if (directory.pools(space) / MANIFEST).exists()]
+    return {space: PoolSource.open(directory.pools(space), verify) for space in ready}
+
+
+def _convex_models(study: Study, sources: Sources, directory: RunDirectory) -> ConvexModels:
+    """Features and ridge of the convex test: chosen by the first run, read by the others."""
+    settings = convex_settings(study)
+    if settings is None:
+        return {}
+    stored = directory.read("convex.json") or {}
+    models: dict[Space, str] = {}
+    for space, source in sources.items():
+        name = space_name(space)
+        if name not in stored:
+            stored[name] = json.loads(settings.chosen(source).model or "")
+            directory.write("convex.json", stored)
+        models[space] = json.dumps(stored[name])
+    return models

@@ -1,0 +1,19 @@
+"""The study file: what a user asks for, in YAML, checked before any work starts."""
+
+from covad.study.model import Configuration, Sizes, Study
+from covad.study.reading import changed_key, json_schema, parse_study, read_study
+from covad.study.sources import Collisions, LatentWorld, PoolDirectory, Sample
+
+__all__ = [
+    "Collisions",
+    "Configuration",
+    "LatentWorld",
+    "PoolDirectory",
+    "Sample",
+    "Sizes",
+    "Study",
+    "changed_key",
+    "json_schema",
+    "parse_study",
+    "read_study",
+]

@@ -1,0 +1,160 @@
+"""The study: which events, which tests, which ensembles of toys."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from covad.study.fields import Clip, Count, Index, Nu, Positive, Section
+from covad.study.sources import AnySource, Collisions
+from covad.toys.plan import Treatment
+
+
+class Sizes(Section):
+    """Events of a toy: expected data at nu = 0, and reference."""
+
+    expected: Positive = 10_000.0
+    reference: Count = 52_000
+
+
+class NetworkTest(Section):
+    """The paper's network; see `covad.toys.alternatives.NetworkSettings`. `clip` is W, a number or `tune`."""
+
+    clip: Clip = "tune"
+    starts: Count = 1
+    hops: Index = 0
+    hidden: Annotated[tuple[Count, ...], Field(min_length=1)] = (4, 4)
+
+
+class ConvexTest(Section):
+    """The ridge on fixed features; see `covad.toys.alternatives.ConvexSettings`."""
+
+    features: Count = 100
+    width_quantiles: Annotated[tuple[Positive, ...], Field(min_length=1)] = (0.1,)
+    spread: Positive = 1.0
+    seed: Index = 0
+
+
+class Tests(Section):
+    """The tests to run, one or both."""
+
+    __test__ = False
+
+    network: NetworkTest | None = None
+    convex: ConvexTest | None = None
+
+    @model_validator(mode="after")
+    def _at_least_one(self) -> Self:
+        if self.network is None and self.convex is None:
+            raise ValueError("at least one of network and convex is needed")
+        return self
+
+
+class Cluster(Section):
+    """Jobs of a batch system for `covad run`; `options` go to dask-jobqueue as they are."""
+
+    system: Literal["slurm", "htcondor"]
+    jobs: Count
+    cores: Count = 1
+    memory: str = "2 GB"
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class Configuration(Section):
+    """What the test is given: a space, what it knows about nuisances, and the order of the response in nu.
+
+    `embedding` may be left out where the source has one only. Other sizes, other points nu, fewer toys and
+    leaving out the signals are possible for a configuration of its own.
+    """
+
+    embedding: str | None = None
+    treatment: Treatment = Treatment.PROFILED
+    order: Literal[1, 2] = 1
+    sizes: Sizes | None = None
+    nu: Annotated[tuple[Nu, ...], Field(min_length=1)] | None = None
+    signals: bool = True
+    toys: Count | None = None
+
+    @property
+    def name(self) -> str:
+        """How results are labelled: embedding, treatment, and what is unusual."""
+        parts = [self.embedding or "", self.treatment.value]
+        if self.order == 2:
+            parts.append("quadratic")
+        if self.sizes is not None:
+            parts.append(f"{self.sizes.expected:g} events")
+        return ", ".join(part for part in parts if part)
+
+
+class Study(Section):
+    """Everything that decides the results, and the keys of `FREE_KEYS`, which do not."""
+
+    seed: Index
+    source: AnySource
+    sizes: Sizes = Sizes()
+    normalisation: Positive | None = 0.1
+    tests: Tests
+    configurations: Annotated[tuple[Configuration, ...], Field(min_length=1)] = (Configuration(),)
+    nu: Annotated[tuple[Nu, ...], Field(min_length=1)] = ((0.0,),)
+    signals: dict[str, Annotated[tuple[Positive, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    toys: Count = 400
+    cluster: Cluster | None = None
+
+    @model_validator(mode="after")
+    def _settled(self) -> Self:
+        """Fill in what the configurations leave to the study."""
+        named = self.source.embeddings_named
+        default = named[0] if len(named) == 1 else None
+        settled = tuple(
+            c.model_copy(update={"embedding": c.embedding or default}) for c in self.configurations
+        )
+        for number, configuration in enumerate(settled):
+            if configuration.embedding not in named:
+                raise ValueError(
+                    f"configurations.{number}.embedding: {' or '.join(named)} was expected, "
+                    f"not {configuration.embedding}"
+                )
+        names = [configuration.name for configuration in settled]
+        if len(set(names)) < len(names):
+            raise ValueError("configurations: an entry stands twice")
+        object.__setattr__(self, "configurations", settled)
+        return self
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        self._check_points("nu", self.nu)
+        for number, configuration in enumerate(self.configurations):
+            if configuration.nu is not None:
+                self._check_points(f"configurations.{number}.nu", configuration.nu)
+        if isinstance(self.source, Collisions):
+            for signal in self.signals:
+                if signal not in self.source.signals:
+                    raise ValueError(f"signals.{signal}: source.signals has no such sample")
+        return self
+
+    def _check_points(self, key: str, points: tuple[tuple[float, ...], ...]) -> None:
+        lengths = {len(nu) for nu in points}
+        if len(lengths) > 1:
+            raise ValueError(f"{key}: all points need the same number of nuisances")
+        if self.source.n_nuisances not in (None, *lengths):
+            raise ValueError(f"{key}: the source has {self.source.n_nuisances} nuisances, its points do not")
+        if tuple(0.0 for _ in points[0]) not in points:
+            raise ValueError(f"{key}: the central point 0 is needed, the null is drawn there")
+        if len(set(points)) < len(points):
+            raise ValueError(f"{key}: an entry stands twice")
+
+    @property
+    def spaces(self) -> tuple[tuple[str, int], ...]:
+        """(embedding, order of the response), in which toys are drawn."""
+        return tuple(dict.fromkeys((c.embedding or "", c.order) for c in self.configurations))
+
+    @property
+    def points(self) -> tuple[tuple[float, ...], ...]:
+        """All nu at which any toy is drawn."""
+        own = (nu for c in self.configurations for nu in c.nu or ())
+        return tuple(dict.fromkeys([*self.nu, *own]))
+
+    def plain(self) -> dict[str, Any]:
+        """The study as JSON data, defaults filled in."""
+        return self.model_dump(mode="json")

@@ -1,0 +1,191 @@
+"""Where the events of a study come from: the latent world, pools of embedded events, or collisions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from covad.study.fields import Count, Index, Name, NotNegative, Positive, Section, Whole
+
+
+class LatentWorld(Section):
+    """The analytic latent world: fresh events for every toy, `nuisances` of them with an exact response."""
+
+    kind: Literal["latent"]
+    nuisances: Annotated[Whole, Field(ge=1, le=3)] = 1
+
+    @property
+    def embeddings_named(self) -> tuple[str, ...]:
+        return ("latent",)
+
+    @property
+    def n_nuisances(self) -> int | None:
+        return self.nuisances
+
+
+class PoolDirectory(Section):
+    """Pools of embedded events that were written before; `embedding` names the space they live in."""
+
+    kind: Literal["pools"]
+    path: Path
+    embedding: Name
+
+    @property
+    def embeddings_named(self) -> tuple[str, ...]:
+        return (self.embedding,)
+
+    @property
+    def n_nuisances(self) -> int | None:
+        """Known to the files only."""
+        return None
+
+
+class Sample(Section):
+    """Events of one kind: files that are there, or a number to simulate."""
+
+    files: tuple[Path, ...] = ()
+    simulate: Count | None = None
+    engine: Literal["parametric", "pythia8"] = "parametric"
+    lepton_filter: Positive = 23.0
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if bool(self.files) == (self.simulate is not None):
+            raise ValueError("either files or simulate is needed")
+        return self
+
+
+class PoolEvents(Section):
+    """Background events per role; no event has two. What is trained on is never tested.
+
+    `check` events judge the response (validation, closure reach), `features` choose those of the convex test.
+    """
+
+    encoder: Count = 400_000
+    response: Count = 1_000_000
+    check: Count = 500_000
+    features: Count = 50_000
+    reference: Count = 1_500_000
+    data: Count = 1_500_000
+
+    @property
+    def total(self) -> int:
+        return sum(self.model_dump().values())
+
+
+class SystematicEntry(Section):
+    """As `covad.events.registry.make_systematic` takes it: a built-in systematic, or a user's function."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: Name
+    sigma: Positive | None = None
+    function: str | None = None
+
+    @property
+    def description(self) -> dict[str, Any]:
+        return self.model_dump(exclude_none=True)
+
+
+class Cuts(Section):
+    """`covad.events.selection.Selection`: objects below a minimum are dropped, then the trigger."""
+
+    object_minimum: dict[str, Positive] = Field(default_factory=lambda: {"jet": 23.0})
+    trigger: tuple[str, ...] = ("electron", "muon")
+    trigger_minimum: Positive = 23.0
+
+
+class Embedding(Section):
+    """One embedding: alpha weighs L_cov; 0 is the contrastive, unlinearised one."""
+
+    alpha: NotNegative
+
+
+class EncoderShape(Section):
+    """`covad.embedding.encoder.EncoderSettings`."""
+
+    width: Count = 32
+    layers: Count = 2
+    heads: Count = 4
+    feed_forward: Count = 64
+    outputs: Count = 4
+    projector: Count = 64
+
+
+class Training(Section):
+    """Stage 1, the same for every embedding; see `covad.embedding.cotrain.TrainingSettings`."""
+
+    steps: Count = 3000
+    batch: Count = 512
+    learning_rate: Positive = 2e-3
+    warm_up: Index = 100
+    weight_decay: NotNegative = 1e-6
+    temperature: Positive = 0.1
+    ratio_hidden: tuple[Count, ...] = (64, 64)
+    validate_every: Count = 250
+    validation_batches: Count = 8
+    patience: Count = 8
+    contrast_on: Literal["projector", "z"] = "projector"
+    validation_share: Annotated[Positive, Field(lt=1)] = 0.1
+
+
+class ResponseFit(Section):
+    """Shape and fit of g; see `covad.response`. `fits` heads are averaged."""
+
+    hidden: tuple[Count, ...] = (64, 64, 32)
+    epochs: Count = 12
+    batch: Count = 8192
+    learning_rate: Positive = 2e-3
+    weight_decay: NotNegative = 1e-6
+    validation_share: Annotated[Positive, Field(lt=1)] = 0.1
+    patience: Count = 4
+    fits: Count = 1
+
+
+class Collisions(Section):
+    """Measured or simulated events, their systematics, and how both are embedded.
+
+    With `folds` = k, k encoders are trained, each without one k-th of its pool; toys use encoder `fold`.
+    """
+
+    kind: Literal["events"]
+    background: Sample
+    signals: dict[Name, Sample] = Field(default_factory=dict)
+    systematics: Annotated[tuple[SystematicEntry, ...], Field(min_length=1)] = (
+        SystematicEntry(name="jet_energy_scale"),
+    )
+    cuts: Cuts = Cuts()
+    pools: PoolEvents = PoolEvents()
+    embeddings: Annotated[dict[Name, Embedding], Field(min_length=1)]
+    encoder: EncoderShape = EncoderShape()
+    training: Training = Training()
+    response: ResponseFit = ResponseFit()
+    folds: Count = 1
+    fold: Index = 0
+    #: Directory of the study file, where modules of the user's systematics are looked for.
+    folder: Path | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.fold >= self.folds:
+            raise ValueError(f"fold: there are {self.folds} folds, numbered from 0")
+        simulated = self.background.simulate
+        if simulated is not None and simulated < self.pools.total:
+            raise ValueError(
+                f"background.simulate: {simulated} events are fewer than the {self.pools.total} of the pools"
+            )
+        return self
+
+    @property
+    def embeddings_named(self) -> tuple[str, ...]:
+        return tuple(self.embeddings)
+
+    @property
+    def n_nuisances(self) -> int | None:
+        return len(self.systematics)
+
+
+AnySource = Annotated[LatentWorld | PoolDirectory | Collisions, Field(discriminator="kind")]
+KINDS = ("latent", "pools", "events")
