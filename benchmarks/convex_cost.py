@@ -7,19 +7,12 @@ Median of several fresh toys a line, Delta and the features included, the drawin
 
 from __future__ import annotations
 
-import tempfile
-import time
-from dataclasses import replace
-from pathlib import Path
-
 import click
 import numpy as np
 
 from covad import latent
 from covad.latent import LatentWorld
 from covad.nplm.convex import ConvexAlternative, ConvexProblem
-from covad.nplm.dataset import Dataset, Response
-from covad.nplm.phi_table import PhiTable
 from covad.nplm.statistic import likelihood_ratio
 
 SEED = 20261115
@@ -46,33 +39,6 @@ def median_seconds(world: LatentWorld, alternative: ConvexAlternative, toys: int
     return float(np.median([result.seconds for result in results]))
 
 
-def gathered_seconds(alternative: ConvexAlternative, toys: int) -> float:
-    """With phi of a pool of 200 000 events in a memory-mapped table: gathering replaces computing."""
-    events = latent.background(200_000, _generator(0, 73))
-    g = latent.response(events)
-    seconds = []
-    with tempfile.TemporaryDirectory() as folder:
-        table = PhiTable.create(Path(folder) / "phi.npy", alternative.features, events)
-        gathering = replace(alternative, features=table.features)
-        for index in range(toys):
-            rng = _generator(74, index)
-            drawn = rng.permutation(len(events))[:62_000]
-            clock = time.process_time()
-            reference, data = drawn[:52_000], drawn[52_000:]
-            dataset = Dataset(
-                reference=table.gather(reference),
-                data=table.gather(data),
-                weights=np.full(52_000, 10 / 52),
-                reference_response=Response(g[reference]),
-                data_response=Response(g[data]),
-                measured=rng.normal(size=1),
-                normalisation=LatentWorld().toy(rng).normalisation,
-            )
-            likelihood_ratio(dataset, gathering, 0)
-            seconds.append(time.process_time() - clock)
-    return float(np.median(seconds))
-
-
 def spread_over_starts(alternative: ConvexAlternative, starts: int = 20) -> float:
     """Range of t over random starts, coefficients drawn from the prior that the ridge is."""
     dataset = LatentWorld().toy(_generator(75), expected_signal=50.0)
@@ -90,7 +56,6 @@ def main(toys: int) -> None:
     """Print the table of costs and the spread of t over starts."""
     for name, (n_features, world) in CASES.items():
         print(f"{name}: {median_seconds(world, model(n_features), toys):.3f} core-s a toy", flush=True)
-    print(f"M = 100, features gathered from a table: {gathered_seconds(model(100), toys):.3f} core-s a toy")
     for n_features in (50, 100, 300):
         print(
             f"M = {n_features}, range of t over 20 random starts: {spread_over_starts(model(n_features)):.1e}"

@@ -39,7 +39,7 @@ class FeatureMap(Protocol):
 
 @dataclass(frozen=True)
 class Precomputed:
-    """Events that are rows of columns already: gathered from a `PhiTable`, or one-hot bins."""
+    """Events that are rows of columns already, one-hot bins for instance."""
 
     n_columns: int
     n_ridged: int
