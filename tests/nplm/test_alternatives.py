@@ -139,6 +139,25 @@ def test_absurd_features_give_a_status_and_never_nan(dataset, scale):
     assert result.t >= 0.0
 
 
+def test_training_that_overflows_fails_and_is_not_a_converged_zero(dataset):
+    steep = [
+        Response(r.linear * np.float32(1e19)) for r in (dataset.reference_response, dataset.data_response)
+    ]
+    absurd = replace(dataset, reference_response=steep[0], data_response=steep[1])
+    adam = AdamNetwork(clip=1.0, training=replace(AdamNetwork().training, epochs=20))
+    result = likelihood_ratio(absurd, adam, 0)
+    assert result.tau.status is Status.FAILED
+    assert result.t == 0.0
+
+
+def test_weights_beyond_float32_give_a_status(dataset):
+    heavy = replace(dataset, weights=dataset.weights * 1e100)
+    result = likelihood_ratio(heavy, replace(QUICK, search=ONE_START), seed=0)
+    assert result.status is not Status.CONVERGED
+    assert np.isfinite(result.t)
+    assert result.t >= 0.0
+
+
 @pytest.mark.parametrize("clip", [0.0, -1.0, np.nan, np.inf])
 def test_the_clip_must_be_positive(clip):
     with pytest.raises(DatasetError, match="W must be positive"):

@@ -61,6 +61,34 @@ def test_data_where_the_reference_is_empty_are_reported() -> None:
     assert np.isfinite(result.t)
 
 
+@pytest.mark.parametrize("size", [1e3, 1e19])
+def test_a_climb_that_fails_ends_at_h_zero(size: float) -> None:
+    """Data and reference pull a quadratic response apart without limit: t is zero, with a status."""
+    dataset = toy(5)
+    n_r, n_d = len(dataset.reference), len(dataset.data)
+    torn = replace(
+        dataset,
+        reference_response=Response(
+            dataset.reference_response.linear, np.full((n_r, 1, 1), -size, np.float32)
+        ),
+        data_response=Response(dataset.data_response.linear, np.full((n_d, 1, 1), size, np.float32)),
+    )
+    result = likelihood_ratio(torn, MODEL, 0)
+    assert result.status is not Status.CONVERGED
+    assert result.t == 0.0
+    assert not result.tau.parameters.any()
+    assert not result.tau.h_data.any()
+
+
+@pytest.mark.parametrize("measured", [1e19, 1e37])
+def test_an_absurd_auxiliary_value_is_reported(measured: float) -> None:
+    result = likelihood_ratio(replace(toy(5), normalisation=Normalisation(0.1, measured)), MODEL, 0)
+    assert result.delta.status is Status.UNCONVERGED
+    assert result.status is not Status.CONVERGED
+    assert np.isfinite(result.t)
+    assert result.t >= 0
+
+
 def reference_fit(dataset: Dataset, model: ConvexAlternative) -> tuple[float, np.ndarray]:
     """tau in float64 by a general optimiser, from the written-out formula."""
     problem = ConvexProblem.of(model, dataset)

@@ -95,6 +95,7 @@ def test_a_point_without_a_value_is_not_taken():
             return Expansion(np.nan, here.gradient, here.curvature) if theta[0] > 1.0 else here
 
     end = climb(Cliff(np.array([3.0])), np.zeros(1), np.full(1, np.inf), SETTINGS)
+    assert end.theta[0] > 0.99
     assert end.theta[0] <= 1.0
     assert np.isfinite(end.value)
 

@@ -34,6 +34,33 @@ def test_out_of_budget_is_a_status():
     assert np.isfinite(best.value)
 
 
+class Unclimbable(Ripple):
+    """A slope that promises more than any step keeps."""
+
+    def expand(self, theta):
+        return Expansion(0.0, np.ones(1), np.eye(1))
+
+    def value(self, theta):
+        return 0.0
+
+
+class Steep(Ripple):
+    """Finite, with a curvature that overflowed."""
+
+    def expand(self, theta):
+        return Expansion(0.0, np.ones(1), np.full((1, 1), np.inf))
+
+
+def test_steps_that_never_gain_are_not_convergence():
+    assert maximise(Unclimbable(), np.zeros(1)).status is Status.UNCONVERGED
+
+
+def test_a_curvature_that_overflowed_is_not_convergence():
+    best = maximise(Steep(), np.zeros(1))
+    assert best.status is Status.UNCONVERGED
+    assert np.isfinite(best.value)
+
+
 def test_a_start_without_a_value_is_a_status():
     best = maximise(Broken(), np.array([1.0]))
     assert best.status is Status.FAILED

@@ -28,8 +28,12 @@ class AdamSettings:
 PAPER_TRAINING = AdamSettings()
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def train(likelihood: NetworkLikelihood, start: Float64, limits: Float64, settings: AdamSettings) -> Float64:
-    """theta after the last epoch; the loss is -2 log L, and |theta| <= limits after every update."""
+    """theta after the last epoch; the loss is -2 log L, and |theta| <= limits after every update.
+
+    Where the likelihood overflows, theta is not finite: the caller has to look.
+    """
     theta = np.clip(start, -limits, limits)
     mean, square = np.zeros_like(theta), np.zeros_like(theta)
     for epoch in range(1, settings.epochs + 1):

@@ -80,7 +80,10 @@ class Network(BoxedNetwork):
 
 @dataclass(frozen=True)
 class AdamNetwork(BoxedNetwork):
-    """tau by the paper's training, from the starting weights that PyTorch would draw."""
+    """tau by the paper's training, from the starting weights that PyTorch would draw.
+
+    The paper has no test of convergence, so a training that ran to its last epoch counts as converged.
+    """
 
     training: AdamSettings = PAPER_TRAINING
     name: ClassVar[str] = "adam"
@@ -91,7 +94,8 @@ class AdamNetwork(BoxedNetwork):
         likelihood = self.likelihood(dataset)
         start = torch_start(self.widths, np.random.default_rng(seed))
         theta = train(likelihood, np.append(start, join_nuisances(null, dataset)), limits, self.training)
-        return _result(self, dataset, null, theta, Status.CONVERGED, likelihood.evaluations, clock)
+        status = Status.CONVERGED if np.isfinite(theta).all() else Status.FAILED
+        return _result(self, dataset, null, theta, status, likelihood.evaluations, clock)
 
 
 def torch_start(widths: tuple[int, ...], rng: np.random.Generator) -> Float64:

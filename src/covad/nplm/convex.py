@@ -64,7 +64,8 @@ class ConvexAlternative:
         """tau. Nothing is random here: the seed, which the interface offers, is not used."""
         clock = time.process_time()
         problem = ConvexProblem.of(self, dataset)
-        best = problem.maximum(np.append(np.zeros(self.n_parameters), join_nuisances(null, dataset)))
+        start = np.append(np.zeros(self.n_parameters), join_nuisances(null, dataset))
+        best = _or_start(problem.maximum(start), start, null)
         a, nuisances = np.split(best.theta, [self.n_parameters])
         nu, nu_norm = split_nuisances(nuisances, dataset.n_nuisances)
         return AlternativeFit(
@@ -130,6 +131,13 @@ class ConvexProblem:
     @property
     def _penalty(self) -> GaussianPenalty:
         return GaussianPenalty(self.auxiliary.centre, self.auxiliary.precision + self.ridge)
+
+
+def _or_start(best: Maximum, start: Float64, null: Fit) -> Maximum:
+    """The maximum, or h = 0 if that is higher: t is never negative, whatever became of the climb."""
+    if 2.0 * best.value >= null.value and np.isfinite(best.value):
+        return best
+    return replace(best, theta=start, value=0.5 * null.value)
 
 
 def columns(features: FeatureMap, events: Float32, response: Response, normalisation: bool) -> Float32:

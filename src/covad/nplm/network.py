@@ -102,6 +102,7 @@ class NetworkLikelihood:
         gradient[self.n_parameters :] += self.penalty.gradient(theta[self.n_parameters :])
         return gradient
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _shift(self, nu: Float64) -> None:
         """With a quadratic response, the columns are g + D.nu, and f is nu.columns - 1/2 nu.D.nu."""
         if self.sample.quadratic is None:

@@ -57,24 +57,25 @@ def climb(function: Expandable, start: Float64, limits: Float64, settings: Newto
     """Maximise inside |theta| <= limits (infinite for free variables), from `start` upwards."""
     theta = np.clip(start, -limits, limits)
     here = function.expand(theta)
-    if not _usable(here):
+    if not here.is_finite:
         return BoundedMaximum(theta, -np.inf, Status.FAILED, 1)
     damping, small, sharp, evaluations = settings.damping, 0, False, 1
     while evaluations < settings.budget:
         trial, predicted, damping = propose(here, theta, limits, damping)
         there = function.expand(trial)
         evaluations += 1
-        gain = there.value - here.value if _usable(there) else -np.inf
+        gain = there.value - here.value if there.is_finite else -np.inf
         if gain > 0.0:
             theta, here, sharp = trial, there, False
-        small = small + 1 if 2.0 * gain < settings.small_gain else 0
+        if np.isfinite(gain):  # a step to where there is no value says nothing about convergence
+            small = small + 1 if 2.0 * gain < settings.small_gain else 0
         if small >= settings.patience:
             return BoundedMaximum(theta, here.value, Status.CONVERGED, evaluations)
         if gain > 0.75 * predicted:
             damping = max(damping / settings.factor, _LEAST_DAMPING)
         elif gain < 0.25 * predicted:
             sharper = None if sharp else function.sharpen(theta)
-            if sharper is not None and _usable(sharper):
+            if sharper is not None and sharper.is_finite:
                 here, sharp, evaluations = sharper, True, evaluations + 1
             if sharper is None or gain <= 0.0:
                 damping *= settings.factor
@@ -88,12 +89,6 @@ def propose(here: Expansion, theta: Float64, limits: Float64, damping: float) ->
         here.gradient, here.curvature, -limits - theta, limits - theta, damping, step
     )
     return np.clip(theta + step, -limits, limits), predicted, damping
-
-
-def _usable(here: Expansion) -> bool:
-    return bool(
-        np.isfinite(here.value) and np.isfinite(here.gradient).all() and np.isfinite(here.curvature).all()
-    )
 
 
 @njit

@@ -60,8 +60,9 @@ class Sample:
         return np.concatenate([self.linear, ones], axis=1)
 
 
+@np.errstate(over="ignore")
 def pack(columns: Floats, dtype: type[np.floating[Any]]) -> Floats:
-    """(events, columns) -> (tiles, columns, TILE), events beyond the end are zero."""
+    """(events, columns) -> (tiles, columns, TILE); events beyond the end are zero, overflows infinite."""
     n_events, n_columns = columns.shape
     n_tiles = -(-n_events // TILE)
     padded = np.zeros((n_tiles * TILE, n_columns), dtype=dtype)

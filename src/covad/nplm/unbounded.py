@@ -10,8 +10,10 @@ import numpy as np
 from covad.nplm.dataset import Float64
 from covad.nplm.fit import Status
 
-#: A step that gains less than this has reached the rounding of the sums.
+#: A step that gains less than this, relative to the value, has reached the rounding of the sums.
 ROUNDING = 1e-13
+#: A predicted gain below this may be lost in the rounding of large sums that nearly cancel.
+LOST_GAIN = 1e-8
 HALVINGS = 40
 
 
@@ -22,6 +24,12 @@ class Expansion:
     value: float
     gradient: Float64
     curvature: Float64
+
+    @property
+    def is_finite(self) -> bool:
+        return bool(
+            np.isfinite(self.value) and np.isfinite(self.gradient).all() and np.isfinite(self.curvature).all()
+        )
 
 
 class Smooth(Protocol):
@@ -49,13 +57,16 @@ def maximise(function: Smooth, start: Float64, tolerance: float = 1e-12, budget:
     if not np.isfinite(here.value):
         return Maximum(theta, 0.0, Status.FAILED, 1)
     for evaluations in range(1, budget + 1):
+        if not here.is_finite:
+            return Maximum(theta, here.value, Status.UNCONVERGED, evaluations)
         step = newton_step(here)
         predicted = 0.5 * float(here.gradient @ step)
         if predicted < tolerance + ROUNDING * abs(here.value):
             return Maximum(theta + step, here.value + predicted, Status.CONVERGED, evaluations)
         step = _shorten(function, theta, step, here.value)
         if not step.any():
-            return Maximum(theta, here.value, Status.CONVERGED, evaluations)
+            status = Status.CONVERGED if predicted < LOST_GAIN else Status.UNCONVERGED
+            return Maximum(theta, here.value, status, evaluations)
         theta = theta + step
         here = function.expand(theta)
     return Maximum(theta, here.value, Status.UNCONVERGED, budget)
@@ -73,7 +84,7 @@ def newton_step(here: Expansion) -> Float64:
 
 
 def _shorten(function: Smooth, theta: Float64, step: Float64, value: float) -> Float64:
-    """Halve the step until it gains; zero if rounding leaves nothing to gain."""
+    """Halve the step until it gains; zero if it never does."""
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(HALVINGS):
             if function.value(theta + step) > value:
