@@ -10,6 +10,7 @@ from covad.campaign import ConvexModels, Sources, Space, convex_settings, plan, 
 from covad.errors import PlanError
 from covad.pipeline.clip import choose_clips
 from covad.pipeline.directory import RunDirectory, space_name
+from covad.pipeline.manifest import timed
 from covad.study import Collisions, LatentWorld, PoolDirectory, Study
 from covad.toys.dask_run import BatchCluster, DaskWorkers
 from covad.toys.draw import LatentSource, PoolSource
@@ -55,13 +56,14 @@ def run_study(
         else:
             directory.claim(study, _given_source(study).fingerprint)
         sources = open_sources(study, directory)
-        choose_clips(study, sources, directory, backend, shard)
+        with timed(directory, "clip"):
+            choose_clips(study, sources, directory, backend, shard)
         if until != "toys":
             return None
-        models = _convex_models(study, sources, directory)
-        return run_toys(
-            requests(plan(study, sources, directory.clips(), models)), directory.toys, backend, shard
-        )
+        models = convex_models(study, sources, directory)
+        wanted = requests(plan(study, sources, directory.clips(), models))
+        with timed(directory, "toys"):
+            return run_toys(wanted, directory.toys, backend, shard)
 
 
 def _learn(study: Study, directory: RunDirectory, until: str, workers: int) -> bool:
@@ -80,7 +82,8 @@ def _learn(study: Study, directory: RunDirectory, until: str, workers: int) -> b
         checks.check_missing,
     )
     for stage, task in zip(LEARNING_STAGES, tasks, strict=True):
-        task(data, workers)
+        with timed(directory, stage):
+            task(data, workers)
         if stage == until:
             return False
     return True
@@ -106,7 +109,7 @@ def open_sources(study: Study, directory: RunDirectory, verify: bool = True) -> 
     return {space: PoolSource.open(directory.pools(space), verify) for space in ready}
 
 
-def _convex_models(study: Study, sources: Sources, directory: RunDirectory) -> ConvexModels:
+def convex_models(study: Study, sources: Sources, directory: RunDirectory) -> ConvexModels:
     """Features and ridge of the convex test: chosen by the first run, read by the others."""
     settings = convex_settings(study)
     if settings is None:

@@ -1,0 +1,52 @@
+"""manifest.json: with what and on what a run was made, and how long each stage took."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from covad.pipeline.directory import RunDirectory
+
+_PACKAGES = ("covad", "numpy", "scipy", "numba", "torch", "h5py", "pyarrow", "pydantic")
+
+
+@contextmanager
+def timed(directory: RunDirectory, stage: str) -> Iterator[None]:
+    """Add the wall time of a stage to the manifest, if it had something to do; also if it is interrupted."""
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        seconds = time.monotonic() - began
+        if seconds >= 1.0:
+            _add(directory, stage, seconds)
+
+
+def _add(directory: RunDirectory, stage: str, seconds: float) -> None:
+    manifest = directory.read("manifest.json") or {}
+    spent = manifest.get("seconds", {})
+    spent[stage] = round(spent.get(stage, 0.0) + seconds, 1)
+    directory.write("manifest.json", {**_here(), "seconds": spent})
+
+
+def _here() -> dict[str, Any]:
+    return {
+        "versions": {name: _version(name) for name in _PACKAGES} | {"python": platform.python_version()},
+        "machine": {
+            "system": platform.platform(),
+            "processor": platform.machine(),
+            "cores": len(os.sched_getaffinity(0)),
+        },
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,6 @@
+"""What the toys of a run say: every number of the report, under documented keys (docs/summary.md)."""
+
+from covad.results.collect import RunToys, collect
+from covad.results.summary import summarise, toy_values, write_summary
+
+__all__ = ["RunToys", "collect", "summarise", "toy_values", "write_summary"]

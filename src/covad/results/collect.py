@@ -1,0 +1,127 @@
+"""The toys of a run, by what they are: null, shifted background, signal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from covad.campaign import Entry, plan, requests
+from covad.inference.intervals import Float64
+from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
+from covad.nplm.convex import ConvexAlternative
+from covad.nplm.null import ConvexNull, analytic_null
+from covad.pipeline import RunDirectory, convex_models, open_sources
+from covad.study import Configuration, Study
+from covad.toys.plan import Draw, Ensemble
+from covad.toys.store import EnsembleToys
+
+#: Ensembles with fewer toys say nothing yet.
+FEWEST_TOYS = 10
+#: Reference events from which the moments of the analytic null are estimated, in units of a toy's.
+_MOMENT_SAMPLE = 4
+
+
+@dataclass(frozen=True)
+class Group:
+    """All ensembles of one test in one configuration."""
+
+    test: str
+    configuration: Configuration
+    null: EnsembleToys  # R_0
+    shifted: dict[tuple[float, ...], EnsembleToys]
+    signals: dict[tuple[tuple[float, ...], str, float], EnsembleToys]
+    ensemble: Ensemble  # of R_0
+
+    @property
+    def name(self) -> str:
+        return f"{self.test}, {self.configuration.name}"
+
+    @property
+    def dof(self) -> int:
+        return self.ensemble.test.degrees_of_freedom
+
+    @cached_property
+    def analytic(self) -> ConvexNull | None:
+        """The null of the convex test without toys, at nu = 0."""
+        alternative = self.ensemble.test.build(self.ensemble.source)
+        if not isinstance(alternative, ConvexAlternative):
+            return None
+        draw = self.ensemble.draw
+        sizes = self.ensemble.source.pool_sizes(draw)
+        most = draw.n_reference * _MOMENT_SAMPLE
+        sample = Draw(**{**vars(draw), "n_reference": most if sizes is None else min(most, sizes[0])})
+        dataset = self.ensemble.source.draw(sample, self.ensemble.seeds(0))
+        return analytic_null(alternative, dataset, n_reference=draw.n_reference)
+
+    @cached_property
+    def nulls(self) -> dict[str, Null]:
+        """R_0, R_nu, and chi2 (network) or the analytic law (convex)."""
+        found: dict[str, Null] = {"R_0": EmpiricalNull(self.null.t, "R_0")}
+        for nu, toys in self.shifted.items():
+            found[null_name(nu)] = EmpiricalNull(toys.t, null_name(nu))
+        if self.analytic is not None:
+            found["analytic"] = AnalyticNull(self.analytic.law.sf, "analytic")
+        else:
+            found["chi2"] = Chi2Null(self.dof)
+        return found
+
+
+def null_name(nu: tuple[float, ...]) -> str:
+    return "R_" + ",".join(f"{x:+g}" if x else "0" for x in nu)
+
+
+@dataclass(frozen=True)
+class RunToys:
+    """A run with its toys loaded."""
+
+    directory: RunDirectory
+    study: Study
+    entries: list[Entry]
+    toys: dict[str, EnsembleToys]  # by identity
+
+    def groups(self) -> Iterator[Group]:
+        """Groups whose null has toys."""
+        for configuration in self.study.configurations:
+            for test in ("network", "convex"):
+                mine = [
+                    e
+                    for e in self.entries
+                    if e.test == test and e.configuration == configuration and e.ensemble
+                ]
+                if group := self._group(test, configuration, mine):
+                    yield group
+
+    def _group(self, test: str, configuration: Configuration, entries: list[Entry]) -> Group | None:
+        null, ensemble, shifted, signals = None, None, {}, {}
+        for entry in entries:
+            if entry.ensemble is None:
+                continue
+            toys, draw = self.toys[entry.ensemble.identity], entry.draw
+            if len(toys.t) < FEWEST_TOYS:
+                continue
+            if draw.signal is not None:
+                signals[draw.nu, draw.signal, draw.injected] = toys
+            elif any(draw.nu):
+                shifted[draw.nu] = toys
+            else:
+                null, ensemble = toys, entry.ensemble
+        if null is None or ensemble is None:
+            return None
+        return Group(test, configuration, null, shifted, signals, ensemble)
+
+    def t(self, entry: Entry) -> Float64:
+        return np.zeros(0) if entry.ensemble is None else self.toys[entry.ensemble.identity].t
+
+
+def collect(path: Path) -> RunToys:
+    """Load all toys of a run that are there."""
+    directory = RunDirectory(path)
+    study = directory.study()
+    sources = open_sources(study, directory, verify=False)
+    entries = plan(study, sources, directory.clips(), convex_models(study, sources, directory))
+    toys = {r.ensemble.identity: directory.toys.load(r) for r in requests(entries)}
+    return RunToys(directory, study, entries, toys)

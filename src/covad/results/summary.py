@@ -1,0 +1,286 @@
+"""summary.json: every number of the report's tables, under the keys that docs/summary.md documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covad import __version__
+from covad.campaign import Entry
+from covad.inference.closure import FalsePositives, closure_table, false_positives, median_shift
+from covad.inference.goodness import (
+    FEWEST_PER_BIN,
+    PEARSON_DOF,
+    PEARSON_DOF_QUADRATIC,
+    GoodnessOfFit,
+    Law,
+    chi2_law,
+    one_sample,
+)
+from covad.inference.intervals import Float64
+from covad.inference.power import power_curve
+from covad.inference.significance import median_z
+from covad.pipeline import RunDirectory
+from covad.pipeline.directory import space_name
+from covad.results.collect import Group, RunToys, collect, null_name
+from covad.study import Collisions
+
+SUMMARY = "summary.json"
+SUMMARY_SCHEMA = 1
+#: Thresholds of the power curves.
+Z_ALPHA = np.linspace(0.0, 5.0, 51)
+
+
+def write_summary(path: Path) -> dict[str, Any]:
+    """Summarise a run, and keep the summary in it."""
+    content = summarise(path)
+    RunDirectory(path).write(SUMMARY, content)
+    return content
+
+
+def toy_values(path: Path) -> dict[str, Float64]:
+    """t of the toys that are done, by the identity of their ensemble."""
+    return {identity: toys.t for identity, toys in collect(path).toys.items()}
+
+
+def summarise(path: Path) -> dict[str, Any]:
+    """What the toys that are there say; ensembles without toys are left out of the statements."""
+    run = collect(path)
+    groups = list(run.groups())
+    closure = [line for group in groups for line in _closure(group, run.study.seed)]
+    return {
+        "schema": SUMMARY_SCHEMA,
+        "covad": __version__,
+        "study": run.study.plain(),
+        "manifest": run.directory.read("manifest.json") or {},
+        "embeddings": list(_embeddings(run)),
+        "spaces": list(_spaces(run)),
+        "clips": list(_clips(run)),
+        "ensembles": [_ensemble(run, entry) for entry in run.entries],
+        "nulls": [_null(group, run.study.seed) for group in groups],
+        "closure": closure,
+        "significance": [line for group in groups for line in _significance(group)],
+        "power": [line for group in groups for line in _power(group)],
+        "toys": _counts(run),
+        "headline": {"closes": _verdicts(closure)},
+    }
+
+
+def _embeddings(run: RunToys) -> Iterator[dict[str, Any]]:
+    source = run.study.source
+    if not isinstance(source, Collisions):
+        return
+    for name, settings in source.embeddings.items():
+        for fold in range(source.folds):
+            metrics = run.directory.model(name, fold) / "metrics.jsonl"
+            lines = metrics.read_text().splitlines() if metrics.exists() else []
+            history = [json.loads(line) for line in lines]
+            yield {"name": name, "alpha": settings.alpha, "fold": fold, "history": history}
+
+
+def _spaces(run: RunToys) -> Iterator[dict[str, Any]]:
+    for space in run.study.spaces:
+        checks = run.directory.read(run.directory.check_file(space))
+        if checks is None:
+            continue
+        kept = ("where", "nu", "chi2", "dof", "p", "residual_share")
+        yield {
+            "name": space_name(space),
+            "embedding": space[0],
+            "order": space[1],
+            "reach": checks["reach"],
+            "validation": [{key: line[key] for key in kept} for line in checks["comparisons"]],
+        }
+
+
+def _clips(run: RunToys) -> Iterator[dict[str, Any]]:
+    tuned = run.directory.tuned_clips()
+    for name, clip in run.directory.clips().items():
+        choice = tuned.get(name, {})
+        yield {
+            "configuration": name,
+            "clip": clip,
+            "error": choice.get("clip_error"),
+            "scan": choice.get("scan", []),
+        }
+
+
+def _ensemble(run: RunToys, entry: Entry) -> dict[str, Any]:
+    draw, ensemble = entry.draw, entry.ensemble
+    toys = None if ensemble is None else run.toys[ensemble.identity]
+    t = run.t(entry)
+    return {
+        "test": entry.test,
+        "configuration": entry.configuration.name,
+        "embedding": draw.embedding,
+        "treatment": draw.treatment.value,
+        "order": draw.response_order,
+        "expected": draw.expected,
+        "reference": draw.n_reference,
+        "nu": list(draw.nu),
+        "signal": draw.signal,
+        "injected": draw.injected,
+        "identity": None if ensemble is None else ensemble.identity,
+        "requested": entry.toys,
+        "done": len(t),
+        "failed": 0 if toys is None else toys.failed,
+        "missing": entry.toys if toys is None else toys.missing,
+        "unconverged": 0 if toys is None else sum(toy.status == "unconverged" for toy in toys.done),
+        "mean": _or_none(t, np.mean),
+        "std": _or_none(t, lambda x: np.std(x, ddof=1)),
+        "median": _or_none(t, np.median),
+        "seconds_per_toy": None if toys is None or not toys.done else float(toys.column("seconds").mean()),
+    }
+
+
+def _or_none(t: Float64, statistic: Any) -> float | None:
+    return float(statistic(t)) if len(t) > 1 else None
+
+
+def _counts(run: RunToys) -> dict[str, int]:
+    lines = [_ensemble(run, entry) for entry in run.entries]
+    return {key: sum(line[key] for line in lines) for key in ("requested", "done", "failed", "missing")}
+
+
+def _bins(group: Group, n_toys: int) -> tuple[int, ...]:
+    """Pearson's degrees of freedom that so many toys allow."""
+    wanted = PEARSON_DOF if group.configuration.order == 1 else PEARSON_DOF_QUADRATIC
+    return tuple(dof for dof in wanted if n_toys >= FEWEST_PER_BIN * (dof + 1))
+
+
+def _null(group: Group, seed: int) -> dict[str, Any]:
+    t = group.null.t
+    line: dict[str, Any] = {
+        "test": group.test,
+        "configuration": group.configuration.name,
+        "dof": group.dof,
+        "mean": float(t.mean()),
+        "std": float(t.std(ddof=1)),
+        "n_toys": len(t),
+        "against_chi2": [],
+        "chi2_false_positives": [],
+        "analytic": None,
+    }
+    if group.analytic is None:
+        line["against_chi2"] = _tests(one_sample(t, chi2_law(group.dof), seed, _bins(group, len(t))))
+        line["chi2_false_positives"] = _rates(false_positives(t, group.nulls["chi2"], "R_0"))
+    else:
+        law = group.analytic.law
+        line["analytic"] = {
+            "mean": law.mean,
+            "std": law.std,
+            "effective_dof": law.effective_dof,
+            "weights": law.weights.tolist(),
+            "against": _tests(one_sample(t, law, seed, _bins(group, len(t)))),
+            "false_positives": _rates(false_positives(t, group.nulls["analytic"], "R_0")),
+        }
+    return line
+
+
+def _tests(results: tuple[GoodnessOfFit, ...]) -> list[dict[str, Any]]:
+    return [{"test": r.test, "statistic": r.statistic, "p": r.p, "text": r.text} for r in results]
+
+
+def _rates(counted: tuple[FalsePositives, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "sigma": line.z_alpha,
+            "expected": line.alpha,
+            "observed": line.rate,
+            "low": line.interval.low if line.interval else None,
+            "high": line.interval.high if line.interval else None,
+            "p": line.excess_p,
+            "detectable_ratio": line.detectable_ratio,
+        }
+        for line in counted
+    ]
+
+
+def _closure(group: Group, seed: int) -> Iterator[dict[str, Any]]:
+    """Of every shifted ensemble; the correction counts all tests of the configuration."""
+    if not group.shifted:
+        return
+    laws: dict[str, Law] = {"chi2": chi2_law(group.dof)} if group.analytic is None else {}
+    fewest = min(len(toys.t) for toys in (group.null, *group.shifted.values()))
+    shifted = {null_name(nu): toys.t for nu, toys in group.shifted.items()}
+    table = closure_table(shifted, group.null.t, laws, seed, _bins(group, fewest))
+    calibration = group.nulls["analytic" if "analytic" in group.nulls else "R_0"]
+    for nu, toys in group.shifted.items():
+        cells = [cell for cell in table.tests if cell.ensemble == null_name(nu)]
+        shift = median_shift(toys.t, group.null.t, seed)
+        yield {
+            "test": group.test,
+            "configuration": group.configuration.name,
+            "nu": list(nu),
+            "against_null": [_cell(cell) for cell in cells if cell.reference == "R_0"],
+            "against_chi2": [_cell(cell) for cell in cells if cell.reference == "chi2"],
+            "median_shift": {
+                "shift": shift.shift,
+                "interval68": asdict(shift.interval_68),
+                "interval95": asdict(shift.interval_95),
+            },
+            "false_positives": _rates(false_positives(toys.t, calibration, null_name(nu))),
+            "closes": table.closes(),
+        }
+
+
+def _cell(cell: Any) -> dict[str, Any]:
+    return _tests((cell.result,))[0] | {"corrected_p": cell.corrected_p}
+
+
+def _verdicts(closure: list[dict[str, Any]]) -> dict[str, bool]:
+    verdicts: dict[str, bool] = {}
+    for line in closure:
+        name = f"{line['test']}, {line['configuration']}"
+        verdicts[name] = verdicts.get(name, True) and line["closes"]
+    return verdicts
+
+
+def _signals(group: Group) -> Iterator[tuple[dict[str, Any], Float64]]:
+    for (nu, signal, injected), toys in group.signals.items():
+        yield (
+            {
+                "test": group.test,
+                "configuration": group.configuration.name,
+                "nu": list(nu),
+                "signal": signal,
+                "injected": injected,
+                "n_toys": len(toys.t),
+            },
+            toys.t,
+        )
+
+
+def _significance(group: Group) -> Iterator[dict[str, Any]]:
+    for what, t in _signals(group):
+        for name, null in group.nulls.items():
+            found = median_z(t, null)
+            yield what | {
+                "null": name,
+                "z": found.z,
+                "low": found.interval.low,
+                "high": found.interval.high,
+                "saturated": found.saturated,
+                "text": found.text,
+                "text_as_in_paper": found.text_as_in_paper,
+            }
+
+
+def _power(group: Group) -> Iterator[dict[str, Any]]:
+    for what, t in _signals(group):
+        for name, null in group.nulls.items():
+            curve = power_curve(t, null, Z_ALPHA)
+            yield what | {
+                "null": name,
+                "z_alpha": Z_ALPHA.tolist(),
+                "power": [
+                    float(p) if ok else None for p, ok in zip(curve.power, curve.resolved, strict=True)
+                ],
+                "low": curve.low.tolist(),
+                "high": curve.high.tolist(),
+            }
