@@ -1,13 +1,9 @@
-from dataclasses import replace
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from encoders import make_encoder
 
-from covad.embedding.embed import EmbeddingCache, embed, encode
-from covad.errors import FileFormatError
+from covad.embedding.embed import embed, embed_family, encode
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events
@@ -28,33 +24,26 @@ def test_a_stream_gives_the_same_as_the_whole(events: Events) -> None:
     assert whole.z.dtype == np.float32
 
 
-def test_cache_is_keyed_by_model_events_and_nu(events: Events, tmp_path: Path) -> None:
+def test_a_family_is_its_members(events: Events) -> None:
+    """Also where events pass the selection at one point only."""
     encoder = make_encoder(events)
-    cache = EmbeddingCache(tmp_path, encoder, "digest-1", SCALES, SELECTION)
-    first = cache.get("events-1", [events], [1.0, 0.0])
-    again = cache.get("events-1", [], [1.0, 0.0])
-    assert np.array_equal(first.z, again.z)
-    assert first.yield_ratio == again.yield_ratio
-    assert len(list(tmp_path.iterdir())) == 1
-    retrained = replace(cache, encoder_digest="digest-2")
-    recut = replace(cache, selection=Selection())
-    for other, digest, nu in (
-        (cache, "events-2", [1.0, 0.0]),
-        (cache, "events-1", [0.5, 0.0]),
-        (retrained, "events-1", [1.0, 0.0]),
-        (recut, "events-1", [1.0, 0.0]),
-    ):
-        before = len(list(tmp_path.iterdir()))
-        other.get(digest, [events[:100]], nu)
-        assert len(list(tmp_path.iterdir())) == before + 1
+    points = [(0.0, 0.0), (1.0, 0.0), (0.0, -2.0), (0.0, 2.0)]
+    family = embed_family(encoder, [events[:700], events[700:]], SCALES, points, SELECTION)
+    assert list(family) == points
+    for nu, member in family.items():
+        alone = embed(encoder, [events], SCALES, nu, SELECTION)
+        np.testing.assert_allclose(member.z, alone.z, atol=1e-6)
+        assert np.array_equal(member.rows, alone.rows)
+        assert member.yield_ratio == pytest.approx(alone.yield_ratio)
 
 
-def test_a_damaged_cache_is_named(events: Events, tmp_path: Path) -> None:
-    cache = EmbeddingCache(tmp_path, make_encoder(events), "digest", (), SELECTION)
-    cache.get("events", [events], [])
-    next(tmp_path.iterdir()).write_bytes(b"nonsense")
-    with pytest.raises(FileFormatError, match="damaged"):
-        cache.get("events", [events], [])
+def test_what_does_not_move_keeps_its_bits(events: Events) -> None:
+    points = [(0.0,), (1.0,)]
+    family = embed_family(make_encoder(events), [events], (JetEnergyScale(),), points, Selection())
+    before, after = (shift_events(events, (JetEnergyScale(),), nu).events.particles for nu in points)
+    still = (before == after).all(axis=(1, 2))
+    assert 0 < still.sum() < len(events)
+    assert np.array_equal(family[points[0]].z[still], family[points[1]].z[still])
 
 
 def test_no_gradients_are_kept(events: Events) -> None:

@@ -26,7 +26,11 @@ def padded(encoder: Encoder, particles: np.ndarray) -> torch.Tensor:
     seen = torch.cat([torch.ones(len(tokens), 1, dtype=torch.bool), present], dim=1)
     for b in encoder.blocks:
         n, length, d = x.shape
-        q, k, v = b.qkv(b.norm1(x)).view(n, length, 3, b.heads, -1).permute(2, 0, 3, 1, 4)
+        normed = b.norm1(x)
+        q, k, v = (
+            part.view(n, length, b.heads, -1).transpose(1, 2)
+            for part in (b.query(normed), *b.key_value(normed).chunk(2, dim=2))
+        )
         mixed = scaled_dot_product_attention(q, k, v, attn_mask=seen[:, None, None, :])
         x = x + b.merge(mixed.transpose(1, 2).reshape(n, length, d))
         x = x + b.narrow(torch.nn.functional.gelu(b.widen(b.norm2(x))))

@@ -7,7 +7,7 @@ from response_world import SLOPE, make_pairs, truth
 
 from covad.embedding.embed import Embedded
 from covad.errors import CovadError, TrainingError
-from covad.response.fit import FitSettings, Pairs, fit_response, pair_loss, validation_loss
+from covad.response.fit import FitSettings, Pairs, batch_loss, fit_response, validation_loss
 from covad.response.model import ResponseModel, ResponseSettings, polynomial
 
 SHAPE = ResponseSettings(n_features=2, n_nuisances=1, hidden=(32, 32))
@@ -33,10 +33,10 @@ def test_loss_is_its_definition(order: int) -> None:
         passes={nu: rng.random(500) < 0.8 for nu in pairs.passes},
     )
     model = ResponseModel(replace(SHAPE, order=order))
-    for nu in pairs.z:
-        assert float(pair_loss(model, pairs, nu).detach()) == pytest.approx(
-            slow_loss(model, pairs, nu), abs=1e-6
-        )
+    everything = {nu: np.ones(500, bool) for nu in pairs.passes}
+    for sample in (pairs, replace(pairs, nominal_passes=everything[1.0,], passes=everything)):
+        slow = np.mean([slow_loss(model, sample, nu) for nu in sample.z])
+        assert float(batch_loss(model, sample).detach()) == pytest.approx(slow, abs=1e-6)
 
 
 @pytest.fixture(scope="module")

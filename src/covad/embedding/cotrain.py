@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -64,23 +65,29 @@ class JointModel(nn.Module):
         self.settings = settings
 
     def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """L_supCL and L_cov of a batch."""
-        z = self.encoder(batch.particles)
-        points = self.encoder.project(z) if self.settings.contrast_on == "projector" else _unit(z)
-        labels = gather_ranks(torch.from_numpy(batch.labels))
-        contrastive = supervised_contrastive(gather_ranks(points), labels, self.settings.temperature)
-        if self.settings.alpha == 0 or not batch.shifted:
+        """L_supCL and L_cov of a batch; nominal and shifted events are encoded together."""
+        covariant = self.settings.alpha > 0 and bool(batch.shifted)
+        moved = [partner.moved for partner in batch.shifted] if covariant else []
+        z, *z_moved = self.encoder(np.concatenate([batch.particles, *moved])).split(
+            [len(batch.particles), *map(len, moved)]
+        )
+        contrastive = self._contrastive(z, torch.from_numpy(batch.labels))
+        if not covariant:
             return contrastive, contrastive.new_tensor(0.5)
-        return contrastive, self._covariance(batch, z)
+        return contrastive, self._covariance(batch, z, z_moved)
 
-    def _covariance(self, batch: Batch, z: torch.Tensor) -> torch.Tensor:
+    def _contrastive(self, z: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        points = self.encoder.project(z) if self.settings.contrast_on == "projector" else _unit(z)
+        return supervised_contrastive(gather_ranks(points), gather_ranks(labels), self.settings.temperature)
+
+    def _covariance(self, batch: Batch, z: torch.Tensor, z_moved: list[torch.Tensor]) -> torch.Tensor:
         """L_cov in the nominal batch's standardised z, so that the scale of z is free."""
         centre, width = z.mean(dim=0), z.std(dim=0) + 1e-6
         g = self.ratio((z - centre) / width)
         shifted = []
-        for partner in batch.shifted:
-            moved = self.ratio((self.encoder(partner.moved) - centre) / width)
-            shifted.append(torch.cat([g[torch.from_numpy(partner.unchanged)], moved]))
+        for partner, moved in zip(batch.shifted, z_moved, strict=True):
+            g_moved = self.ratio((moved - centre) / width)
+            shifted.append(torch.cat([g[torch.from_numpy(partner.unchanged)], g_moved]))
         return covariance_loss([torch.from_numpy(p.nu) for p in batch.shifted], g, shifted)
 
 

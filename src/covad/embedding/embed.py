@@ -1,16 +1,9 @@
-"""Events x nu -> z: shifted, selected and encoded chunk by chunk, and kept on disk by content.
-
-A cached embedding is found by the hash of the encoder file, the events, the systematics, the selection and
-nu; whatever changes, changes the name.
-"""
+"""Events x nu -> z: shifted, selected and encoded piece by piece."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -18,9 +11,11 @@ from numpy.typing import NDArray
 
 from covad.embedding.encoder import Encoder
 from covad.events.layout import Events
+from covad.events.matching import unchanged_partners
 from covad.events.selection import Selection
-from covad.events.systematics import Systematic, relative_yield, shift_events
-from covad.weights import load_weights, save_weights
+from covad.events.systematics import Shifted, Systematic, relative_yield, shift_events
+
+NuVector = tuple[float, ...]
 
 #: Events that are encoded at a time: large enough for the matrix products, small enough for the cache.
 BATCH = 4096
@@ -45,57 +40,66 @@ def encode(encoder: Encoder, particles: NDArray[np.float32]) -> NDArray[np.float
 
 def embed(
     encoder: Encoder,
-    chunks: Iterable[Events],
+    pieces: Iterable[Events],
     systematics: Sequence[Systematic],
     nu: Sequence[float],
     selection: Selection,
 ) -> Embedded:
-    """Shift, select and encode a stream of events."""
-    z, rows, weights = [], [], []
-    start, nominal_yield = 0, 0.0
-    for chunk in chunks:
-        shifted = shift_events(chunk, systematics, nu, selection)
-        matched = np.full(len(shifted.events), -1) if shifted.rows is None else shifted.rows + start
-        z.append(encode(encoder, shifted.events.particles))
-        rows.append(matched)
-        weights.append(shifted.weights)
-        start += len(chunk)
-        nominal_yield += shifted.nominal_yield
-    total = np.concatenate(weights)
-    ratio = relative_yield(float(total.sum()), nominal_yield)
-    return Embedded(np.concatenate(z), np.concatenate(rows), total, ratio)
+    """A stream of events at one nu."""
+    point = tuple(nu)
+    return embed_family(encoder, pieces, systematics, [point], selection)[point]
 
 
-@dataclass(frozen=True)
-class EmbeddingCache:
-    """Embeddings on disk, one safetensors file each."""
-
-    folder: Path
-    encoder: Encoder
-    encoder_digest: str
-    systematics: tuple[Systematic, ...]
-    selection: Selection
-
-    def get(self, events_digest: str, chunks: Iterable[Events], nu: Sequence[float]) -> Embedded:
-        """The embedding of these events at nu; `chunks` are only read if it is not there yet."""
-        path = self.folder / f"{self._key(events_digest, nu)}.safetensors"
-        if not path.exists():
-            _store(path, embed(self.encoder, chunks, self.systematics, nu, self.selection))
-        return _load(path)
-
-    def _key(self, events_digest: str, nu: Sequence[float]) -> str:
-        names = [[s.name, s.sigma, repr(s)] for s in self.systematics]
-        identity = [self.encoder_digest, events_digest, names, repr(self.selection), [float(v) for v in nu]]
-        return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
+def embed_family(
+    encoder: Encoder,
+    pieces: Iterable[Events],
+    systematics: Sequence[Systematic],
+    points: Sequence[NuVector],
+    selection: Selection,
+) -> dict[NuVector, Embedded]:
+    """The same stream at several nu. What is as it was at the first of them is not encoded again."""
+    parts = {nu: _Parts() for nu in points}
+    start = 0
+    for piece in pieces:
+        first = shift_events(piece, systematics, points[0], selection)
+        z = encode(encoder, first.events.particles)
+        parts[points[0]].add(first, z, start)
+        for nu in points[1:]:
+            shifted = shift_events(piece, systematics, nu, selection)
+            parts[nu].add(shifted, _encode_changed(encoder, first, z, shifted), start)
+        start += len(piece)
+    return {nu: part.embedded() for nu, part in parts.items()}
 
 
-def _store(path: Path, embedded: Embedded) -> None:
-    tensors = {name: torch.from_numpy(getattr(embedded, name)) for name in ("z", "rows", "weights")}
-    save_weights(path, "embedded", tensors, {"yield_ratio": embedded.yield_ratio})
+def _encode_changed(
+    encoder: Encoder, first: Shifted, z_first: NDArray[np.float32], shifted: Shifted
+) -> NDArray[np.float32]:
+    particles = shifted.events.particles
+    if first.rows is None or shifted.rows is None or not len(z_first):
+        return encode(encoder, particles)
+    partner = unchanged_partners(first, shifted)
+    z = np.take(z_first, partner, axis=0)
+    z[partner < 0] = encode(encoder, particles[partner < 0])
+    return z
 
 
-def _load(path: Path) -> Embedded:
-    tensors, settings = load_weights(path, "embedded")
-    return Embedded(
-        tensors["z"].numpy(), tensors["rows"].numpy(), tensors["weights"].numpy(), settings["yield_ratio"]
-    )
+@dataclass
+class _Parts:
+    """What the pieces of a sample give at one nu."""
+
+    z: list[NDArray[np.float32]] = field(default_factory=list)
+    rows: list[NDArray[np.int64]] = field(default_factory=list)
+    weights: list[NDArray[np.float64]] = field(default_factory=list)
+    nominal_yield: float = 0.0
+
+    def add(self, shifted: Shifted, z: NDArray[np.float32], start: int) -> None:
+        rows = np.full(len(z), -1) if shifted.rows is None else shifted.rows + start
+        self.z.append(z)
+        self.rows.append(rows)
+        self.weights.append(shifted.weights)
+        self.nominal_yield += shifted.nominal_yield
+
+    def embedded(self) -> Embedded:
+        weights = np.concatenate(self.weights)
+        ratio = relative_yield(float(weights.sum()), self.nominal_yield)
+        return Embedded(np.concatenate(self.z), np.concatenate(self.rows), weights, ratio)

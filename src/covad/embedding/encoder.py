@@ -3,7 +3,7 @@
 An event of the paper's layout has 19 slots, but only 3 to 8 objects. The encoder never computes padding: a
 batch is cut into groups of events with the same number of objects, which gives the same result as padded
 batches with a mask, several times faster. Each object is a token with the embedding of its collection; one
-more token (CLS) gathers the event, and its last state is projected to z.
+more token (CLS) gathers the event, and its last state is projected to z; so the last block computes it alone.
 """
 
 from __future__ import annotations
@@ -55,16 +55,22 @@ class Block(nn.Module):
         d = settings.width
         self.heads = settings.heads
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
-        self.qkv, self.merge = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.query, self.key_value, self.merge = nn.Linear(d, d), nn.Linear(d, 2 * d), nn.Linear(d, d)
         self.widen, self.narrow = nn.Linear(d, settings.feed_forward), nn.Linear(settings.feed_forward, d)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        n, length, d = x.shape
-        q, k, v = self.qkv(self.norm1(x)).view(n, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        mixed = scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(n, length, d)
-        x = x + self.merge(mixed)
+    def forward(self, x: torch.Tensor, n_asked: int | None = None) -> torch.Tensor:
+        """New states of the first `n_asked` tokens (all unless told); they attend to every token."""
+        normed = self.norm1(x)
+        asking = self._by_head(self.query(normed[:, :n_asked]))
+        key, value = (self._by_head(part) for part in self.key_value(normed).chunk(2, dim=2))
+        mixed = scaled_dot_product_attention(asking, key, value).transpose(1, 2).flatten(2)
+        x = x[:, :n_asked] + self.merge(mixed)
         out: torch.Tensor = x + self.narrow(torch.nn.functional.gelu(self.widen(self.norm2(x))))
         return out
+
+    def _by_head(self, x: torch.Tensor) -> torch.Tensor:
+        """(events, tokens, width) -> (events, heads, tokens, width per head)."""
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
 
 class Encoder(nn.Module):
@@ -97,9 +103,10 @@ class Encoder(nn.Module):
     def _encode(self, objects: torch.Tensor, kind: torch.Tensor) -> torch.Tensor:
         tokens = self.lift(self.scaling.inputs(objects, kind, self.layout)) + self.kinds(kind)
         x = torch.cat([self.cls.expand(len(tokens), 1, -1), tokens], dim=1)
-        for block in self.blocks:
+        *inner, last = self.blocks
+        for block in inner:
             x = block(x)
-        z: torch.Tensor = self.out(self.norm(x[:, 0]))
+        z: torch.Tensor = self.out(self.norm(last(x, n_asked=1)[:, 0]))
         return z
 
     def project(self, z: torch.Tensor) -> torch.Tensor:

@@ -9,16 +9,14 @@ from numpy.typing import NDArray
 
 from covad.errors import TrainingError
 from covad.events.layout import UNLABELLED, Events
+from covad.events.matching import unchanged_partners
 from covad.events.selection import Selection
 from covad.events.systematics import Shifted, Systematic, shift_events
 
 
 @dataclass(frozen=True)
 class ShiftedBatch:
-    """The events of a batch at nu: positions of those that are as they were, particles of all others.
-
-    Many events have nothing that a shift could move (no jet, say), and need not be encoded twice.
-    """
+    """The events of a batch at nu: positions of those that are as they were, particles of all others."""
 
     nu: NDArray[np.float32]
     unchanged: NDArray[np.int64]
@@ -85,12 +83,6 @@ class Sampler:
 
     def _partner(self, chosen: Events, nominal: Shifted, nu: NDArray[np.float64]) -> ShiftedBatch:
         shifted = self._shift(chosen, nu)
-        if nominal.rows is None or shifted.rows is None:
-            raise TrainingError("stage 1 needs event-matched systematics, not separately simulated samples")
-        position = np.full(len(chosen), -1)
-        position[nominal.rows] = np.arange(len(nominal.rows))
-        partner = position[shifted.rows]
-        same = (nominal.events.particles[partner] == shifted.events.particles).all(axis=(1, 2)) & (
-            partner >= 0
-        )
-        return ShiftedBatch(nu.astype(np.float32), partner[same], shifted.events.particles[~same])
+        partner = unchanged_partners(nominal, shifted)
+        moved = shifted.events.particles[partner < 0]
+        return ShiftedBatch(nu.astype(np.float32), partner[partner >= 0], moved)

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.embedding.embed import Embedded
+from covad.embedding.embed import Embedded, NuVector, embed_family
 from covad.embedding.encoder import Encoder
-from covad.embedding.family import NuVector, embed_family
 from covad.events.fileset import FileSet
 from covad.events.processes import BACKGROUND
 from covad.nplm.dataset import Response

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.cotrain import CoTraining, Metrics, TrainingSettings
+from covad.embedding.embed import embed_family
 from covad.embedding.encoder import Encoder, EncoderSettings
-from covad.embedding.family import embed_family
 from covad.embedding.sampling import Sampler
 from covad.events.processes import BACKGROUND
 from covad.parallel import run_jobs

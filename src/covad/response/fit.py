@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from covad.embedding.checkpoint import State, copy_state
+from covad.embedding.checkpoint import copy_state
 from covad.embedding.embed import Embedded
 from covad.errors import CovadError, TrainingError
 from covad.response.model import ResponseModel, ResponseSettings, polynomial
@@ -117,57 +117,72 @@ def fit_response(
 def _fit_one(
     model: ResponseModel, training: Pairs, validation: Pairs, settings: FitSettings, seed: int
 ) -> float:
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        for module in model.heads.modules():
-            if isinstance(module, torch.nn.Linear):
-                module.reset_parameters()
-    steps = settings.epochs * max(1, len(training) // settings.batch)
+    """Fit a model with one head; the weights that validate best stay in it."""
+    _initialise(model, seed)
+    batches = max(1, len(training) // settings.batch)
     optimiser = torch.optim.AdamW(
         model.heads.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.learning_rate, total_steps=steps + 1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, settings.learning_rate, total_steps=settings.epochs * batches + 1
+    )
     best, best_loss, waited = copy_state(model), validation_loss(model, validation), 0
     for epoch in range(settings.epochs):
-        rows = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch,))).permutation(
-            len(training)
-        )
-        for i in range(0, max(1, len(rows) // settings.batch) * settings.batch, settings.batch):
-            batch = training.take(np.sort(rows[i : i + settings.batch]))
-            loss = torch.stack([pair_loss(model, batch, nu) for nu in batch.z]).mean()
+        stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch,)))
+        order = stream.permutation(len(training))[: batches * settings.batch]
+        for number, rows in enumerate(np.array_split(order, batches)):
+            loss = batch_loss(model, training.take(np.sort(rows)))
             if not torch.isfinite(loss):
-                raise TrainingError(f"the loss of the response is not finite in epoch {epoch}, batch {i}")
+                raise TrainingError(
+                    f"the loss of the response is not finite in epoch {epoch}, batch {number}"
+                )
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
-        best, best_loss, waited = _keep_best(model, validation, best, best_loss, waited)
+        loss_now = validation_loss(model, validation)
+        if loss_now < best_loss:
+            best, best_loss, waited = copy_state(model), loss_now, 0
+        else:
+            waited += 1
         if waited >= settings.patience:
             break
     model.load_state_dict(best)
     return best_loss
 
 
-def _keep_best(
-    model: ResponseModel, validation: Pairs, best: State, best_loss: float, waited: int
-) -> tuple[State, float, int]:
-    loss = validation_loss(model, validation)
-    return (copy_state(model), loss, 0) if loss < best_loss else (best, best_loss, waited + 1)
+def _initialise(model: ResponseModel, seed: int) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for module in model.heads.modules():
+            if isinstance(module, torch.nn.Linear):
+                module.reset_parameters()
 
 
-def pair_loss(model: ResponseModel, pairs: Pairs, nu: NuVector) -> torch.Tensor:
-    """L(nu) of a batch; only events that moved are evaluated twice."""
-    weight = torch.from_numpy(polynomial(np.array(nu), model.settings.order).astype(np.float32))
-    f0 = model(torch.from_numpy(pairs.nominal)) @ weight
-    moved = np.flatnonzero((pairs.z[nu] != pairs.nominal).any(axis=1))
-    change = torch.zeros_like(f0).index_put(
-        (torch.from_numpy(moved),), model(torch.from_numpy(pairs.z[nu][moved])) @ weight - f0[moved]
-    )
-    here, there = (torch.from_numpy(p) for p in (pairs.nominal_passes, pairs.passes[nu]))
-    mean0 = f0[here].mean()
-    spread = torch.log(torch.exp(f0[here] - mean0).mean())
-    loss: torch.Tensor = spread - ((f0 + change)[there].mean() - mean0)
-    return loss
+def batch_loss(model: ResponseModel, pairs: Pairs) -> torch.Tensor:
+    """L averaged over nu. Nominal events are evaluated once, and of the shifted ones those that moved."""
+    moved = {nu: np.flatnonzero((z != pairs.nominal).any(axis=1)) for nu, z in pairs.z.items()}
+    points = np.concatenate([pairs.nominal, *(pairs.z[nu][rows] for nu, rows in moved.items())])
+    columns, *there = model(torch.from_numpy(points)).split([len(pairs), *map(len, moved.values())])
+    nominal_passes = torch.from_numpy(pairs.nominal_passes)
+    losses = []
+    for (nu, rows), columns_moved in zip(moved.items(), there, strict=True):
+        weight = torch.from_numpy(polynomial(np.array(nu), model.settings.order).astype(np.float32))
+        f0 = columns @ weight
+        f = f0.index_put((torch.from_numpy(rows),), columns_moved @ weight)
+        losses.append(_tilted_loss(f0, f, nominal_passes, torch.from_numpy(pairs.passes[nu])))
+    return torch.stack(losses).mean()
+
+
+def _tilted_loss(
+    f0: torch.Tensor, f: torch.Tensor, nominal_passes: torch.Tensor, passes: torch.Tensor
+) -> torch.Tensor:
+    """L(nu) from f of the same events at 0 and at nu, summed so that what does not move cancels exactly."""
+    mean0 = f0[nominal_passes].mean()
+    spread = torch.log(torch.exp(f0[nominal_passes] - mean0).mean())
+    if bool(nominal_passes.all()) and bool(passes.all()):
+        return spread - (f - f0).mean()
+    return spread - (f[passes].mean() - mean0)
 
 
 def validation_loss(model: ResponseModel, pairs: Pairs) -> float:
