@@ -1,0 +1,97 @@
+"""Jobs in processes of their own: real processes, a real kill -9."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from covad.errors import CovadError, StudyError, WorkerError
+from covad.parallel import run_jobs
+
+
+def note(folder: Path, name: str) -> None:
+    (folder / name).write_text(os.environ["OMP_NUM_THREADS"])
+
+
+def refuse(reason: str) -> None:
+    raise StudyError(reason)
+
+
+def stumble() -> None:
+    raise ZeroDivisionError("by chance")
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail_or_wait(folder: Path, fails: bool) -> None:
+    """Wait until the other has begun, then fail; or wait for ever."""
+    (folder / f"{os.getpid()}.pid").touch()
+    while len(list(folder.glob("*.pid"))) < 2:
+        time.sleep(0.01)
+    if fails:
+        raise StudyError("enough")
+    time.sleep(600)
+
+
+def test_every_job_is_done_on_one_thread(tmp_path):
+    run_jobs(note, [(tmp_path, str(n)) for n in range(3)], workers=2)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {str(n): "1" for n in range(3)}
+
+
+def test_no_jobs_are_no_work():
+    run_jobs(note, [], workers=2)
+
+
+@pytest.mark.parametrize(
+    ("function", "job", "kind", "message"),
+    [
+        (refuse, ("no such thing",), StudyError, "no such thing"),
+        (stumble, (), WorkerError, "stumble failed: ZeroDivisionError: by chance"),
+        (die, (), WorkerError, "died .exit code -9"),
+    ],
+)
+def test_a_failure_comes_back_as_a_sentence(function, job, kind, message):
+    with pytest.raises(kind, match=message):
+        run_jobs(function, [job], workers=1)
+
+
+def test_the_first_failure_ends_the_others(tmp_path):
+    with pytest.raises(CovadError, match="enough"):
+        run_jobs(fail_or_wait, [(tmp_path, True), (tmp_path, False)], workers=2)
+    for path in tmp_path.iterdir():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(path.stem), 0)
+
+
+def wait_for_ever(folder: Path) -> None:
+    (folder / f"{os.getpid()}.pid").touch()
+    time.sleep(600)
+
+
+def test_nobody_outlives_the_parent(tmp_path):
+    script = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from pathlib import Path; import test_parallel as t; from covad.parallel import run_jobs\n"
+        f"if __name__ == '__main__': run_jobs(t.wait_for_ever, [(Path({str(tmp_path)!r}),)], 1)\n"
+    )
+    (tmp_path / "main.py").write_text(script)
+    parent = subprocess.Popen([sys.executable, str(tmp_path / "main.py")])
+    deadline = time.monotonic() + 60
+    while not (pids := list(tmp_path.glob("*.pid"))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    parent.kill()
+    parent.wait()
+    child = int(pids[0].stem)
+    while time.monotonic() < deadline:
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("the child is still there")
