@@ -49,7 +49,7 @@ def test_one_hot_toys_follow_it() -> None:
 def test_without_ridge_and_reference_noise_it_is_wilks() -> None:
     """Every direction of h that no nuisance covers is one degree of freedom."""
     x = np.random.default_rng(5).standard_normal((4_000, 7)).astype(np.float32)
-    moments = ScoreMoments.of(x, np.full(4_000, 0.5))
+    moments = ScoreMoments.of(x, np.full(4_000, 0.5), np.ones(4_000))
     exact = ScoreMoments(moments.information, np.zeros((7, 7)))
     law = ConvexNull.of(exact, np.zeros(7), np.array([0.0] * 5 + [1.0, 4.0]), 5).law
     np.testing.assert_allclose(np.sort(law.weights), [0, 0, 1, 1, 1, 1, 1], atol=1e-9)
@@ -116,9 +116,21 @@ def test_the_variance_of_the_reference_scales_with_its_size() -> None:
 def test_uneven_weights_raise_the_noise_of_the_reference() -> None:
     """C is sum w^2 times the centred covariance: weights 1 +- 1/2 raise it by 1 + 1/4."""
     x = np.random.default_rng(11).standard_normal((200_000, 2)).astype(np.float32)
-    even = ScoreMoments.of(x, np.ones(200_000)).reference_variance
-    uneven = ScoreMoments.of(x, np.tile([0.5, 1.5], 100_000)).reference_variance
+    flat = np.ones(200_000)
+    even = ScoreMoments.of(x, flat, flat).reference_variance
+    uneven = ScoreMoments.of(x, np.tile([0.5, 1.5], 100_000), flat).reference_variance
     np.testing.assert_allclose(np.diag(uneven) / np.diag(even), 1.25, rtol=0.01)
+
+
+def test_away_from_the_reference_its_weighted_sums_fluctuate_as_a_whole() -> None:
+    """The sum over N independent events has N times the variance of one term, w e^f x."""
+    rng = np.random.default_rng(13)
+    x = np.column_stack([np.ones(5_000), rng.standard_normal(5_000)]).astype(np.float32)
+    growth = np.exp(0.5 * x[:, 1].astype(np.float64))
+    moments = ScoreMoments.of(x, np.full(5_000, 0.2), growth)
+    terms = 0.2 * growth[:, None] * x
+    np.testing.assert_allclose(moments.reference_variance, 5_000 * np.cov(terms.T, bias=True), rtol=1e-10)
+    np.testing.assert_allclose(moments.information, terms.T @ x, rtol=1e-10)
 
 
 def test_significance_of_an_observed_t() -> None:
@@ -136,4 +148,4 @@ def test_significance_of_an_observed_t() -> None:
 def test_degenerate_features_without_ridge_are_named() -> None:
     columns = np.ones((100, 2), dtype=np.float32)
     with pytest.raises(DatasetError, match="ridge"):
-        ConvexNull.of(ScoreMoments.of(columns, np.ones(100)), np.zeros(2), np.zeros(2), 2)
+        ConvexNull.of(ScoreMoments.of(columns, np.ones(100), np.ones(100)), np.zeros(2), np.zeros(2), 2)

@@ -10,7 +10,7 @@ from covad.nplm.convex import ConvexAlternative, ConvexProblem
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.features import evaluate
 from covad.nplm.fit import AlternativeFit
-from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
+from covad.nplm.likelihood import join_nuisances, nuisance_shift, nuisance_slopes
 from covad.nplm.null import ScoreMoments
 
 
@@ -40,11 +40,11 @@ def feature_covariance(alternative: ConvexAlternative, dataset: Dataset, fit: Al
     """Covariance of a, nuisances profiled: H^-1 V H^-1 at the maximum, with the H and V of `null`."""
     problem = ConvexProblem.of(alternative, dataset)
     n = problem.n_features
-    nu = np.append(fit.nu, [fit.nu_norm] if dataset.normalisation else [])
+    nu = join_nuisances(fit, dataset)
     response = dataset.reference_response
     columns = np.hstack([problem.reference[:, :n], nuisance_slopes(response, nu).astype(np.float32)])
     f = fit.h_reference.astype(np.float64) + nuisance_shift(response, nu)
-    moments = ScoreMoments.of(columns, dataset.weights * np.exp(f))
+    moments = ScoreMoments.of(columns, dataset.weights, np.exp(f))
     auxiliary = np.diag(problem.auxiliary.precision)
     inverse = np.linalg.inv(moments.information + auxiliary + np.diag(problem.ridge))
     variance = moments.information + moments.reference_variance + auxiliary

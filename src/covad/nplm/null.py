@@ -35,27 +35,28 @@ REACH_OF_TOYS = 3.5
 
 @dataclass(frozen=True)
 class ScoreMoments:
-    """Second moments of the columns: F = sum_R w x x^T, and the variance C of sum_R w x."""
+    """Second moments of the columns at f: F = sum_R w e^f x x^T, and the variance C of sum_R w e^f x."""
 
     information: Float64
     reference_variance: Float64
 
     @classmethod
-    def of(cls, columns: Float32, density: Float64) -> ScoreMoments:
-        """From reference columns and the density w e^f that they carry at the truth.
+    def of(cls, columns: Float32, weights: Float64, growth: Float64) -> ScoreMoments:
+        """From reference columns, weights, and the growth e^f of the density from R to the truth.
 
         The reference has fixed size and its weights are normalised to the yield, so C is centred:
-        sum_R w^2 (x - mean)(x - mean)^T, which leaves nothing of a constant column.
+        sum_R w^2 (e^f x - mean)(e^f x - mean)^T, which leaves nothing of a constant column where f = 0.
         """
-        mean = (density @ columns.astype(np.float64)) / density.sum()
-        information = np.zeros((len(mean), len(mean)))
-        variance = np.zeros_like(information)
-        for start in range(0, len(density), BLOCK):
-            rows = slice(start, start + BLOCK)
+        n_columns = columns.shape[1]
+        mean, information, variance = np.zeros(n_columns), *np.zeros((2, n_columns, n_columns))
+        blocks = [slice(start, start + BLOCK) for start in range(0, len(weights), BLOCK)]
+        for rows in blocks:
+            mean += (weights[rows] * growth[rows]) @ columns[rows].astype(np.float64) / weights.sum()
+        for rows in blocks:
             x = columns[rows].astype(np.float64)
-            scaled = x * np.sqrt(density[rows])[:, None]
-            information += scaled.T @ scaled
-            centred = (x - mean) * density[rows, None]
+            grown = x * growth[rows, None]
+            information += (x * weights[rows, None]).T @ grown
+            centred = (grown - mean) * weights[rows, None]
             variance += centred.T @ centred
         return cls(information, variance)
 
@@ -143,12 +144,12 @@ def analytic_null(
     """
     problem = ConvexProblem.of(alternative, sample)
     n = problem.n_features
-    columns, density = problem.reference, sample.weights
+    columns, growth = problem.reference, np.ones(len(sample.weights))
     if nu is not None:
         response = sample.reference_response
         columns = np.hstack([columns[:, :n], nuisance_slopes(response, nu).astype(np.float32)])
-        density = density * np.exp(nuisance_shift(response, nu))
-    moments = ScoreMoments.of(columns, density)
+        growth = np.exp(nuisance_shift(response, nu))
+    moments = ScoreMoments.of(columns, sample.weights, growth)
     if n_reference is not None:
-        moments = moments.for_reference_of(n_reference, sampled=len(density))
+        moments = moments.for_reference_of(n_reference, sampled=len(growth))
     return ConvexNull.of(moments, problem.ridge, problem.auxiliary.precision, n)
