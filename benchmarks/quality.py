@@ -1,6 +1,6 @@
 """How good the maxima are: the Newton searches against the paper's 50 000 epochs of Adam, on null toys.
 
-    python benchmarks/quality.py run FILE.jsonl --clip 1.33 --toys 60     # resumable, a minute or two a toy
+    python benchmarks/quality.py run FILE.jsonl --clip 1.27 --toys 60     # resumable, a minute or two a toy
     python benchmarks/quality.py summary FILE.jsonl
 
 Toy i is drawn with the seed 1000 + i. Fits of one toy share the dataset and differ in solver and seed.

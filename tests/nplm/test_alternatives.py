@@ -188,9 +188,13 @@ def test_a_search_needs_starts(numbers):
     [
         ({"data": np.zeros((0, 4), np.float32)}, "data is empty"),
         ({"data": np.full((10, 4), np.nan, np.float32)}, "not finite"),
+        ({"data": np.zeros((10, 3), np.float32)}, "3 features, the reference has 4"),
         ({"weights": np.zeros(6000)}, "positive"),
         ({"weights": np.full(6000, -1.0)}, "positive"),
+        ({"weights": np.full(6000, np.nan)}, "positive"),
+        ({"weights": np.ones(5)}, "as many weights"),
         ({"measured": np.zeros(2)}, "auxiliary values"),
+        ({"measured": np.full(1, np.nan)}, "auxiliary values"),
         ({"reference_response": Response(np.zeros((5, 1), np.float32))}, "5, 1"),
     ],
 )

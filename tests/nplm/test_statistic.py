@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 
+from covad import latent
 from covad.latent import LatentWorld
 from covad.nplm.alternatives import Network
+from covad.nplm.convex import ConvexAlternative
 from covad.nplm.fit import Status
 from covad.nplm.starts import ONE_START, Search
 from covad.nplm.statistic import likelihood_ratio
@@ -57,6 +60,20 @@ def test_a_result_carries_status_costs_and_both_fits():
     assert len(result.tau.h_data) == len(dataset.data)
     assert len(result.tau.h_reference) == len(dataset.reference)
     assert len(result.delta.nu) == len(result.tau.nu) == 1
+
+
+@pytest.mark.parametrize("kind", ["network", "convex"])
+def test_a_fit_of_the_papers_size_takes_less_than_100_megabytes(kind):
+    """Of arrays, beyond the dataset itself; the compiler has done its work before."""
+    pool = latent.background(5_000, np.random.default_rng(0))
+    alternative = Network(search=ONE_START) if kind == "network" else ConvexAlternative.from_pool(pool)
+    likelihood_ratio(LatentWorld(3000, 800.0).toy(np.random.default_rng(2)), alternative, 0)
+    dataset = LatentWorld().toy(np.random.default_rng(2))
+    tracemalloc.start()
+    likelihood_ratio(dataset, alternative, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 1e6 < peak < 100e6
 
 
 @pytest.mark.parametrize(
