@@ -12,6 +12,7 @@ uncertainty, with the pairing of the samples in it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,14 +38,16 @@ class Linearity:
     @property
     def relative(self) -> float:
         """Departure relative to the effect, with the sign of the departure's mean square."""
-        return float(np.sign(self.departure) * np.sqrt(abs(self.departure)) / self.effect)
+        return float(np.sign(self.departure)) * self._in_effects(abs(self.departure))
 
     @property
     def relative_interval(self) -> tuple[float, float]:
         """68 % interval of `relative`; it begins at zero where the departure may be none."""
-        ends = self.departure + np.array([-1.0, 1.0]) * self.departure_uncertainty
-        low, high = np.sqrt(np.maximum(ends, 0.0)) / self.effect
-        return float(low), float(high)
+        low, high = (self.departure + sign * self.departure_uncertainty for sign in (-1, 1))
+        return self._in_effects(max(low, 0.0)), self._in_effects(max(high, 0.0))
+
+    def _in_effects(self, mean_square: float) -> float:
+        return math.sqrt(mean_square) / self.effect if self.effect > 0 else math.inf
 
 
 def linearity(

@@ -1,0 +1,83 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from response_world import SLOPE, make_pairs
+
+from covad.errors import CovadError
+from covad.response.fit import Pairs
+from covad.response.linearity import linearity
+from covad.response.validate import AdaptiveCells, MarginalBins
+
+SIZES = (1.0, 2.0)
+
+
+def bins(pairs: Pairs, n_bins: int = 12) -> list[MarginalBins]:
+    return [MarginalBins.build(pairs.nominal, 0, n_bins)]
+
+
+def moved(n_events: int, seed: int, shift: object) -> Pairs:
+    """A standard normal dimension of which every event is moved by `shift(z, nu)`."""
+    z = np.random.default_rng(seed).normal(size=(n_events, 1)).astype(np.float32)
+    everything = np.ones(n_events, bool)
+    grid = [(s * size,) for size in SIZES for s in (-1, 1)]
+    return Pairs(
+        z,
+        everything,
+        {nu: shift(z, nu[0]).astype(np.float32) for nu in grid},
+        dict.fromkeys(grid, everything),
+    )
+
+
+def test_a_moving_gaussian_is_linear_and_its_effect_known() -> None:
+    """z -> z + 0.1 nu has log r = 0.1 nu z + const: linear in nu, with the effect 0.1 |nu| rms(z)."""
+    pairs = moved(200_000, 1, lambda z, nu: z + SLOPE * nu)
+    for result in linearity(pairs, (1.0,), SIZES, bins(pairs, 20)):
+        assert result.effect == pytest.approx(SLOPE * result.size, rel=0.03)  # bins average within
+        # three standard deviations, one-sided: a false alarm once in 700; the bins see a little curvature
+        assert result.departure < 3 * result.departure_uncertainty + (0.01 * result.effect) ** 2
+
+
+def test_an_even_shift_is_all_departure() -> None:
+    """z -> z + 0.1 nu^2: log r = 0.1 nu^2 z, even in nu."""
+    pairs = moved(200_000, 2, lambda z, nu: z + SLOPE * nu**2)
+    first, second = linearity(pairs, (1.0,), SIZES, bins(pairs, 20))
+    assert np.sqrt(first.departure) == pytest.approx(SLOPE, rel=0.05)
+    assert np.sqrt(second.departure) == pytest.approx(4 * SLOPE, rel=0.1)
+    assert first.relative > 10  # infinite if noise leaves no linear effect at all
+    assert linear_part_of_both(0.01) == pytest.approx(10, rel=0.1)
+
+
+def linear_part_of_both(slope: float) -> float:
+    """Relative departure of z -> z + slope nu + 0.1 nu^2 at 1 sigma."""
+    pairs = moved(200_000, 2, lambda z, nu: z + slope * nu + SLOPE * nu**2)
+    result = linearity(pairs, (1.0,), SIZES, bins(pairs, 20))[0]
+    low, high = result.relative_interval
+    assert low < result.relative < high
+    return result.relative
+
+
+def test_uncertainty_is_the_scatter_of_repeated_samples() -> None:
+    """Half of the events move; 40 samples: their standard deviation is known to 11 %."""
+    results = []
+    for seed in range(40):
+        pairs = make_pairs(20_000, seed=seed)
+        results.append(linearity(pairs, (1.0,), SIZES, [AdaptiveCells.build(pairs.nominal, 4)])[1])
+    departures = np.array([r.departure for r in results])
+    stated = np.mean([r.departure_uncertainty for r in results])
+    assert departures.std(ddof=1) == pytest.approx(stated, rel=0.4)
+    # log r = 0.1 nu z1 - (0.1 nu)^2/2 for half of the events: the constant of that half departs, +-0.01 at 2
+    assert departures.mean() == pytest.approx(0.01**2, abs=4 * stated / np.sqrt(40))
+
+
+def test_several_divisions_are_averaged_and_gaps_named() -> None:
+    pairs = make_pairs(20_000, seed=3)
+    one = [MarginalBins.build(pairs.nominal, d, 8) for d in range(2)]
+    alone = [linearity(pairs, (1.0,), SIZES, [b])[1].effect ** 2 for b in one]
+    both = linearity(pairs, (1.0,), SIZES, one)[1].effect ** 2
+    assert both == pytest.approx(np.mean(alone), rel=0.02)
+    with pytest.raises(CovadError, match=r"nu = \(-3\.0,\)"):
+        linearity(pairs, (1.0,), (3.0,), one)
+    few = replace(pairs, nominal=np.zeros_like(pairs.nominal))
+    with pytest.raises(CovadError, match="a cell is empty"):
+        linearity(few, (1.0,), SIZES, one)
