@@ -13,6 +13,7 @@ from rich.table import Table
 
 from covad.campaign import Clips, Entry, clips_to_tune, plan, requests
 from covad.pipeline import RunDirectory, open_sources
+from covad.pipeline.progress import StageProgress, learning_progress
 from covad.toys.draw import PoolBias, pool_bias
 from covad.toys.store import Counts
 
@@ -47,6 +48,7 @@ class RunStatus:
     """All ensembles of a run, and what came before them."""
 
     path: Path
+    learning: Sequence[StageProgress]
     clips: Clips
     clips_to_tune: Sequence[str]
     ensembles: Sequence[EnsembleStatus]
@@ -72,6 +74,15 @@ class RunStatus:
         return {
             "run": str(self.path),
             "stages": {
+                **{
+                    stage.stage: {
+                        "done": stage.finished,
+                        "parts_done": stage.done,
+                        "parts": stage.parts,
+                        "note": stage.note,
+                    }
+                    for stage in self.learning
+                },
                 "clip": {"done": not self.clips_to_tune, "clips": dict(self.clips)},
                 "toys": {"done": self.total("missing") == 0},
             },
@@ -95,7 +106,9 @@ def run_status(path: Path) -> RunStatus:
         for entry in entries
     ]
     waiting = [configuration.name for configuration in clips_to_tune(study, clips)]
-    return RunStatus(path, clips, waiting, ensembles, directory.toys.corrupt())
+    return RunStatus(
+        path, learning_progress(study, directory), clips, waiting, ensembles, directory.toys.corrupt()
+    )
 
 
 _WIDTH = 120
@@ -117,6 +130,9 @@ def print_status(status: RunStatus) -> None:
     """The table on stdout."""
     console = Console(soft_wrap=True, highlight=False)
     console.width = max(console.width, _WIDTH)
+    for stage in status.learning:
+        note = f" ({stage.note})" if stage.note else ""
+        console.print(f"stage {stage.stage}: {stage.done} of {stage.parts} parts done{note}")
     for name in status.clips_to_tune:
         console.print(f"clip of the network, {name}: not chosen yet")
     for name, clip in status.clips.items():

@@ -43,6 +43,12 @@ class RunDirectory:
         """Folder of an encoder and its responses."""
         return self.path / "models" / embedding / f"fold_{fold}"
 
+    def encoder(self, embedding: str, fold: int = 0) -> Path:
+        return self.model(embedding, fold) / "encoder.safetensors"
+
+    def response(self, embedding: str, fold: int, order: int) -> Path:
+        return self.model(embedding, fold) / f"response_{order}.safetensors"
+
     def pools(self, space: Space) -> Path:
         return self.path / "pools" / space_name(space)
 
