@@ -85,12 +85,14 @@ def run_toys(
 
 
 def _warn_of_pool_bias(requests: Sequence[Request]) -> None:
-    for ensemble in (request.ensemble for request in requests):
-        bias = pool_bias(ensemble)
-        if not bias.tolerable:
-            log.warning(
-                "ensemble %s: finite pools shift t by %.2g, which is %.2g standard deviations of its null",
-                ensemble.identity,
-                bias.shift,
-                bias.share,
-            )
+    biases = [pool_bias(request.ensemble) for request in requests]
+    beyond = [bias for bias in biases if not bias.tolerable]
+    if beyond:
+        worst = max(beyond, key=lambda bias: bias.share)
+        log.warning(
+            "finite pools shift t by up to %.2g, %.2g standard deviations of its null (%d of %d ensembles)",
+            worst.shift,
+            worst.share,
+            len(beyond),
+            len(biases),
+        )
