@@ -41,7 +41,10 @@ def labelled(n_events: int, seed: int) -> Events:
     return replace(events, process=(events.present("jet").sum(axis=1) > 1).astype(np.int16))
 
 
-def make_training(folder: Path, **changes: object) -> CoTraining:
-    sampler = Sampler(labelled(1500, seed=1), (JetEnergyScale(),), Selection(), batch_size=64, seed=1)
-    validation = Sampler(labelled(500, seed=2), (JetEnergyScale(),), Selection(), batch_size=64, seed=2)
+def make_training(folder: Path, trigger_minimum: float = 23.0, **changes: object) -> CoTraining:
+    selection = Selection(trigger_minimum=trigger_minimum)
+    sampler, validation = (
+        Sampler(labelled(n_events, seed), (JetEnergyScale(),), selection, batch_size=64, seed=seed)
+        for n_events, seed in ((1500, 1), (500, 2))
+    )
     return CoTraining(sampler, validation, ENCODER, replace(SETTINGS, **changes), folder)

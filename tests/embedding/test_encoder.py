@@ -117,6 +117,10 @@ def test_files_that_are_no_encoders_are_refused(events: Events, tmp_path: Path) 
     save_weights(path, "response", {"a": torch.ones(1)}, {})
     with pytest.raises(FileFormatError, match="kind 'response'"):
         Encoder.load(path)
+    for settings in ({}, {"layout": "jets"}, {"layout": ADC2021_LAYOUT.describe(), "encoder": {"width": 0}}):
+        save_weights(path, "encoder", {"a": torch.ones(1)}, settings)
+        with pytest.raises(FileFormatError, match="incomplete"):
+            Encoder.load(path)
     with pytest.raises(FileFormatError, match="no such model file"):
         Encoder.load(tmp_path / "nothing.safetensors")
 

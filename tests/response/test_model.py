@@ -6,6 +6,7 @@ import torch
 
 from covad.errors import CovadError, FileFormatError
 from covad.response.model import PAPER_HIDDEN, ResponseModel, ResponseSettings, polynomial
+from covad.weights import save_weights
 
 
 def test_polynomial_is_that_of_the_quadratic_response() -> None:
@@ -39,9 +40,22 @@ def test_stored_responses_come_back_the_same(tmp_path: Path) -> None:
     path = tmp_path / "response.safetensors"
     model.save(path, {"encoder": "abc"})
     assert np.array_equal(ResponseModel.load(path).columns(z), model.columns(z))
+
+
+def test_files_that_are_no_responses_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "response.safetensors"
+    ResponseModel(ResponseSettings(3, 1, 1, (8,))).save(path, {})
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(FileFormatError, match="damaged"):
         ResponseModel.load(path)
+    torch.save({"a": torch.ones(1)}, path)
+    with pytest.raises(FileFormatError, match="not a covad model file"):
+        ResponseModel.load(path)
+    shape = {"n_features": 3, "n_nuisances": 1, "order": 1, "hidden": [8]}
+    for settings in ({}, {"response": shape, "heads": 1}, {"response": {**shape, "order": 5}, "heads": 1}):
+        save_weights(path, "response", {"a": torch.ones(1)}, settings)
+        with pytest.raises(FileFormatError, match="incomplete"):
+            ResponseModel.load(path)
 
 
 def test_other_orders_are_refused() -> None:

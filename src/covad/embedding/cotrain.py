@@ -11,7 +11,9 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -81,8 +83,9 @@ class JointModel(nn.Module):
         return supervised_contrastive(gather_ranks(points), gather_ranks(labels), self.settings.temperature)
 
     def _covariance(self, batch: Batch, z: torch.Tensor, z_moved: list[torch.Tensor]) -> torch.Tensor:
-        """L_cov in the nominal batch's standardised z, so that the scale of z is free."""
-        centre, width = z.mean(dim=0), z.std(dim=0) + 1e-6
+        """L_cov in z standardised by the nominal batch of all ranks, so that the scale of z is free."""
+        whole = gather_ranks(z)
+        centre, width = whole.mean(dim=0), whole.std(dim=0) + 1e-6
         g = self.ratio((z - centre) / width)
         shifted = []
         for partner, moved in zip(batch.shifted, z_moved, strict=True):
@@ -119,6 +122,7 @@ class CoTraining:
         settings: TrainingSettings,
         folder: Path,
     ) -> None:
+        _check_processes(sampler, validation)
         self.sampler, self.validation, self.settings, self.folder = sampler, validation, settings, folder
         with torch.random.fork_rng():
             torch.manual_seed(settings.seed)
@@ -170,6 +174,11 @@ class CoTraining:
     def _validate(self) -> None:
         losses = self._losses(self.validation, self.settings.validation_batches)
         total = losses[0] + self.settings.alpha * losses[1]
+        if not math.isfinite(total):
+            raise TrainingError(
+                f"the validation loss is not finite after {self.step} steps; "
+                f"the last good checkpoint is {self.checkpoint}"
+            )
         if not self.history or total < min(m.total for m in self.history):
             self.best = copy_state(self.model)
         self.history.append(Metrics(self.step, *losses, total))
@@ -178,9 +187,10 @@ class CoTraining:
 
     @torch.no_grad()
     def _losses(self, sampler: Sampler, n_batches: int) -> tuple[float, float]:
-        """Mean losses over fixed batches, summed in float64."""
+        """Mean losses over fixed batches, in float64; all ranks have the same, so they stop together."""
         parts = [self.model(sampler.batch(number, *_rank())) for number in range(n_batches)]
-        contrastive, covariance = (sum(float(p[k]) for p in parts) / n_batches for k in range(2))
+        losses = torch.tensor([[float(loss) for loss in part] for part in parts], dtype=torch.float64)
+        contrastive, covariance = _mean_over_ranks(losses.mean(dim=0)).tolist()
         return contrastive, covariance
 
     def _stalled(self) -> bool:
@@ -190,19 +200,32 @@ class CoTraining:
         return len(self.history) - 1 - best >= self.settings.patience
 
     def _save(self) -> None:
-        progress = {
-            "step": self.step,
-            "history": [asdict(m) for m in self.history],
-            "settings": asdict(self.settings),
-        }
+        progress = self._identity | {"step": self.step, "history": [asdict(m) for m in self.history]}
         save_checkpoint(self.checkpoint, self.model, self.optimiser, self.best, progress)
         lines = "".join(json.dumps(asdict(m)) + "\n" for m in self.history)
         write_atomically(self.folder / "metrics.jsonl", lines.encode())
 
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        """What a checkpoint must agree in for the training to go on as if it had not stopped."""
+        settings = json.loads(json.dumps(asdict(self.settings)))
+        return {
+            "settings": settings,
+            "batches": self.sampler.describe(),
+            "judged_on": self.validation.describe(),
+        }
+
     def _resume(self) -> None:
         self.best, progress = load_checkpoint(self.checkpoint, self.model, self.optimiser)
-        if progress["settings"] != json.loads(json.dumps(asdict(self.settings))):
-            raise TrainingError(f"{self.checkpoint}: was made with other training settings")
+        for key, what in (
+            ("settings", "training settings"),
+            ("batches", "batches"),
+            ("judged_on", "validation"),
+        ):
+            if progress.get(key) != self._identity[key]:
+                raise TrainingError(
+                    f"{self.checkpoint}: was made with other {what}; remove it to begin again"
+                )
         self.step = progress["step"]
         self.history = [Metrics(**m) for m in progress["history"]]
 
@@ -219,6 +242,22 @@ def _rank() -> tuple[int, int]:
     if dist.is_available() and dist.is_initialized():
         return dist.get_rank(), dist.get_world_size()
     return 0, 1
+
+
+def _mean_over_ranks(values: torch.Tensor) -> torch.Tensor:
+    if _rank()[1] > 1:
+        dist.all_reduce(values)
+    return values / _rank()[1]
+
+
+def _check_processes(training: Sampler, validation: Sampler) -> None:
+    """Nothing can be learned of a process without events."""
+    known = training.events.process_counts()
+    for name in validation.events.process_counts():
+        if name not in known:
+            raise TrainingError(
+                f"process '{name}' has no events to train on, but is among those of validation"
+            )
 
 
 def _in_parallel(model: nn.Module) -> nn.Module:

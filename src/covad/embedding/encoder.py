@@ -127,17 +127,17 @@ class Encoder(nn.Module):
     def load(cls, path: Path, layout: EventLayout | None = None) -> Encoder:
         """Read an encoder; with a layout, refuse one that was made for another."""
         tensors, stored = load_weights(path, "encoder")
-        made_for = EventLayout.from_description(stored["layout"])
-        if layout is not None and layout != made_for:
-            raise FileFormatError(f"{path}: the encoder was trained for another event layout")
         try:
+            made_for = EventLayout.from_description(stored["layout"])
             scaling = InputScaling(
                 tensors.pop("scaling.centre").numpy(), tensors.pop("scaling.width").numpy()
             )
             encoder = cls(made_for, scaling, EncoderSettings(**stored["encoder"]))
             encoder.load_state_dict(tensors)
-        except (KeyError, RuntimeError, TypeError) as failure:
+        except (KeyError, RuntimeError, TypeError, CovadError) as failure:
             raise FileFormatError(f"{path}: the stored encoder is incomplete ({failure})") from failure
+        if layout is not None and layout != made_for:
+            raise FileFormatError(f"{path}: the encoder was trained for another event layout")
         return encoder
 
 

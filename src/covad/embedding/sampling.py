@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +61,19 @@ class Sampler:
             raise TrainingError("the contrastive loss needs events of at least two processes")
         if len(self.events) < self.batch_size:
             raise TrainingError(f"{len(self.events)} events are too few for batches of {self.batch_size}")
+
+    def describe(self) -> dict[str, Any]:
+        """What the batches depend on, the events by their hash: the identity of a training sample."""
+        content = hashlib.sha256(np.ascontiguousarray(self.events.particles).data)
+        content.update(np.ascontiguousarray(self.events.process).data)
+        return {
+            "events": content.hexdigest(),
+            "systematics": [repr(s) for s in self.systematics],
+            "selection": repr(self.selection),
+            "batch_size": self.batch_size,
+            "seed": self.seed,
+            "nu_grid": list(self.nu_grid),
+        }
 
     def batch(self, step: int, rank: int = 0, ranks: int = 1) -> Batch:
         """Batch number `step`, or this rank's part of it."""

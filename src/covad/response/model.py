@@ -95,7 +95,7 @@ class ResponseModel(nn.Module):
             shape["hidden"] = tuple(shape["hidden"])
             model = cls(ResponseSettings(**shape), int(stored["heads"]))
             model.load_state_dict(tensors)
-        except (KeyError, RuntimeError, TypeError) as failure:
+        except (KeyError, RuntimeError, TypeError, ValueError, CovadError) as failure:
             raise FileFormatError(f"{path}: the stored response is incomplete ({failure})") from failure
         return model
 
