@@ -12,7 +12,7 @@ import numpy as np
 
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.fit import Status
-from covad.nplm.likelihood import GaussianPenalty, nuisance_shift, nuisance_slopes
+from covad.nplm.likelihood import BLOCK, GaussianPenalty, nuisance_shift, nuisance_slopes
 from covad.nplm.unbounded import Expansion, Maximum, maximise
 
 #: Gain of log L - lambda/2 |a|^2 at which Newton's method ends; log L moves with its root.
@@ -37,10 +37,14 @@ class CurvedLikelihood:
     def expand(self, theta: Float64) -> Expansion:
         a, nu = self._split(theta)
         density = self.dataset.weights * np.exp(self._f(theta))
-        slopes = np.hstack([self.phi, nuisance_slopes(self.dataset.reference_response, nu)])
+        slopes = nuisance_slopes(self.dataset.reference_response, nu)
         sums = np.append(self.phi_sums, nuisance_slopes(self.dataset.data_response, nu).sum(axis=0))
-        gradient = sums - density @ slopes + self.penalty.gradient(theta)
-        curvature = slopes.T @ (slopes * density[:, None]) + np.diag(self.penalty.precision)
+        gradient, curvature = sums + self.penalty.gradient(theta), np.diag(self.penalty.precision)
+        for rows in self._blocks():
+            x = np.hstack([self.phi[rows], slopes[rows]])
+            weighted = x * density[rows, None]
+            gradient -= weighted.sum(axis=0)
+            curvature += x.T @ weighted
         shape = slice(len(a), len(a) + self.dataset.n_nuisances)
         curvature[shape, shape] += self._bending(density)
         return Expansion(self.value(theta), gradient, curvature)
@@ -56,8 +60,12 @@ class CurvedLikelihood:
 
     def _f(self, theta: Float64) -> Float64:
         a, nu = self._split(theta)
-        f: Float64 = self.phi.astype(np.float64) @ a + nuisance_shift(self.dataset.reference_response, nu)
-        return f
+        h = np.concatenate([self.phi[rows].astype(np.float64) @ a for rows in self._blocks()])
+        return np.asarray(h + nuisance_shift(self.dataset.reference_response, nu))
+
+    def _blocks(self) -> list[slice]:
+        """Rows of the reference: a copy of all features in float64 would be the largest array of the fit."""
+        return [slice(start, start + BLOCK) for start in range(0, len(self.phi), BLOCK)]
 
     def _split(self, theta: Float64) -> tuple[Float64, Float64]:
         return theta[: self.phi.shape[1]], theta[self.phi.shape[1] :]

@@ -35,7 +35,7 @@ class Fit:
     nu: Float64
     nu_norm: float
     status: Status
-    evaluations: int
+    evaluations: int  # of the likelihood of the whole sample
     seconds: float  # of CPU
 
 
