@@ -27,8 +27,9 @@ from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.generalised_chi2 import GeneralisedChi2
 from covad.nplm.likelihood import BLOCK, nuisance_shift, nuisance_slopes
 
-#: Relative difference of t - mean from its second order which toys leave room for (docs/convex.md).
-STRETCH = 0.005
+#: Relative difference of t - mean from its second order that toys of N_D >= 1000 leave room for; see
+#: docs/convex.md.
+STRETCH = 0.01
 #: Significance to which 20 000 plain toys have something to say.
 REACH_OF_TOYS = 3.5
 
