@@ -41,6 +41,8 @@ def load_weights(path: Path, kind: str) -> tuple[dict[str, torch.Tensor], dict[s
         raise FileFormatError(f"{path}: no such model file") from failure
     except (SafetensorError, OSError, KeyError, ValueError) as failure:
         raise FileFormatError(f"{path}: not a covad model file, or damaged ({failure})") from failure
+    if not isinstance(header, dict) or not isinstance(header.get("settings"), dict):
+        raise FileFormatError(f"{path}: not a covad model file: its header holds no settings")
     if header.get("kind") != kind:
         raise FileFormatError(f"{path}: holds a model of kind '{header.get('kind')}', not '{kind}'")
     return tensors, header["settings"]
