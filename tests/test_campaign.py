@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from covad.campaign import clips_to_tune, fixed_clips, plan, requests
+from covad.campaign import background_first, clips_to_tune, fixed_clips, plan, requests
 from covad.pipeline import RunDirectory, open_sources
 from covad.study import parse_study
 from covad.toys.plan import Treatment
@@ -92,3 +92,12 @@ def test_only_what_matters_changes_the_ensembles(change):
         {request.ensemble.identity for request in requests(entries(s))} for s in (study(), study(**change))
     )
     assert (before == after) == ("source" in change)
+
+
+def test_background_comes_before_signals_and_keeps_its_order():
+    ordered = background_first(entries(study()))
+    with_signal = [entry.draw.signal is not None for entry in ordered]
+    assert with_signal == sorted(with_signal)
+    assert {True, False} == set(with_signal)
+    plain = [entry for entry in entries(study()) if entry.draw.signal is None]
+    assert ordered[: len(plain)] == plain

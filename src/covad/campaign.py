@@ -132,6 +132,11 @@ def _entry(
     return Entry(test, configuration, draw, configuration.toys or study.toys, ensemble)
 
 
+def background_first(entries: list[Entry]) -> list[Entry]:
+    """The order of computation: closure is known before sensitivity."""
+    return sorted(entries, key=lambda entry: entry.draw.signal is not None)
+
+
 def requests(entries: list[Entry]) -> list[Request]:
     """The toys that can be run now."""
     return [Request(entry.ensemble, entry.toys) for entry in entries if entry.ensemble is not None]

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from covad.campaign import ConvexModels, Sources, Space, convex_settings, plan, requests
+from covad.campaign import ConvexModels, Sources, Space, background_first, convex_settings, plan, requests
 from covad.errors import PlanError
 from covad.pipeline.clip import choose_clips
 from covad.pipeline.directory import RunDirectory, space_name
@@ -61,7 +61,7 @@ def run_study(
         if until != "toys":
             return None
         models = convex_models(study, sources, directory)
-        wanted = requests(plan(study, sources, directory.clips(), models))
+        wanted = requests(background_first(plan(study, sources, directory.clips(), models)))
         with timed(directory, "toys"):
             return run_toys(wanted, directory.toys, backend, shard)
 

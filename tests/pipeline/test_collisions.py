@@ -1,0 +1,231 @@
+"""A study from collisions, small but whole: every stage, left and taken up again."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from covad.errors import CovadError, FileFormatError
+from covad.pipeline import RunDirectory, open_sources, run_study
+from covad.pipeline.collisions import CollisionData, check_collisions
+from covad.pipeline.embedded import Standardisation, unweighted
+from covad.pipeline.models import response_grid
+from covad.results import summarise
+from covad.study import parse_study, read_study
+from covad.toys.pools import open_pools
+from covad.toys.toy import run_block
+
+COVAD = str(Path(sys.executable).with_name("covad"))
+STUDY = {
+    "seed": 2,
+    "source": {
+        "kind": "events",
+        "background": {"simulate": 25_000},
+        "signals": {"a4l": {"simulate": 500}},
+        "systematics": [{"name": "jet_energy_scale", "sigma": 0.025}],
+        "pools": {
+            "encoder": 6000,
+            "response": 6000,
+            "check": 4000,
+            "features": 1000,
+            "reference": 4000,
+            "data": 4000,
+        },
+        "embeddings": {"contrastive": {"alpha": 0}, "covariant": {"alpha": 30}},
+        "encoder": {"width": 8, "layers": 1, "heads": 2, "feed_forward": 8, "outputs": 2, "projector": 8},
+        "training": {"steps": 6, "batch": 64, "validate_every": 3, "validation_batches": 1, "warm_up": 1},
+        "response": {"epochs": 1, "hidden": [8], "batch": 1024},
+    },
+    "sizes": {"expected": 200, "reference": 800},
+    "tests": {"convex": {"features": 6}},
+    "configurations": [
+        {"embedding": "contrastive", "treatment": "none"},
+        {"embedding": "covariant", "order": 2},
+    ],
+    "nu": [0, 1],
+    "signals": {"a4l": [30]},
+    "toys": 10,
+}
+
+
+def here(blocks):
+    for block in blocks:
+        yield block, run_block(block)
+
+
+def study(**changes):
+    return parse_study(STUDY | {"source": STUDY["source"] | changes}, "here")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run")
+    assert run_study(study(), path, here, workers=2).computed == 70
+    return path
+
+
+def stamps(path):
+    return {file: file.stat().st_mtime_ns for file in path.rglob("*") if file.is_file()}
+
+
+def test_a_finished_run_has_nothing_left_to_do(run):
+    before = stamps(run)
+    assert run_study(study(), run, here, workers=2).computed == 0
+    assert stamps(run) == before
+
+
+def test_a_run_copied_elsewhere_goes_on(run, tmp_path):
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(run, copy)
+    shutil.rmtree(copy / "toys")
+    shutil.rmtree(copy / "checks")
+    assert run_study(study(), copy, here, workers=2).computed == 70
+    assert _results(copy) == _results(run)
+
+
+def _results(path):
+    found = summarise(path)
+    return {key: found[key] for key in ("ensembles", "spaces", "closure", "significance")} | {
+        "ensembles": [
+            {k: v for k, v in line.items() if k != "seconds_per_toy"} for line in found["ensembles"]
+        ]
+    }
+
+
+def test_no_event_has_two_roles(run):
+    data = CollisionData.of(study(), RunDirectory(run))
+    rows = np.concatenate(list(data.rows.values()))
+    assert len(np.unique(rows)) == len(rows) == 25_000
+    folded = CollisionData.of(study(folds=3), RunDirectory(run))
+    folds = folded.encoder_folds()
+    assert sorted(np.concatenate(folds)) == sorted(data.rows["encoder"])
+
+
+def test_pools_are_standardised_on_the_reference(run):
+    sources = open_sources(study(), RunDirectory(run))
+    assert set(sources) == {("contrastive", 1), ("covariant", 2)}
+    for (_, order), source in sources.items():
+        pools = open_pools(source.directory, source.fingerprint)
+        np.testing.assert_allclose(pools.reference.sample.z.mean(axis=0), 0, atol=1e-4)
+        np.testing.assert_allclose(pools.reference.sample.z.std(axis=0), 1, atol=1e-4)
+        assert (pools.reference.sample.response.quadratic is None) == (order == 1)
+        assert set(pools.data) == {(0.0,), (1.0,)} == set(pools.signals["a4l"])
+        assert len(pools.features) == 1000
+
+
+def test_the_checks_hold_reach_and_validation(run):
+    for name in ("contrastive_linear", "covariant_quadratic"):
+        found = json.loads((run / "checks" / f"{name}.json").read_text())
+        assert [line["nu"] for line in found["reach"]] == [[1.0], [-1.0]]
+        assert {line["where"] for line in found["comparisons"]} == {"z0", "z1", "cells"}
+        for line in found["comparisons"]:
+            assert sum(line["observed"]) == pytest.approx(sum(line["predicted"]))
+
+
+def test_models_know_what_they_were_trained_on(run):
+    from covad.weights import load_weights
+
+    data = CollisionData.of(study(), RunDirectory(run))
+    for name, kind in (("encoder", "encoder"), ("response_2", "response")):
+        _, settings = load_weights(run / "models" / "covariant" / "fold_0" / f"{name}.safetensors", kind)
+        assert settings["trained_on"]["systematics"] == [{"name": "jet_energy_scale", "sigma": 0.025}]
+        assert 0 < settings["trained_on"]["n_events"] <= len(data.rows["encoder"])
+
+
+def test_a_file_that_changed_is_refused(run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    (copy / "events" / "a4l_0.h5").write_bytes((copy / "events" / "background_0.h5").read_bytes())
+    with pytest.raises(FileFormatError, match=r"a4l_0\.h5: has changed since the run began"):
+        run_study(study(), copy, here, workers=1)
+
+
+def test_until_stops_after_its_stage(tmp_path):
+    assert run_study(study(), tmp_path, here, until="events", workers=2) is None
+    assert {path.name for path in tmp_path.iterdir()} >= {"events", "events.json", "study.json"}
+    assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"systematics": [{"name": "jet_energy_scal"}]}, "unknown systematic 'jet_energy_scal'"),
+        ({"systematics": [{"name": "x", "function": "no_module:f", "sigma": 1}]}, "'no_module' cannot be"),
+        ({"background": {"files": ["none.h5"]}}, r"none\.h5: cannot be read"),
+        ({"signals": {"a4l": {"files": ["none.h5"]}}}, r"none\.h5: cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_said_before_any_work_starts(tmp_path, changes, message):
+    out = tmp_path / "run"
+    with pytest.raises(CovadError, match=message):
+        run_study(study(**changes), out, here, workers=1)
+    assert not out.exists()
+
+
+def test_a_file_with_too_few_events_is_named(run, tmp_path):
+    file = str(run / "events" / "a4l_0.h5")
+    with pytest.raises(CovadError, match=r"a4l_0\.h5: source.background has 500 events, but the pools ask"):
+        check_collisions(CollisionData.of(study(background={"files": [file]}), RunDirectory(tmp_path)))
+
+
+def test_files_are_as_good_as_simulation(run, tmp_path):
+    source = STUDY["source"] | {
+        "background": {"files": ["background_0.h5"]},
+        "signals": {"a4l": {"files": ["a4l_0.h5"]}},
+    }
+    path = run / "events" / "study.yaml"
+    path.write_text(yaml.safe_dump(STUDY | {"source": source}))
+    assert run_study(read_study(path), tmp_path, here, workers=2).computed == 70
+    assert _results(tmp_path) == _results(run)
+    path.unlink()
+
+
+def test_weighted_events_are_accepted_in_proportion():
+    from covad.embedding.embed import Embedded
+
+    z = np.arange(20_000, dtype=np.float32)[:, None]
+    weights = np.where(z[:, 0] < 10_000, 0.5, 2.0)
+    kept = unweighted(Embedded(z, np.arange(20_000), weights, 1.25), seed=1)
+    low = int((kept < 10_000).sum())
+    assert len(kept) - low == 10_000
+    # 2500 expected of 10 000 at 1/4: 5 standard deviations are 217, a false alarm in 1.7 million
+    assert abs(low - 2500) < 217
+    equal = unweighted(Embedded(z, np.arange(20_000), np.full(20_000, 3.0), 3.0), seed=1)
+    assert equal is z
+
+
+def test_the_grid_of_the_response_has_axes_and_corners():
+    assert response_grid(1) == [(1.0,), (-1.0,), (2.0,), (-2.0,)]
+    assert len(response_grid(2)) == 8 + 4
+    assert (1.0, -1.0) in response_grid(2)
+
+
+def test_a_standardisation_survives_its_file():
+    z = np.random.default_rng(1).normal(3.0, 2.0, (1000, 2)).astype(np.float32)
+    scale = Standardisation.of(z)
+    again = Standardisation.restore(json.loads(json.dumps(scale.plain())))
+    assert np.array_equal(scale(z), again(z))
+
+
+@pytest.mark.slow
+def test_killed_in_every_stage_it_ends_alike(run, tmp_path):
+    """kill -9 of `covad run` at moments spread over the whole run; then the same results."""
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(STUDY))
+    command = [COVAD, "run", str(path), "--out", str(tmp_path / "run"), "--workers", "2"]
+    for patience in range(2, 30, 2):
+        process = subprocess.Popen(command)
+        time.sleep(patience)
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert subprocess.run(command, check=False).returncode == 0
+    assert _results(tmp_path / "run") == _results(run)
