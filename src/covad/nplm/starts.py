@@ -54,7 +54,7 @@ ONE_START = Search(starts=1, hops=0)
 
 
 class BorrowedCurvature:
-    """Value and gradient of the full sample, curvature of the condensed one: a fifth of the cost."""
+    """Value and gradient of the full sample, curvature of the condensed one: a quarter of the cost."""
 
     def __init__(self, full: NetworkLikelihood, condensed: NetworkLikelihood) -> None:
         self.full, self.condensed = full, condensed
