@@ -68,5 +68,9 @@ class ToyStoreError(CovadError):
     """Stored toys contradict each other or do not belong where they are."""
 
 
+class UnfinishedRunError(CovadError):
+    """A run directory has not got as far as a command needs."""
+
+
 class WorkerError(CovadError):
     """Worker processes cannot be started or reached."""

@@ -1,0 +1,70 @@
+"""A whole run from collisions, as small as it can be: every stage is real, no physics can be learned."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from covad.pipeline import STAGES, checks, collisions, embedded, models, run_study
+from covad.study import Study, parse_study
+from covad.toys.toy import run_block
+
+TINY: dict[str, Any] = {
+    "seed": 5,
+    "source": {
+        "kind": "events",
+        "background": {"simulate": 12000},
+        "pools": {
+            "encoder": 4500,
+            "response": 1500,
+            "check": 1000,
+            "features": 300,
+            "reference": 2200,
+            "data": 2200,
+        },
+        "embeddings": {"covariant": {"alpha": 10}},
+        "encoder": {"width": 8, "layers": 2, "heads": 2, "feed_forward": 16, "projector": 8},
+        "training": {
+            "steps": 4,
+            "batch": 64,
+            "validate_every": 4,
+            "ratio_hidden": [8],
+            "validation_share": 0.4,
+        },
+        "response": {"epochs": 1, "hidden": [8]},
+    },
+    "sizes": {"expected": 200, "reference": 1000},
+    "tests": {"network": {"clip": 1.5}, "convex": {"features": 5}},
+    "configurations": [
+        {"treatment": "none"},
+        {"treatment": "profiled"},
+        {"treatment": "profiled", "order": 2},
+    ],
+    "nu": [0, 1],
+    "toys": 10,
+}
+
+
+def tiny_study(**changes: Any) -> Study:
+    return parse_study(TINY | changes, "here")
+
+
+def here(blocks: Any) -> Any:
+    """A backend without processes."""
+    for block in blocks:
+        yield block, run_block(block)
+
+
+def one_by_one(function: Any, jobs: Any, workers: int) -> None:
+    """`covad.parallel.run_jobs` without processes, each of which would import torch again."""
+    for job in jobs:
+        function(*job)
+
+
+def make_run(path: Path, until: str = STAGES[-1], **changes: Any) -> Path:
+    """Run the tiny study in this process and hand back its directory."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (collisions, models, embedded, checks):
+            patch.setattr(module, "run_jobs", one_by_one)
+        run_study(tiny_study(**changes), path, here, until=until, workers=1)
+    return path
