@@ -63,7 +63,8 @@ class ScalableNull:
         reference_ratio: float = 5.2,
     ) -> ScalableNull:
         """From nominal events, whose density at nu is e^f; the other arguments as in `ConvexNull.of`."""
-        moments = ScoreMoments.of(columns, np.exp(log_ratio) / len(columns))
+        weights = np.full(len(columns), 1.0 / len(columns))
+        moments = ScoreMoments.of(columns, weights, np.exp(log_ratio))
         return cls(moments.for_reference_of(1, len(columns)), ridge, auxiliary, n_features, reference_ratio)
 
     def at(self, n_events: float) -> ConvexNull:
