@@ -102,6 +102,8 @@ class _MishapAlternative:
                 return replace(fit, status=Status.FAILED)
             case "nan":
                 return replace(fit, value=np.nan)
+            case "minus one":
+                return replace(fit, value=null.value - 1.0)
             case "budget":
                 return replace(fit, status=Status.UNCONVERGED)
             case "die":

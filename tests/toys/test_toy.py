@@ -49,7 +49,12 @@ def test_without_nuisances_t_is_tau():
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
-    [("raise", "ValueError: cannot be fitted"), ("fail", "likelihood"), ("nan", "not finite")],
+    [
+        ("raise", "ValueError: cannot be fitted"),
+        ("fail", "likelihood"),
+        ("nan", "not finite"),
+        ("minus one", "below Delta"),
+    ],
 )
 def test_a_failed_fit_has_a_reason_and_no_number(kind, reason):
     toys = run_block(Block(small_ensemble(Mishap(kind)), 0, TOYS))

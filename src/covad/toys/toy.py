@@ -17,6 +17,8 @@ from covad.toys.plan import AlternativeSettings, Block, Ensemble, Source
 
 #: Data and reference events by which two toys are recognised as the same.
 _DIGEST_EVENTS = 1000
+#: t is not negative, but a difference of sums over float32 columns can be, by less than this.
+_ROUNDING_OF_T = 0.01
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ def _tested(result: Outcome) -> dict[str, Any]:
         return facts | {"status": Status.FAILED, "reason": "the likelihood could not be computed"}
     if not _finite(numbers):
         return facts | {"status": Status.FAILED, "reason": "a fit returned a number that is not finite"}
+    if numbers["t"] < -_ROUNDING_OF_T:
+        return facts | {"status": Status.FAILED, "reason": "tau came out below Delta, which h = 0 gives"}
     return facts | numbers | {"status": result.status.value}
 
 
