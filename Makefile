@@ -9,7 +9,7 @@ export MKL_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export NUMBA_NUM_THREADS = 1
 
-.PHONY: demo test test-slow lint format bench clean
+.PHONY: demo test test-slow calibrate lint format bench clean
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -31,6 +31,9 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+calibrate: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m calibration --out runs/calibration --workers 2
 
 lint: $(READY)
 	$(BIN)/ruff check .

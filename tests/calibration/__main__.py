@@ -1,0 +1,87 @@
+"""Run the calibration suite: python -m calibration --out DIR. Stopped, it goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from calibration.checks import FAMILY_WISE, PULL_ERRORS, RATE_CHECKS, Check, all_checks
+from calibration.controls import LEVEL, Control, all_controls
+from calibration.ensembles import FULL, SEED, SMALL, Suite
+
+from covad.toys.run import stoppable
+from covad.toys.workers import LocalWorkers
+
+Line = TypeVar("Line", Check, Control)
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory of the toys.")
+@click.option("--workers", default=2, show_default=True)
+@click.option("--small", is_flag=True, help="The version of `make test`.")
+def main(out: Path, workers: int, small: bool) -> None:
+    """Check the calibration of both tests on the analytic latent world."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    clock = time.monotonic()
+    with stoppable(), LocalWorkers(workers) as local:
+        suite = Suite(SMALL if small else FULL, out, local.results)
+        controls = [_told(control) for control in all_controls(suite)]
+        checks = [_told(check) for check in all_checks(suite)]
+    minutes = (time.monotonic() - clock) / 60.0
+    result: dict[str, Any] = {"seed": SEED, "minutes": minutes, "clips": dict(suite.clips)}
+    result |= {"checks": [asdict(c) for c in checks], "controls": [asdict(c) for c in controls]}
+    (out / "calibration.json").write_text(json.dumps(result, indent=1) + "\n")
+    print(tables(checks, controls))
+    print(f"\n{minutes:.1f} minutes with {workers} workers, seed {SEED}")
+    failed = [line for line in (*checks, *controls) if not line.passed]
+    sys.exit(f"{len(failed)} of the lines above failed" if failed else 0)
+
+
+def _told(line: Line) -> Line:
+    logging.info("%s", line)
+    return line
+
+
+def tables(checks: Sequence[Check], controls: Sequence[Control]) -> str:
+    """Both tables in Markdown, as in docs/calibration.md."""
+    limits = (
+        f"Type-I errors: each p > {FAMILY_WISE / RATE_CHECKS:.2g}, which is a false-alarm rate of "
+        f"{FAMILY_WISE:g} for all {RATE_CHECKS}. Pulls: within {PULL_ERRORS:g} standard errors."
+    )
+    return "\n".join(
+        [
+            f"{limits}\n",
+            "| check | toys | observed | expected | p | |",
+            "| --- | --- | --- | --- | --- | --- |",
+            *(_check_row(check) for check in checks),
+            f"\nControls: each statistic passes healthy toys but for a chance of {LEVEL:g}.\n",
+            "| fault | statistic that must notice | toys | healthy | broken | power | |",
+            "| --- | --- | --- | --- | --- | --- | --- |",
+            *(_control_row(control) for control in controls),
+        ]
+    )
+
+
+def _check_row(c: Check) -> str:
+    p = "" if c.p is None else f"{c.p:.2g}"
+    return f"| {c.group}: {c.name} | {c.toys} | {c.observed} | {c.expected} | {p} | {_verdict(c.passed)} |"
+
+
+def _control_row(c: Control) -> str:
+    row = (c.fault, c.statistic, str(c.toys), c.healthy, c.broken, f"{c.power:.4g}", _verdict(c.passed))
+    return f"| {' | '.join(row)} |"
+
+
+def _verdict(passed: bool) -> str:
+    return "holds" if passed else "FAILS"
+
+
+if __name__ == "__main__":
+    main()

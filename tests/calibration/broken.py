@@ -1,0 +1,150 @@
+"""Toys that are wrong on purpose, each in one way that a search could be wrong in. The suite must notice.
+
+Small sources and settings that wrap the real ones, so that worker processes can be handed them; nothing in
+covad itself can be switched to any of this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from covad import latent
+from covad.nplm.dataset import Dataset, Float32, Response
+from covad.nplm.fit import Alternative, AlternativeFit, Fit, Seed
+from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty, nuisance_columns, split_nuisances
+from covad.nplm.unbounded import maximise
+from covad.toys.alternatives import ConvexSettings
+from covad.toys.draw import LatentSource
+from covad.toys.plan import Draw, Ensemble, Source, ToySeeds
+
+
+@dataclass(frozen=True)
+class BrokenSource:
+    """The latent world, except for one fault."""
+
+    fault: str
+
+    @property
+    def right(self) -> LatentSource:
+        return LatentSource(1)
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.right.fingerprint}, {self.fault}"
+
+    @property
+    def n_features(self) -> int:
+        return self.right.n_features
+
+    def feature_events(self) -> Float32:
+        return self.right.feature_events()
+
+    def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
+        return self.right.pool_sizes(draw)
+
+    def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
+        dataset = self.right.draw(draw, seeds)
+        match self.fault:
+            case "weights 2 % too large":
+                return replace(dataset, weights=1.02 * dataset.weights)
+            case "number of data fixed":
+                return _with_data(dataset, latent.background(round(draw.expected), _generator(seeds)))
+            case "reference reused as data":
+                return _with_data(dataset, dataset.reference[: len(dataset.data)])
+            case "events of another toy":
+                return self.right.draw(draw, Ensemble(draw, ConvexSettings(), self.right, 0).seeds(0))
+            case _:
+                raise ValueError(self.fault)
+
+
+def _generator(seeds: ToySeeds) -> np.random.Generator:
+    return np.random.default_rng(seeds.data)
+
+
+def _with_data(dataset: Dataset, z: Float32) -> Dataset:
+    return replace(dataset, data=z, data_response=Response(latent.response(z, dataset.n_nuisances)))
+
+
+@dataclass(frozen=True)
+class CollidingEnsemble(Ensemble):
+    """Two toys have one seed, as where toys are seeded from a clock."""
+
+    def seeds(self, index: int) -> ToySeeds:
+        return super().seeds(index // 2)
+
+
+@dataclass(frozen=True)
+class NuisancesAlone:
+    """No h: only the fitted nuisances, for pulls; the fault is to fit them without their auxiliary terms."""
+
+    auxiliary_terms: bool = True
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        return 0
+
+    @property
+    def name(self) -> str:
+        return "nuisances alone"
+
+    @property
+    def n_parameters(self) -> int:
+        return 0
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.name, "auxiliary_terms": self.auxiliary_terms}
+
+    def build(self, source: Source) -> Alternative:
+        return self
+
+    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AlternativeFit:
+        fit = null if self.auxiliary_terms else _without_auxiliary_terms(dataset, null)
+        no_h = dict.fromkeys(("parameters", "h_data", "h_reference"), np.empty(0, dtype=np.float32))
+        return AlternativeFit(**vars(fit), **no_h, active_bounds=0)
+
+
+def _without_auxiliary_terms(dataset: Dataset, null: Fit) -> Fit:
+    reference, data = (
+        nuisance_columns(r, normalisation=True) for r in (dataset.reference_response, dataset.data_response)
+    )
+    nothing = np.zeros(reference.shape[1])
+    no_terms = GaussianPenalty(nothing, nothing)
+    best = maximise(ColumnLikelihood(reference, dataset.weights, data.sum(axis=0), no_terms), nothing)
+    nu, nu_norm = split_nuisances(best.theta, dataset.n_nuisances)
+    return replace(null, nu=nu, nu_norm=nu_norm)
+
+
+@dataclass(frozen=True)
+class NanBecomesMinusOne:
+    """The convex test, except that in toys with an odd number of data the fit is lost and t is set to -1."""
+
+    right: ConvexSettings
+    name: str = "lost fits become t = -1"
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        return self.right.degrees_of_freedom
+
+    def describe(self) -> dict[str, Any]:
+        return {**self.right.describe(), "kind": self.name}
+
+    def build(self, source: Source) -> Alternative:
+        return _LostFits(self.right.build(source), self.name)
+
+
+@dataclass(frozen=True)
+class _LostFits:
+    right: Alternative
+    name: str
+
+    @property
+    def n_parameters(self) -> int:
+        return self.right.n_parameters
+
+    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AlternativeFit:
+        fit = self.right.fit(dataset, null, seed)
+        value = fit.value if len(dataset.data) % 2 == 0 else np.nan
+        return replace(fit, value=float(np.nan_to_num(value, nan=null.value - 1.0)))
