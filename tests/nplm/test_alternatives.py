@@ -8,7 +8,9 @@ import pytest
 from covad.errors import DatasetError
 from covad.latent import LatentWorld
 from covad.nplm.alternatives import AdamNetwork, BoxedNetwork, Network
+from covad.nplm.convex import ConvexAlternative
 from covad.nplm.dataset import Dataset, Response
+from covad.nplm.features import Precomputed
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import fit_nuisances, join_nuisances, log_ratio, nuisance_shift
 from covad.nplm.newton import NewtonSettings, climb
@@ -119,6 +121,20 @@ def test_h_zero_is_a_candidate():
     assert result.t == 0.0
     assert not result.tau.parameters.any()
     assert not result.tau.h_data.any()
+
+
+def test_a_network_without_hidden_units_has_one_maximum_and_finds_it(dataset):
+    """h = w.z + b is linear in its weights: the convex problem with the features (z, 1) and no ridge."""
+    linear = likelihood_ratio(dataset, Network(widths=(4, 1), clip=5.0, search=Search(2, 3)), seed=0)
+    affine = [
+        np.column_stack([z, np.ones(len(z))]).astype(np.float32) for z in (dataset.reference, dataset.data)
+    ]
+    exact = likelihood_ratio(
+        replace(dataset, reference=affine[0], data=affine[1]), ConvexAlternative(Precomputed(5, 5), 0.0), 0
+    )
+    assert linear.status is exact.status is Status.CONVERGED
+    assert linear.t == pytest.approx(exact.t, abs=1e-3)
+    np.testing.assert_allclose(linear.tau.parameters, exact.tau.parameters, atol=2e-3)
 
 
 def test_out_of_budget_is_a_status_with_a_value(dataset):
