@@ -1,0 +1,32 @@
+"""Study files to begin with: `covad init --preset NAME STUDY.yaml`."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from covad.atomic import writing
+from covad.errors import StudyError, UnknownNameError
+
+#: `quick` shows all stages in minutes, `laptop` is the paper's study, `paper` has the paper's training sizes.
+PRESETS = ("quick", "laptop", "paper")
+DEFAULT_PRESET = "quick"
+
+
+def preset_text(name: str) -> str:
+    """A preset as it is written: YAML with comments."""
+    if name not in PRESETS:
+        raise UnknownNameError(f"there is no preset '{name}' (there are {', '.join(PRESETS)})")
+    return files("covad.study").joinpath("presets", f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def write_preset(name: str, path: Path) -> None:
+    """Write a study file; one that is there already is the user's, and stays."""
+    text = preset_text(name)
+    with writing(path):
+        try:
+            file = path.open("x", encoding="utf-8")
+        except FileExistsError as failure:
+            raise StudyError(f"{path}: is there already, and is not overwritten") from failure
+        with file:
+            file.write(text)
