@@ -141,6 +141,17 @@ def inspect(path: Path, labels: Path | None, systematic: str, collection: str | 
 
 @commands.command()
 @click.argument("study_file", type=click.Path(path_type=Path))
+@click.option("--preset", default="quick", show_default=True, help="quick, laptop or paper.")
+def init(study_file: Path, preset: str) -> None:
+    """Write a study file to begin with."""
+    from covad.study.presets import write_preset
+
+    write_preset(preset, study_file)
+    click.echo(f"wrote {study_file}; next: covad run {study_file} --out RUN")
+
+
+@commands.command()
+@click.argument("study_file", type=click.Path(path_type=Path))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory; continued if there.")
 @click.option("--until", default="toys", show_default=True, help="Stop after this stage.")
 @click.option("--workers", type=click.IntRange(min=1), help="Worker processes here; default: one per core.")
@@ -179,6 +190,54 @@ def status(path: Path, as_json: bool) -> None:
         click.echo(json.dumps(found.plain(), indent=2))
     else:
         print_status(found)
+
+
+@commands.command()
+@click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
+def report(path: Path) -> None:
+    """Write report.html, figures, tables (LaTeX, CSV, HEPData) and summary.json from what a run has."""
+    from covad.report import write_report
+    from covad.results import headlines, write_summary
+
+    for line in headlines(write_summary(path)):
+        click.echo(line)
+    click.echo(f"the report is {write_report(path)}")
+
+
+@commands.command("test")
+@click.argument("run_path", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("observed", metavar="OBSERVED", type=click.Path(path_type=Path))
+@click.option("--expected", type=float, help="Yield expected after the selection; default: the study's.")
+@click.option("--auxiliary", multiple=True, metavar="NAME=VALUE", help="Measured nuisance, in sigma.")
+@click.option("--configuration", help="Name of a configuration of the study; default: the first profiled.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the answer as JSON.")
+def test_observed(
+    run_path: Path,
+    observed: Path,
+    expected: float | None,
+    auxiliary: tuple[str, ...],
+    configuration: str | None,
+    json_file: Path | None,
+) -> None:
+    """Test one observed event file: t, p and Z, the nuisances, and where the excess lies."""
+    from covad.observed import Question, examine, parse_auxiliary, print_observation
+
+    question = Question(configuration, expected, parse_auxiliary(auxiliary))
+    observation = examine(run_path, observed, question)
+    print_observation(observation)
+    if json_file:
+        json_file.write_text(json.dumps(observation.plain(), indent=2) + "\n")
+
+
+@commands.command()
+@click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Directory; default: RUN/export.")
+def export(path: Path, out: Path | None) -> None:
+    """Write encoders and responses as ONNX (extra 'onnx'), each checked against PyTorch."""
+    from covad.export import export_run
+
+    for made in export_run(path, out):
+        click.echo(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")
 
 
 @commands.group()

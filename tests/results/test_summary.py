@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from covad.pipeline import run_study
-from covad.results import collect, summarise, toy_values, write_summary
+from covad.results import collect, headlines, summarise, toy_values, write_summary
 from covad.study import parse_study
 from covad.toys.toy import run_block
 
@@ -108,3 +108,11 @@ def test_an_unfinished_run_says_what_it_can(tmp_path):
     assert found["nulls"] == found["closure"] == found["significance"] == []
     assert found["toys"]["done"] == 35
     assert list(collect(tmp_path).groups()) == []
+
+
+def test_headlines_say_what_closes_and_what_is_there(summary):
+    lines = headlines(summary)
+    assert lines[-1] == "toys: 560 requested = 560 done + 0 failed + 0 missing"
+    for name in summary["headline"]["closes"]:
+        assert sum(line.startswith(f"{name}: ") and "close" in line for line in lines) == 1
+    assert sum("40 events of signal give a median Z of" in line for line in lines) == 4

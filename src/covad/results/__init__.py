@@ -1,6 +1,7 @@
 """What the toys of a run say: every number of the report, under documented keys (docs/summary.md)."""
 
 from covad.results.collect import RunToys, collect
+from covad.results.headlines import headlines
 from covad.results.summary import summarise, toy_values, write_summary
 
-__all__ = ["RunToys", "collect", "summarise", "toy_values", "write_summary"]
+__all__ = ["RunToys", "collect", "headlines", "summarise", "toy_values", "write_summary"]
