@@ -43,7 +43,7 @@ from covad.weights import digest, write_atomically
 
 ALPHA = {"contrastive": 0.0, "covariant": TrainingSettings().alpha}
 ORDERS = {"linear": 1, "quadratic": 2}
-EVENTS = {"training": 1_000_000, "validation": 100_000, "response": 1_500_000, "fresh": 1_000_000}
+EVENTS = {"training": 1_000_000, "validation": 100_000, "response": 1_000_000, "fresh": 1_000_000}
 SEEDS = {"training": 101, "validation": 102, "response": 103, "features": 105, "fresh": 9001}
 BATCH, VALIDATION_BATCH = 512, 1024
 

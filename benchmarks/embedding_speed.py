@@ -1,9 +1,9 @@
 """Speed of the encoder: trimmed against padded batches, and events embedded per second.
 
-    python benchmarks/embedding_speed.py [--events 50000] [--sizes laptop|paper] [--threads 2]
+    python benchmarks/embedding_speed.py [--events 50000] [--sizes laptop|paper]
 
 Both ways of batching run on the same events in one process, in turns, so that their ratio does not depend on
-what else the machine does; times are CPU times of the process. The encoder is untrained: speed does not
+what else the machine does; times are CPU times of one thread. The encoder is untrained: speed does not
 depend on its weights.
 """
 
@@ -96,10 +96,9 @@ def measure_family(encoder: Encoder, events: Events) -> None:
 @click.command()
 @click.option("--events", "n_events", default=50_000, show_default=True)
 @click.option("--sizes", type=click.Choice(list(SIZES)), default="laptop", show_default=True)
-@click.option("--threads", default=1, show_default=True, help="Cores: the wall time is shown as well.")
-def main(n_events: int, sizes: str, threads: int) -> None:
+def main(n_events: int, sizes: str) -> None:
     """Speed of the encoder."""
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     events = concatenate(list(Simulation("background", n_events, seed=1).blocks()))
     encoder = Encoder(events.layout, InputScaling.fit(events), SIZES[sizes])

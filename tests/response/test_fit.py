@@ -7,7 +7,7 @@ from response_world import SLOPE, make_pairs, truth
 
 from covad.embedding.embed import Embedded
 from covad.errors import CovadError, TrainingError
-from covad.response.fit import FitSettings, Pairs, batch_loss, fit_response, validation_loss
+from covad.response.fit import FitSettings, Pairs, batch_loss, fit_response, validation_loss, whiten
 from covad.response.model import ResponseModel, ResponseSettings, polynomial
 
 SHAPE = ResponseSettings(n_features=2, n_nuisances=1, hidden=(32, 32))
@@ -71,10 +71,23 @@ def test_several_fits_are_averaged() -> None:
     pairs = make_pairs(5000, seed=1)
     model, losses = fit_response(pairs, SHAPE, replace(SETTINGS, epochs=1, fits=3))
     assert len(losses) == len(model.heads) == 3
-    columns = [head((torch.from_numpy(pairs.nominal) - model.centre) / model.width) for head in model.heads]
+    white = (torch.from_numpy(pairs.nominal) - model.centre) @ model.whitening
+    columns = [head(white) for head in model.heads]
     mean = torch.stack(columns).mean(dim=0) - model.offset
     np.testing.assert_allclose(model.columns(pairs.nominal), mean.detach(), atol=1e-6)
     assert not torch.equal(columns[0], columns[1])
+
+
+def test_whitened_directions_are_uncorrelated_and_flat_ones_stay_out() -> None:
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=(5000, 3)).astype(np.float32)
+    z[:, 1] = 0.1 * z[:, 1] + 3 * z[:, 0] + 7
+    z[:, 2] = 4.0
+    centre, matrix = whiten(z)
+    white = (z - centre) @ matrix
+    expected = np.diag([0.0, 1.0, 1.0])
+    np.testing.assert_allclose(np.cov(white.T), expected, atol=1e-3)
+    assert np.abs(white.mean(axis=0)).max() < 1e-3
 
 
 def test_alignment_keeps_events_that_pass_on_one_side_only() -> None:
@@ -98,6 +111,9 @@ def test_unfit_input_is_refused() -> None:
     bad.z[(1.0,)][:] = np.nan
     with pytest.raises(TrainingError, match="not finite in epoch 0"):
         fit_response(bad, SHAPE, SETTINGS)
+    bad.nominal[0] = np.nan
+    with pytest.raises(TrainingError, match="nominal events is not finite"):
+        fit_response(bad, SHAPE, replace(SETTINGS, validation_share=0.001))
 
 
 def test_validation_loss_is_the_mean_over_nu() -> None:

@@ -76,7 +76,7 @@ class FitSettings:
 
     epochs: int = 12
     batch: int = 8192
-    learning_rate: float = 2e-3
+    learning_rate: float = 5e-3
     weight_decay: float = 1e-6
     validation_share: float = 0.1
     patience: int = 4
@@ -100,18 +100,27 @@ def fit_response(
         pairs.take(np.sort(order[n_validation:])),
     )
     passed = training.nominal[training.nominal_passes]
+    if not np.isfinite(passed).all():
+        raise TrainingError("the embedding of the response's nominal events is not finite")
     model = ResponseModel(shape, settings.fits)
-    model.centre, model.width = (
-        torch.from_numpy(v) for v in (passed.mean(axis=0), passed.std(axis=0) + 1e-6)
-    )
+    model.centre, model.whitening = (torch.from_numpy(v.astype(np.float32)) for v in whiten(passed))
     losses = []
     for number, head in enumerate(model.heads):
         single = ResponseModel(shape)
-        single.centre, single.width = model.centre, model.width
+        single.centre, single.whitening = model.centre, model.whitening
         losses.append(_fit_one(single, training, validation, settings, settings.seed + number))
         head.load_state_dict(single.heads[0].state_dict())
     model.offset = torch.from_numpy(model.columns(passed).mean(axis=0, dtype=np.float64).astype(np.float32))
     return model, losses
+
+
+def whiten(z: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Centre and matrix W: (z - centre) W has unit covariance; directions without spread become zero."""
+    covariance = np.atleast_2d(np.cov(z.T, dtype=np.float64))
+    variances, directions = np.linalg.eigh(covariance)
+    flat = variances <= 1e-10 * variances.max()
+    scale = np.where(flat, 0.0, 1 / np.sqrt(np.where(flat, 1.0, variances)))
+    return z.mean(axis=0, dtype=np.float64), directions * scale
 
 
 def _fit_one(
