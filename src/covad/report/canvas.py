@@ -1,0 +1,139 @@
+"""Style of the figures, and how a panel becomes SVG for the page and PDF for a paper.
+
+A figure is a set of panels, each a picture of its own: the page lays them out for a phone or a desktop, and a
+paper takes them as subfigures.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import matplotlib as mpl
+import mplhep
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+#: Colour-blind safe (Okabe and Ito); every line has a dash pattern of its own as well.
+FILL = "#c9c9c9"
+BLACK = "#000000"
+GREY = "#707070"
+WARM = ("#d55e00", "#e69f00", "#cc79a7", "#8c4a00")
+COLD = ("#56b4e9", "#0072b2", "#009e73", "#332288")
+DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1.5, 1)),
+    (0, (6, 1.5, 1.5, 1.5)),
+)
+
+_WIDTH = 3.5
+#: Hundredths of a point are enough for coordinates.
+_DECIMALS = re.compile(r"(\.\d\d)\d+")
+_STYLE = {
+    **mplhep.style.ROOT,
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "axes.titley": 1.0,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.0,
+    "legend.borderaxespad": 0.3,
+    "axes.linewidth": 0.8,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3,
+    "xtick.major.size": 4,
+    "xtick.minor.visible": False,
+    "ytick.major.size": 4,
+    "ytick.minor.visible": False,
+    "xtick.major.pad": 3,
+    "ytick.major.pad": 3,
+    "axes.labelpad": 2,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "covad",
+    "pdf.fonttype": 42,
+    "path.simplify": True,
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture; `alt` says in words what it shows."""
+
+    name: str
+    alt: str
+    svg: str
+    pdf: bytes
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels under one caption."""
+
+    name: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+
+
+@contextmanager
+def drawing(heights: Sequence[float] = (2.4,)) -> Iterator[tuple[Canvas, list[Axes]]]:
+    """Axes above each other that share x, of the given heights in inches; the lowest carries the x labels."""
+    with mpl.rc_context(_STYLE):
+        canvas = Canvas(figsize=(_WIDTH, sum(heights) + 0.55))
+        total = sum(heights) + 0.55
+        grid = {"left": 0.17, "right": 0.965, "bottom": 0.36 / total, "top": 1 - 0.19 / total, "hspace": 0.06}
+        axes = canvas.subplots(
+            len(heights), 1, sharex=True, squeeze=False, height_ratios=list(heights), gridspec_kw=grid
+        )
+        for ax, height in zip(axes[:, 0], heights, strict=True):
+            _place_labels(ax, height)
+        yield canvas, list(axes[:, 0])
+
+
+def _place_labels(axes: Axes, height: float) -> None:
+    """Fixed places: finding them from the extents of all tick labels would take most of the time."""
+    axes.set_title("")
+    axes.yaxis.set_label_coords(-0.135, 1.0)
+    axes.xaxis.set_label_coords(1.0, -0.21 / height)
+
+
+def panel(name: str, alt: str, canvas: Canvas) -> Panel:
+    """Both formats of what was drawn, the same bytes for the same content. Call it inside `drawing`."""
+    svg, pdf = io.StringIO(), io.BytesIO()
+    canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    canvas.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    return Panel(name, alt, inline_svg(svg.getvalue(), name), pdf.getvalue())
+
+
+def inline_svg(document: str, prefix: str) -> str:
+    """The svg element alone, to stand in a page: ids unique in it, the size left to the page."""
+    element = document[document.index("<svg") :]
+    element = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", element, flags=re.DOTALL)
+    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', element))
+    element = re.sub(r' id="([^"]*)"', lambda m: f' id="{prefix}-{m[1]}"' if m[1] in used else "", element)
+    element = re.sub(r'(url\(|href=")#', rf"\g<1>#{prefix}-", element)
+    element = re.sub(r' d="[^"]*"| [xy]="[^"]*"', lambda m: _DECIMALS.sub(r"\1", m[0]), element)
+    element = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", element, count=1)
+    element = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", element, count=1)
+    return re.sub(r"\s*\n\s*", "\n", element).strip()
+
+
+Place = Literal["best", "upper center", "upper right"]
+
+
+def legend(axes: Axes, columns: int = 1, where: Place = "best") -> None:
+    found = axes.legend(loc=where, ncols=columns, labelspacing=0.25, columnspacing=1.0)
+    found.set_zorder(5)
+
+
+def headroom(axes: Axes, factor: float = 1.35) -> None:
+    """Leave space above the highest curve for the legend."""
+    axes.set_ylim(0.0, axes.get_ylim()[1] * factor)

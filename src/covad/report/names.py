@@ -1,0 +1,106 @@
+"""How things are called in the report: Unicode for the page and CSV, TeX for LaTeX and matplotlib."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_TEX = {
+    "χ²": r"$\chi^2$",
+    "₄₅": r"$_{45}$",
+    "₀": r"$_0$",
+    "₊₁": r"$_{+1\sigma}$",
+    "₋₁": r"$_{-1\sigma}$",
+    "ν": r"$\nu$",
+    "σ": r"$\sigma$",
+    "τ": r"$\tau$",
+    "α": r"$\alpha$",
+    "ℓ": r"$\ell$",
+    "→": r"$\to$",
+    "±": r"$\pm$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "−": r"$-$",
+    "–": "--",
+    "…": r"\ldots{}",
+    "%": r"\%",
+    "_": r"\_",
+    "&": r"\&",
+    "#": r"\#",
+}
+_TEX_PATTERN = re.compile("|".join(re.escape(symbol) for symbol in _TEX))
+
+
+@dataclass(frozen=True)
+class Label:
+    """One name in both scripts."""
+
+    text: str
+    tex: str
+
+
+def latex(text: str) -> str:
+    """Unicode as LaTeX."""
+    return _TEX_PATTERN.sub(lambda match: _TEX[match.group()], text)
+
+
+_SIGNALS = {
+    "lq": Label("LQ → bτ", r"$LQ \to b\tau$"),
+    "a4l": Label("A → 4ℓ", r"$A \to 4\ell$"),
+    "h0": Label("h⁰ → ττ", r"$h^0 \to \tau\tau$"),
+    "hpm": Label("h± → τν", r"$h^\pm \to \tau^\pm\nu$"),
+}
+#: The paper's order of the signals.
+SIGNAL_ORDER = tuple(_SIGNALS)
+
+
+def signal_label(name: str) -> Label:
+    """A process of the paper by its name there, any other by its own."""
+    return _SIGNALS.get(name, Label(name, latex(name)))
+
+
+def share(injected: float, expected: float) -> str:
+    """Injected events as a share of the expected background: '0.5 %'."""
+    return f"{100.0 * injected / expected:.3g} %"
+
+
+def nu_key(nu: Sequence[float]) -> str:
+    """'+1', '0', '-1', or '+1,0' for several nuisances: the form in names of nulls."""
+    return ",".join(f"{x:+g}" if x else "0" for x in nu)
+
+
+def nu_label(nu: Sequence[float]) -> Label:
+    values = [f"{x:+g}σ" if x else "0" for x in nu]
+    text = values[0] if len(values) == 1 else f"({', '.join(values)})"
+    tex = text.replace("σ", r"\sigma")
+    return Label(f"ν = {text.replace('-', '−')}", rf"$\nu = {tex}$")
+
+
+def null_label(null: str) -> Label:
+    """A null by its key in the summary."""
+    if null == "R_0":
+        return Label("R₀", r"$R_0$")
+    if null == "chi2":
+        return Label("χ²", r"$\chi^2$")
+    if null == "analytic":
+        return Label("generalised χ²", r"generalised $\chi^2$")
+    points = null.removeprefix("R_")
+    return Label(f"R(ν = {points.replace('-', '−')}σ)", rf"$R_{{\nu={points}\sigma}}$")
+
+
+_TESTS = {"network": "network", "convex": "convex test"}
+
+
+def test_label(test: str) -> str:
+    return _TESTS.get(test, test)
+
+
+def goodness_label(test: str) -> str:
+    """A goodness-of-fit test: 'chi2 (10 dof)' as 'χ² (10 dof)'."""
+    return test.replace("chi2", "χ²")
+
+
+def slug(text: str) -> str:
+    """A name for files: lower case, digits and underscores."""
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")

@@ -1,0 +1,255 @@
+"""Tables that the paper does not have: verdicts, false positives, reach, validation, toys, cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from covad.report.evidence import Evidence, Line
+from covad.report.names import nu_label, null_label, share, signal_label, test_label
+from covad.report.table import Cell, Column, Row, Table, interval_cell
+from covad.report.texts import texts
+
+
+def titles(evidence: Evidence) -> dict[str, str]:
+    """Readable names of the configurations."""
+    return {c.name: c.title for c in evidence.configurations}
+
+
+def verdict_table(evidence: Evidence) -> Table | None:
+    """Does it close? One row per test and configuration."""
+    rows = []
+    for configuration in evidence.configurations:
+        for test in evidence.tests:
+            lines = evidence.lines("closure", test=test, configuration=configuration.name)
+            if lines:
+                rows.append(Row((test_label(test), configuration.title), tuple(_verdict(lines))))
+    if not rows:
+        return None
+    return Table(
+        name="closure_verdicts",
+        **texts("tables", "closure_verdicts"),
+        keys=("test", "configuration"),
+        columns=(
+            Column("closes"),
+            Column("smallest p"),
+            Column("shift of the median"),
+            Column("false positives at 2σ [%]"),
+            Column("detectable inflation"),
+        ),
+        rows=tuple(rows),
+        quantity="closure",
+    )
+
+
+def _verdict(lines: Sequence[Line]) -> Iterator[Cell]:
+    closes = all(line["closes"] for line in lines)
+    yield Cell("closes" if closes else "does not close", good=closes)
+    tested = [found for line in lines for found in line["against_null"]]
+    smallest = min(tested, key=lambda found: found["corrected_p"], default=None)
+    yield Cell() if smallest is None else Cell(f"{smallest['corrected_p']:.2g}", smallest["corrected_p"])
+    yield _shift_cell(max((line["median_shift"] for line in lines), key=lambda s: abs(s["shift"])))
+    worst = max((_rate_at(line, 2.0) for line in lines), key=lambda rate: rate.get("observed") or -1.0)
+    yield _rate_cell(worst)
+    ratio = worst.get("detectable_ratio")
+    yield Cell() if ratio is None else Cell(f"× {ratio:.2g}", ratio)
+
+
+def _shift_cell(shift: Line) -> Cell:
+    return interval_cell(shift["shift"], shift["interval95"]["low"], shift["interval95"]["high"])
+
+
+def _rate_at(line: Line, sigma: float) -> Line:
+    return next((rate for rate in line["false_positives"] if rate["sigma"] == sigma), {})
+
+
+def _rate_cell(rate: Line) -> Cell:
+    if rate.get("observed") is None:
+        return Cell("not resolved" if rate else "–")
+    return interval_cell(100 * rate["observed"], 100 * rate["low"], 100 * rate["high"], 1)
+
+
+def shift_table(evidence: Evidence) -> Table | None:
+    """Shift of the median and false positives for each shifted ensemble."""
+    names = titles(evidence)
+    rows = []
+    for line in evidence.lines("closure"):
+        keys = (test_label(line["test"]), names[line["configuration"]], nu_label(line["nu"]).text)
+        rates = [_rate_cell(_rate_at(line, sigma)) for sigma in (1.0, 2.0, 3.0)]
+        rows.append(Row(keys, (_shift_cell(line["median_shift"]), *rates)))
+    if not rows:
+        return None
+    return Table(
+        name="false_positives",
+        **texts("tables", "false_positives"),
+        keys=("test", "configuration", "toys at"),
+        columns=(
+            Column("shift of the median"),
+            *(Column(f"Z > {sigma} [%]", "false positives") for sigma in (1, 2, 3)),
+        ),
+        rows=tuple(rows),
+        quantity="shift and false positives",
+    )
+
+
+def reach_table(evidence: Evidence) -> Table | None:
+    """How many events the response is good for."""
+    rows = []
+    for space in evidence.lines("spaces"):
+        for reach in space["reach"]:
+            keys = (space["embedding"], _order(space), nu_label(reach["nu"]).text)
+            at = Cell(f"{reach['at_shift']:g}", reach["at_shift"])
+            rows.append(Row(keys, (_reach_cell(reach), at, _count(reach["fresh_events"]))))
+    if not rows:
+        return None
+    return Table(
+        name="closure_reach",
+        **texts("tables", "closure_reach"),
+        keys=("embedding", "response", "at"),
+        columns=(Column("reach [events]"), Column("at a shift of [σ]"), Column("fresh events")),
+        rows=tuple(rows),
+        quantity="events",
+    )
+
+
+def _order(space: Line) -> str:
+    return "linear" if space["order"] == 1 else "quadratic"
+
+
+def _reach_cell(reach: Line) -> Cell:
+    """Events or, where the misfit is compatible with none, the lower end of the interval."""
+    interval = reach["interval"]
+    low, high = interval["low"], interval["high"]
+    if reach["n_events"] is None or high is None:
+        return Cell(f">= {low:,.0f}".replace(",", " ") if low is not None else "unlimited", None, low, None)
+    n = reach["n_events"]
+    ends = f"+{high - n:,.0f} -{n - low:,.0f}" if low is not None else ""
+    return Cell(f"{n:,.0f} {ends}".replace(",", " ").strip(), n, low, high)
+
+
+def _count(n: Any) -> Cell:
+    return Cell() if n is None else Cell(f"{n:,}".replace(",", " "), float(n))
+
+
+def validation_table(evidence: Evidence) -> Table | None:
+    """Predicted against observed counts per space, place and nu."""
+    rows = [
+        Row((space["embedding"], _order(space), line["where"], nu_label(line["nu"]).text), _validation(line))
+        for space in evidence.lines("spaces")
+        for line in space["validation"]
+    ]
+    if not rows:
+        return None
+    return Table(
+        name="response_validation",
+        **texts("tables", "response_validation"),
+        keys=("embedding", "response", "where", "at"),
+        columns=(Column("χ²"), Column("dof"), Column("p"), Column("residual [%]")),
+        rows=tuple(rows),
+        quantity="validation",
+    )
+
+
+def _validation(line: Line) -> tuple[Cell, ...]:
+    residual = 100 * line["residual_share"]
+    return (
+        Cell(f"{line['chi2']:.1f}", line["chi2"]),
+        Cell(f"{line['dof']}", line["dof"]),
+        Cell(f"{line['p']:.2g}", line["p"]),
+        Cell(f"{residual:.1f}", residual),
+    )
+
+
+def clip_table(evidence: Evidence, paper_clips: dict[str, float]) -> Table | None:
+    """W of every configuration, with the mean of its null."""
+    by_name = {c.name: c for c in evidence.configurations}
+    rows = []
+    for line in evidence.lines("clips"):
+        configuration = by_name.get(line["configuration"])
+        if configuration is None:
+            continue
+        compared = configuration.treatment == "profiled" and configuration.order == 1
+        paper = paper_clips.get(configuration.kind or "") if compared else None
+        null = evidence.line("nulls", test="network", configuration=configuration.name)
+        rows.append(Row((configuration.title,), (_clip_cell(line, paper), *_null_cells(null))))
+    if not rows:
+        return None
+    return Table(
+        name="clips",
+        **texts("tables", "clips"),
+        keys=("configuration",),
+        columns=(Column("W"), Column("dof"), Column("mean of t", "R₀"), Column("standard deviation", "R₀")),
+        rows=tuple(rows),
+        quantity="W",
+    )
+
+
+def _clip_cell(line: Line, paper: float | None) -> Cell:
+    error = line["error"]
+    text = f"{line['clip']:.4g}" + (f" ± {error:.2g}" if error else "")
+    return Cell(text, line["clip"], paper=None if paper is None else f"{paper:g}")
+
+
+def _null_cells(null: Line | None) -> tuple[Cell, ...]:
+    if null is None:
+        return (Cell(), Cell(), Cell())
+    return (
+        Cell(f"{null['dof']}", null["dof"]),
+        Cell(f"{null['mean']:.2f}", null["mean"]),
+        Cell(f"{null['std']:.2f}", null["std"]),
+    )
+
+
+def toys_table(evidence: Evidence) -> Table:
+    """Requested = done + failed + missing, for each ensemble and in sum."""
+    names = titles(evidence)
+    counted = ("requested", "done", "failed", "missing", "unconverged")
+    rows = [_toys_row(line, names, counted) for line in evidence.summary["ensembles"]]
+    total = {key: sum(line[key] for line in evidence.summary["ensembles"]) for key in counted}
+    rows.append(Row(("all", "", "", ""), (*(Cell(f"{total[key]}", total[key]) for key in counted), Cell())))
+    return Table(
+        name="toys",
+        **texts("tables", "toys"),
+        keys=("test", "configuration", "toys at", "signal"),
+        columns=(*(Column(key) for key in counted), Column("seconds per toy")),
+        rows=tuple(rows),
+        quantity="toys",
+    )
+
+
+def _toys_row(line: Line, names: dict[str, str], counted: Sequence[str]) -> Row:
+    signal = ""
+    if line["signal"] is not None:
+        signal = f"{signal_label(line['signal']).text}, {share(line['injected'], line['expected'])}"
+    seconds = line["seconds_per_toy"]
+    cells = [Cell(f"{line[key]}", line[key]) for key in counted]
+    cells.append(Cell() if seconds is None else Cell(f"{seconds:.2g}", seconds))
+    keys = (test_label(line["test"]), names[line["configuration"]], nu_label(line["nu"]).text, signal)
+    return Row(keys, tuple(cells))
+
+
+def calibration_table(evidence: Evidence) -> Table | None:
+    """Z of every signal at nu = 0 against every null: how much the choice of the null matters."""
+    nulls = tuple(dict.fromkeys(line["null"] for line in evidence.lines("significance")))
+    by_name = {c.name: c for c in evidence.configurations}
+    rows: dict[tuple[str, ...], dict[str, Cell]] = {}
+    for line in evidence.lines("significance"):
+        if any(line["nu"]):
+            continue
+        c = by_name[line["configuration"]]
+        injection = f"{signal_label(line['signal']).text}, {share(line['injected'], c.expected)}"
+        cell = Cell(line["text"], line["z"], line["low"], line["high"])
+        rows.setdefault((injection, c.title, test_label(line["test"])), {})[line["null"]] = cell
+    if not rows:
+        return None
+    return Table(
+        name="calibrations",
+        **texts("tables", "calibrations"),
+        keys=("signal", "configuration", "test"),
+        columns=tuple(Column(null_label(null).text) for null in nulls),
+        rows=tuple(
+            Row(keys, tuple(found.get(null, Cell()) for null in nulls))
+            for keys, found in sorted(rows.items())
+        ),
+        quantity="median Z",
+    )

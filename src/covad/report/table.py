@@ -1,0 +1,172 @@
+"""A table of the report, and how it is written: LaTeX and CSV here, HTML by the template."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from covad.report.names import latex
+
+MISSING = "–"
+_ASYMMETRIC = re.compile(r"^(-?[\d.]+) \+(\S+) -(\S+)$")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number as it is shown, its value and interval where it has them, and the paper's text for it."""
+
+    text: str = MISSING
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    paper: str | None = None
+    good: bool | None = None  # a verdict, shown as a colour and a word
+
+    @property
+    def parts(self) -> tuple[str, str, str] | None:
+        """(value, up, down) of '1.08 +0.11 -0.10', None for any other text."""
+        return _parts(self.text)
+
+    @property
+    def paper_parts(self) -> tuple[str, str, str] | None:
+        return None if self.paper is None else _parts(self.paper)
+
+
+def _parts(text: str) -> tuple[str, str, str] | None:
+    match = _ASYMMETRIC.match(text)
+    return None if match is None else (match[1], match[2], match[3])
+
+
+def shown(text: str) -> str:
+    """Signs as they are printed."""
+    return text.replace("<=", "≤").replace(">=", "≥").replace("-", "−") if _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.match(r"^[<>=≤≥ ]*-?\d", text))
+
+
+@dataclass(frozen=True)
+class Column:
+    """`group` is the heading over neighbouring columns, empty where there is none."""
+
+    label: str
+    group: str = ""
+
+    @property
+    def full(self) -> str:
+        return f"{self.group}, {self.label}" if self.group else self.label
+
+
+@dataclass(frozen=True)
+class Row:
+    """Keys say what the row is, cells what was found."""
+
+    keys: tuple[str, ...]
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns. `quantity` is what the cells are; `paper_label` the paper's name for it."""
+
+    name: str
+    title: str
+    caption: str
+    keys: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    quantity: str
+    paper_label: str | None = None
+
+    @property
+    def has_paper(self) -> bool:
+        return any(cell.paper is not None for row in self.rows for cell in row.cells)
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """Headings over the columns with the number of columns under each, empty if there are none."""
+        if not any(column.group for column in self.columns):
+            return []
+        return [(group, len(list(under))) for group, under in groupby(self.columns, lambda c: c.group)]
+
+
+def csv_text(table: Table) -> str:
+    """One line a row; the paper's numbers have columns of their own, right of ours."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    with_paper = [
+        any(row.cells[i].paper is not None for row in table.rows) for i in range(len(table.columns))
+    ]
+    header = [*table.keys]
+    for column, paper in zip(table.columns, with_paper, strict=True):
+        header += [column.full, *([f"{column.full} (paper)"] if paper else [])]
+    writer.writerow(header)
+    for row in table.rows:
+        line = [*row.keys]
+        for cell, paper in zip(row.cells, with_paper, strict=True):
+            line += [_plain(cell), *([cell.paper or ""] if paper else [])]
+        writer.writerow(line)
+    return out.getvalue()
+
+
+def _plain(cell: Cell) -> str:
+    return "" if cell.text == MISSING else cell.text
+
+
+def latex_text(table: Table) -> str:
+    """A table environment; the paper's numbers follow ours in brackets."""
+    layout = "l" * len(table.keys) + "".join("c" * n for _, n in table.groups or [("", len(table.columns))])
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{\textbf{{{latex(table.title)}}} {latex(table.caption)}}}",
+        rf"\label{{{'tab:' + table.name}}}",
+        rf"\begin{{tabular}}{{{layout}}}",
+        r"\hline",
+        *_latex_header(table),
+        r"\hline",
+        *(_latex_row([latex(key) for key in row.keys], row.cells) for row in table.rows),
+        r"\hline",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_header(table: Table) -> Iterator[str]:
+    if table.groups:
+        over = [rf"\multicolumn{{{n}}}{{c}}{{{latex(group)}}}" for group, n in table.groups]
+        yield " & ".join([""] * len(table.keys) + over) + r" \\"
+    names = [*table.keys, *(column.label for column in table.columns)]
+    yield " & ".join(latex(name) for name in names) + r" \\"
+
+
+def _latex_row(keys: list[str], cells: tuple[Cell, ...]) -> str:
+    return " & ".join([*keys, *(_latex_cell(cell) for cell in cells)]) + r" \\"
+
+
+def _latex_cell(cell: Cell) -> str:
+    ours = _latex_number(cell.text)
+    return ours if cell.paper is None else f"{ours} [{_latex_number(cell.paper)}]"
+
+
+def _latex_number(text: str) -> str:
+    parts = _parts(text)
+    if parts is not None:
+        return f"${parts[0]}^{{+{parts[1]}}}_{{-{parts[2]}}}$"
+    return latex(shown(text))
+
+
+def interval_cell(value: float, low: Any, high: Any, digits: int = 2) -> Cell:
+    """'0.10 +0.05 -0.04' from a value and the ends of its interval; an end may be open."""
+    if low is None and high is None:
+        return Cell(f"{value:.{digits}f}", value)
+    up = "inf" if high is None else f"{high - value:.{digits}f}"
+    down = "inf" if low is None else f"{value - low:.{digits}f}"
+    return Cell(f"{value:.{digits}f} +{up} -{down}", value, low, high)

@@ -1,0 +1,20 @@
+"""Titles and captions, which stand in texts.yaml."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+
+@lru_cache(maxsize=1)
+def _texts() -> dict[str, dict[str, dict[str, str]]]:
+    content = files("covad.report").joinpath("texts.yaml").read_text(encoding="utf-8")
+    return dict(yaml.safe_load(content))
+
+
+def texts(kind: str, name: str, **values: Any) -> dict[str, str]:
+    """`title` and `caption` of a figure or table, filled in; a title may be left to the caller."""
+    return {key: text.format(**values) for key, text in _texts()[kind][name].items()}
