@@ -1,0 +1,94 @@
+"""The tutorial and its example: every command of docs/tutorial.md, in order, in a copy of the example."""
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from covad.events.registry import make_systematic
+from covad.events.systematics import shift_events
+from covad.pipeline import RunDirectory
+from covad.pipeline.collisions import CollisionData
+from covad.study import read_study
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples" / "own_events"
+SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def events():
+    specification = importlib.util.spec_from_file_location("make_events", EXAMPLE / "make_events.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module.background(3000, np.random.default_rng(1))
+
+
+def commands() -> list[str]:
+    blocks = SHELL_BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text())
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def test_the_study_is_valid_and_finds_its_systematic():
+    study = read_study(EXAMPLE / "study.yaml")
+    data = CollisionData.of(study, RunDirectory(Path("nowhere")))
+    assert [systematic.name for systematic in data.systematics] == ["photon_scale"]
+
+
+def test_the_systematic_moves_photons_and_balances_the_missing_momentum(events):
+    scale = make_systematic(
+        {"name": "photon_scale", "function": "my_systematics:photon_scale", "sigma": 0.02}, EXAMPLE
+    )
+    before = events.particles.copy()
+    assert scale.shift(events, 0.0).events.particles == pytest.approx(before, rel=1e-5)
+    shifted = scale.shift(events, 1.0).events
+    assert np.array_equal(events.particles, before)
+    layout = events.layout
+    photons = layout.slots("photon")
+    ratio = shifted.particles[:, photons, 0].sum(axis=1) / before[:, photons, 0].sum(axis=1)
+    assert ((ratio > 1.0199) & (ratio < 1.0401)).all()
+    momentum = [(p[..., 0] * np.cos(p[..., layout.column("phi")])) for p in (before, shifted.particles)]
+    visible = np.r_[layout.slots("met").start, np.arange(photons.start, photons.stop)]
+    assert momentum[1][:, visible].sum(axis=1) == pytest.approx(momentum[0][:, visible].sum(axis=1), abs=1e-3)
+
+
+def test_the_shift_lifts_events_over_the_trigger(events):
+    data = CollisionData.of(read_study(EXAMPLE / "study.yaml"), RunDirectory(Path("nowhere")))
+    up, down = (
+        shift_events(events, data.systematics, [nu], data.selection).yield_ratio for nu in (1.0, -1.0)
+    )
+    assert down < 1.0 < up
+
+
+def test_the_tutorial_has_commands_for_every_step():
+    verbs = [line.split()[1] for line in commands() if line.startswith("covad")]
+    assert verbs == ["inspect", "run", "status", "report", "test", "export"]
+
+
+@pytest.mark.slow
+def test_every_command_of_the_tutorial_works(tmp_path):
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command in commands():
+        result = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True
+        )
+        assert result.returncode == 0, f"{command}: {result.stderr}"
+    run = tmp_path / "run"
+    assert (run / "report.html").exists()
+    assert len(list((tmp_path / "onnx").glob("*.onnx"))) == 2
+    (answer,) = (run / "observed").glob("*.json")
+    observation = json.loads(answer.read_text())
+    assert observation["nuisances"][0]["auxiliary"] == pytest.approx(0.3)
+    lines = observation["tests"][0]["significances"]
+    assert [line["null"] for line in lines] == ["R_0", "R_+1", "R_-1", "analytic"]
+    assert all(0 < line["p"] < 1 for line in lines)
+    toys = json.loads((run / "summary.json").read_text())["toys"]
+    assert toys == {"requested": 400, "done": 400, "failed": 0, "missing": 0}
