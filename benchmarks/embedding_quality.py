@@ -7,9 +7,9 @@
     python benchmarks/embedding_quality.py summary FOLDER
 
 Every step goes on where it was stopped, and what is there is not made again. Both embeddings are trained on
-the same events and with the same batches; only alpha differs. Events for training, validation, response,
-features of the test, and measurement have seeds of their own, fixed here before anything was measured. Recipes
-are compared on the `selection` events (measure --on selection); `fresh` ones are for the recipe that was chosen.
+the same events and with the same batches; only alpha differs. Events of every role have a seed of their own,
+fixed before anything was measured. Recipes are compared on the `selection` events (measure --on selection);
+the `fresh` ones are for the recipe that was chosen.
 """
 
 from __future__ import annotations
