@@ -47,6 +47,16 @@ class Configuration:
             parts.append(f"{self.expected:g} events")
         return ", ".join(parts)
 
+    @property
+    def short(self) -> str:
+        """For rows of tables: 'covariant, profiled'."""
+        parts = [self.embedding, "profiled" if self.treatment == "profiled" else "no nuisances"]
+        if self.order == 2:
+            parts.append("quadratic")
+        if self.own_sizes:
+            parts.append(f"{self.expected:g} events")
+        return ", ".join(parts)
+
     def plays(self, role: Line) -> bool:
         """Whether it is the paper's configuration `role`."""
         mine = {"embedding": self.kind, "treatment": self.treatment, "order": self.order}

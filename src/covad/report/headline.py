@@ -49,7 +49,7 @@ def _closes(evidence: Evidence, main: Configuration) -> Answer:
         missing = "Not known: there are no background-only toys at shifted ν yet."
         return Answer(question, "not known yet", None, (missing,))
     points = tuple(_closure_point(*verdict) for verdict in verdicts)
-    verdict = f"{'Yes' if all(mine) else 'No'}, in the main configuration ({main.title})"
+    verdict = f"{'Yes' if all(mine) else 'No'}, in the main configuration ({main.short})"
     return Answer(question, verdict, all(mine), points)
 
 
@@ -59,9 +59,9 @@ def _closure_point(test: str, configuration: Configuration, lines: Sequence[Line
     shift = worst["median_shift"]
     low, high = shift["interval95"]["low"], shift["interval95"]["high"]
     smallest = min((found["corrected_p"] for line in lines for found in line["against_null"]), default=None)
-    p = "" if smallest is None else f"smallest corrected p against R₀ {smallest:.2g}; "
+    p = "" if smallest is None else f"smallest corrected p {smallest:.2g}; "
     return shown_signs(
-        f"{test_label(test)}, {configuration.title}: {closes} ({p}median of t moves by "
+        f"{test_label(test)}, {configuration.short}: {closes} ({p}median of t moves by "
         f"{shift['shift']:+.2f} standard deviations at {nu_label(worst['nu']).text}, "
         f"95 % interval {low:+.2f} to {high:+.2f})."
     )
@@ -123,10 +123,11 @@ def _spread(evidence: Evidence, configuration: Configuration) -> str | None:
         return None
     found = ", ".join(f"{test_label(test)} {spread:.2f}" for test, spread in largest.items())
     paper = read_paper()
-    compared = configuration.treatment == "profiled" and configuration.order == 1
+    same_sizes = paper.comparable(configuration.expected, configuration.reference)
+    compared = same_sizes and configuration.treatment == "profiled" and configuration.order == 1
     known = paper.spread_of_z.get(configuration.kind or "") if compared else None
     beside = "" if known is None else f" (paper: {known:g}, calibrated by R₊₁)"
-    return f"Largest spread of Z over ν against R₀, {configuration.title}: {found}{beside}."
+    return f"Largest spread of Z over ν against R₀, {configuration.short}: {found}{beside}."
 
 
 def _sure(evidence: Evidence, main: Configuration) -> Answer:

@@ -5,6 +5,7 @@ Our numbers only: the paper's stand in the other formats.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import yaml
-from hepdata_validator.full_submission_validator import FullSubmissionValidator
 
 from covad.atomic import writing
 from covad.errors import FileFormatError
@@ -68,9 +68,18 @@ def _write(path: Path, documents: Sequence[Any]) -> None:
 
 
 def check_submission(folder: Path) -> None:
-    """HEPData's own validator, with the schemas that it ships."""
-    validator = FullSubmissionValidator()
-    if not validator.validate(directory=str(folder)):
+    """HEPData's own validator, with the schemas that it ships.
+
+    It uses a deprecated part of jsonschema and does not close its files, which is no concern of the reader.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", ResourceWarning)
+        from hepdata_validator.full_submission_validator import FullSubmissionValidator
+
+        validator = FullSubmissionValidator()
+        valid = validator.validate(directory=str(folder))
+    if not valid:
         messages = [str(m.message) for found in validator.get_messages().values() for m in found]
         raise FileFormatError(f"{folder}: is not a valid HEPData submission ({'; '.join(messages[:3])})")
 

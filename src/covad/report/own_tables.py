@@ -13,7 +13,7 @@ from covad.report.texts import texts
 
 def titles(evidence: Evidence) -> dict[str, str]:
     """Readable names of the configurations."""
-    return {c.name: c.title for c in evidence.configurations}
+    return {c.name: c.short for c in evidence.configurations}
 
 
 def verdict_table(evidence: Evidence) -> Table | None:
@@ -23,7 +23,7 @@ def verdict_table(evidence: Evidence) -> Table | None:
         for test in evidence.tests:
             lines = evidence.lines("closure", test=test, configuration=configuration.name)
             if lines:
-                rows.append(Row((test_label(test), configuration.title), tuple(_verdict(lines))))
+                rows.append(Row((test_label(test), configuration.short), tuple(_verdict(lines))))
     if not rows:
         return None
     return Table(
@@ -171,7 +171,7 @@ def clip_table(evidence: Evidence, paper_clips: dict[str, float]) -> Table | Non
         compared = configuration.treatment == "profiled" and configuration.order == 1
         paper = paper_clips.get(configuration.kind or "") if compared else None
         null = evidence.line("nulls", test="network", configuration=configuration.name)
-        rows.append(Row((configuration.title,), (_clip_cell(line, paper), *_null_cells(null))))
+        rows.append(Row((configuration.short,), (_clip_cell(line, paper), *_null_cells(null))))
     if not rows:
         return None
     return Table(
@@ -239,7 +239,7 @@ def calibration_table(evidence: Evidence) -> Table | None:
         c = by_name[line["configuration"]]
         injection = f"{signal_label(line['signal']).text}, {share(line['injected'], c.expected)}"
         cell = Cell(line["text"], line["z"], line["low"], line["high"])
-        rows.setdefault((injection, c.title, test_label(line["test"])), {})[line["null"]] = cell
+        rows.setdefault((injection, c.short, test_label(line["test"])), {})[line["null"]] = cell
     if not rows:
         return None
     return Table(

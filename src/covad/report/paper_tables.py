@@ -86,7 +86,7 @@ def null_table(evidence: Evidence, spec: PaperTable) -> Table | None:
             _p_cell(_named(_against_law(line), t), spec.value(configuration.kind or "", t) if paper else None)
             for t in tests
         )
-        rows.append(Row((test_label(line["test"]), configuration.title), cells))
+        rows.append(Row((test_label(line["test"]), configuration.short), cells))
     return Table(
         name=slug(spec.label.removeprefix("tab:")),
         title=spec.title,

@@ -14,7 +14,7 @@ from covad.report.names import nu_label
 from covad.report.texts import texts
 
 #: Bins of the first dimension that are shown, out of 25.
-_SHOWN_BINS = 6
+_SHOWN_BINS = 8
 _COLOURS = (COLD[1], WARM[0], COLD[2], WARM[2])
 
 

@@ -1,0 +1,159 @@
+"""The page as a whole: complete, self-contained, readable in a browser, honest about what is missing."""
+
+import re
+from html.parser import HTMLParser
+
+import browser
+import numpy as np
+import pytest
+import report_world
+
+from covad.errors import FileFormatError
+from covad.report import write_report
+from covad.report.canvas import inline_svg
+from covad.report.page import render, sections
+from covad.report.write import write_evidence
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    write_evidence(report_world.evidence(), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(run):
+    return (run / "report.html").read_text(encoding="utf-8")
+
+
+class _Tags(HTMLParser):
+    """Ids, addresses and whether tags are closed in order."""
+
+    VOID = frozenset({"meta", "link", "br", "hr", "img"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.addresses, self._open = [], [], []
+        self.feed(text)
+        assert self._open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.addresses += [value for name, value in attrs if name in ("href", "src", "xlink:href")]
+        if tag not in self.VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.addresses += [value for name, value in attrs if name in ("href", "src", "xlink:href")]
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+
+def test_tags_close_ids_are_unique_and_nothing_is_outside(page):
+    tags = _Tags(page)
+    assert len(tags.ids) == len(set(tags.ids))
+    inside = {f"#{name}" for name in tags.ids} | {"data:,"}
+    assert set(tags.addresses) <= inside
+
+
+def test_all_figures_have_pdfs_and_all_tables_have_files(run, page):
+    panels = page.count('class="panel"')
+    pdfs = list((run / "report" / "figures").glob("*.pdf"))
+    assert len(pdfs) == panels > 30
+    assert all(pdf.read_bytes().startswith(b"%PDF") for pdf in pdfs)
+    tables = re.findall(r'id="table-(\w+)"', page)
+    stems = sorted(path.stem for path in (run / "report" / "tables").glob("*.csv"))
+    assert stems == sorted(tables) == sorted(p.stem for p in (run / "report" / "tables").glob("*.tex"))
+    assert (run / "report" / "hepdata" / "submission.yaml").exists()
+
+
+def test_the_page_answers_compares_and_warns(page):
+    for text in ("Does it close?", "How sensitive is it?", "How sure are we?", "The samples differ"):
+        assert text in page
+    assert "tab:validation_C" in page
+    assert "In italics: the paper's numbers" in page
+    assert "somewhere" not in page  # the directory of the study file is nobody's business
+
+
+def test_the_same_evidence_gives_the_same_page(page):
+    again = report_world.evidence()
+    kept = [section for section in sections(again) if section.name == "null"]
+    for figure in kept[0].figures:
+        assert all(panel.svg in page for panel in figure.panels)
+
+
+@pytest.mark.parametrize(
+    ("options", "notes"),
+    [
+        ({"configurations": (("latent", "profiled", 1),), "checked": False}, ["no encoder with a checked"]),
+        ({"tests": ("convex",), "checked": False}, ["no response was checked"]),
+        ({"injections": ()}, ["injects no signals", "Power curves: there are no"]),
+        ({"points": ((0.0,),), "injections": (), "checked": False}, ["no background-only toys at shifted"]),
+    ],
+    ids=["latent only", "convex only", "no signals", "nothing shifted"],
+)
+def test_what_is_not_there_is_said(options, notes, monkeypatch):
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    small = {"configurations": (("covariant", "profiled", 1),)}
+    evidence = report_world.evidence(**(small | options))
+    text = render(evidence, sections(evidence))
+    _Tags(text)
+    for note in notes:
+        assert note in text
+
+
+def test_ensembles_without_toys_leave_gaps_not_errors(monkeypatch):
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    evidence = report_world.evidence((("covariant", "profiled", 1),), checked=False)
+    for line in evidence.summary["ensembles"]:
+        line.update({"done": 0, "failed": 0, "missing": line["requested"], "seconds_per_toy": None})
+    for key in ("nulls", "closure", "significance", "power", "clips"):
+        evidence.summary[key].clear()
+    evidence.t.clear()
+    text = render(evidence, sections(evidence))
+    assert "not known yet" in text
+    assert "The clip W of the network: not chosen yet." in text
+
+
+def _write_nothing(self, file, **options):
+    """Drawing is tested elsewhere, and takes most of the time."""
+    if options["format"] == "svg":
+        file.write("<svg></svg>")
+
+
+def test_an_svg_stands_alone_in_a_page():
+    document = '<?xml version="1.0"?><svg width="1pt" height="2pt" viewBox="0 0 1 2"><!-- x --><g id="a">'
+    document += '<path id="b" d="M 1.23456 2"/><use href="#b" transform="scale(0.015625)"/></g></svg>'
+    expected = '<svg viewBox="0 0 1 2"><g><path id="p-b" d="M 1.23 2"/>'
+    assert inline_svg(document, "p") == expected + '<use href="#p-b" transform="scale(0.015625)"/></g></svg>'
+
+
+def test_a_directory_without_summary_is_refused_in_one_sentence(tmp_path):
+    with pytest.raises(FileFormatError, match=r"summary\.json: cannot be read"):
+        write_report(tmp_path)
+
+
+@pytest.mark.skipif(
+    browser.CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)"
+)
+@pytest.mark.parametrize("width", [360, 1400])
+def test_a_browser_shows_the_page(run, tmp_path, width):
+    with browser.browser(tmp_path / "profile") as tab:
+        tab.show(run / "report.html", width)
+        assert tab.requests() == [(run / "report.html").resolve().as_uri(), "data:,"][: len(tab.requests())]
+        assert tab.complaints() == []
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        drawn = tab.evaluate(
+            "[...document.querySelectorAll('.panel svg')].map(s => [s.getBoundingClientRect().width,"
+            " s.getBoundingClientRect().height, s.querySelectorAll('path').length])"
+        )
+        assert len(drawn) == len(list((run / "report" / "figures").glob("*.pdf")))
+        assert np.all(np.array(drawn) > [150, 100, 10])
+        smallest = tab.evaluate(
+            "Math.min(...[...document.querySelectorAll('td, th, p, li, figcaption')]"
+            ".map(e => parseFloat(getComputedStyle(e).fontSize)))"
+        )
+        assert smallest >= 11  # pixels: readable on a phone

@@ -1,0 +1,175 @@
+"""The tables of the report: right numbers at the right place, the paper's beside them where comparable."""
+
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+import report_world
+import yaml
+
+from covad.errors import FileFormatError
+from covad.report import own_tables
+from covad.report.headline import answers, main_configuration
+from covad.report.hepdata import check_submission, write_hepdata
+from covad.report.paper import read_paper
+from covad.report.paper_tables import absent, other_tables, paper_table
+from covad.report.table import Cell, Column, Row, Table, csv_text, interval_cell, latex_text
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    return report_world.evidence(tests=("network", "convex"))
+
+
+def _spec(label):
+    return next(table for table in read_paper().tables if table.label == label)
+
+
+def _cells(table, keys):
+    return next(row.cells for row in table.rows if row.keys == keys)
+
+
+def test_the_paper_has_eleven_tables_with_these_numbers():
+    paper = read_paper()
+    assert len(paper.tables) == 11
+    assert _spec("tab:validation_x2").value("covariant", "chi2 (25 dof)") == "0.7315"
+    assert _spec("tab:validation_unlinearized").value("chi2", "+1", "KS") == "2.555e-28"
+    assert _spec("unlinearized_with_nuisance").value("lq", "0.5 %", "0") == "-0.58 +0.07 -0.07"
+    assert _spec("tab:validation_quadratic_sig").value("hpm", "1 %", "-1") == "2.43 +0.48 -0.16"
+    assert _spec("tab:validation_E").value("hpm", "1 %", "nowhere") is None
+
+
+def test_every_cell_of_the_papers_tables_is_filled():
+    def leaves(values):
+        for value in values.values():
+            yield from leaves(value) if isinstance(value, dict) else [value]
+
+    counts = [len(list(leaves(table.values))) for table in read_paper().tables]
+    # p of 5 tests in 2 embeddings, closure p, Z of 4 signals at 2 injections and 3 nu (or 2 embeddings)
+    assert counts == [10, 20, 20, 24, 24, 24, 24, 24, 16, 12, 24]
+
+
+@pytest.mark.parametrize("spec", read_paper().tables, ids=lambda spec: spec.label)
+def test_all_eleven_are_there_with_the_papers_numbers_for_the_network_only(evidence, spec):
+    table = paper_table(evidence, spec)
+    assert table is not None
+    by_test = {
+        test: [c for row in table.rows if row.keys[0] == test for c in row.cells] for test in ("network",)
+    }
+    assert any(cell.paper for cell in by_test["network"])
+    assert not any(cell.paper for row in table.rows if row.keys[0] == "convex test" for cell in row.cells)
+
+
+def test_a_significance_stands_where_it_belongs(evidence):
+    table = paper_table(evidence, _spec("tab:validation_C"))
+    line = evidence.line(
+        "significance",
+        test="network",
+        configuration="covariant, profiled",
+        nu=[-1.0],
+        signal="lq",
+        injected=50.0,
+        null="R_+1",
+    )
+    cell = _cells(table, ("network", "ν = −1σ"))[table.columns.index(Column("0.5 %", "LQ → bτ"))]
+    assert (cell.text, cell.value, cell.paper) == (line["text"], line["z"], "0.24 +0.07 -0.06")
+
+
+def test_closure_p_values_stand_where_they_belong(evidence):
+    table = paper_table(evidence, _spec("tab:validation_unlinearized"))
+    line = evidence.line("closure", test="network", configuration="contrastive, profiled", nu=[1.0])
+    cell = _cells(table, ("network", "AD"))[table.columns.index(Column("ν = +1σ", "against R₀"))]
+    assert cell.text == next(x["text"] for x in line["against_null"] if x["test"] == "AD")
+    assert cell.paper == "0.0001"
+
+
+def test_toys_of_other_sizes_are_not_compared(evidence):
+    summary = dict(evidence.summary)
+    summary["ensembles"] = [line | {"expected": 1000.0} for line in summary["ensembles"]]
+    summary["study"] = summary["study"] | {"sizes": {"expected": 1000.0, "reference": 52_000}}
+    small = replace(evidence, summary=summary)
+    tables = [paper_table(small, spec) for spec in read_paper().tables]
+    assert not any(table.has_paper for table in tables if table)
+
+
+def test_a_configuration_that_is_not_there_is_named():
+    only = report_world.evidence((("covariant", "profiled", 1),))
+    spec = _spec("tab:validation_quadratic")
+    assert paper_table(only, spec) is None
+    assert "(covariant, profiled, quadratic)" in absent(spec, read_paper(), only)
+
+
+def test_configurations_beyond_the_paper_get_tables_of_their_own(evidence):
+    assert [table.name for table in other_tables(evidence)] == ["closure_contrastive_none"]
+    latent = report_world.evidence((("latent", "profiled", 1),), checked=False)
+    names = [table.name for table in other_tables(latent)]
+    assert names == ["closure_latent_profiled", "z_r_0_latent_profiled", "z_law_latent_profiled"]
+
+
+def test_toys_add_up(evidence):
+    table = own_tables.toys_table(evidence)
+    for row in table.rows:
+        requested, done, failed, missing = (cell.value for cell in row.cells[:4])
+        assert requested == done + failed + missing
+    assert table.rows[-1].cells[0].value == sum(row.cells[0].value for row in table.rows[:-1])
+
+
+def test_the_reach_is_a_bound_where_no_misfit_is_seen(evidence):
+    texts = {row.keys[2]: row.cells[0].text for row in own_tables.reach_table(evidence).rows}
+    assert texts == {"ν = +1σ": "12 000 +3 000 -3 000", "ν = −1σ": ">= 8 000"}
+
+
+def test_the_headline_answers_with_the_main_configuration(evidence):
+    closes, sensitive, sure = answers(evidence)
+    main = main_configuration(evidence)
+    assert main.name == "covariant, profiled"
+    verdicts = [v for k, v in evidence.summary["headline"]["closes"].items() if k.endswith(main.name)]
+    assert closes.verdict.startswith("Yes" if all(verdicts) else "No")
+    assert "h± → τν" in " ".join(sensitive.points)
+    toys = evidence.summary["toys"]
+    assert f"{toys['requested']} toys requested = {toys['done']} done" in sure.points[0]
+    assert sure.good is False
+
+
+def _small_table(text="1.08 +0.11 -0.10"):
+    cells = (Cell(text, 1.08, 0.98, 1.19, ">= 2.81"), Cell("<= 1e-06", 1e-6))
+    return Table(
+        "t", "A_title", "50 % of χ²", ("ν",), (Column("a", "G"), Column("b")), (Row(("0",), cells),), "Z"
+    )
+
+
+def test_latex_sets_intervals_and_escapes():
+    text = latex_text(_small_table())
+    assert r"$1.08^{+0.11}_{-0.10}$ [$\geq$ 2.81]" in text
+    assert r"A\_title" in text
+    assert r"50 \% of $\chi^2$" in text
+    assert r"\multicolumn{1}{c}{G}" in text
+
+
+def test_csv_gives_the_paper_columns_of_its_own():
+    header, row = csv.reader(io.StringIO(csv_text(_small_table())))
+    assert header == ["ν", "G, a", "G, a (paper)", "b"]
+    assert row == ["0", "1.08 +0.11 -0.10", ">= 2.81", "<= 1e-06"]
+
+
+def test_an_open_interval_is_written_as_such():
+    assert interval_cell(1.0, 0.5, None).text == "1.00 +inf -0.50"
+
+
+def test_hepdata_is_valid_and_keeps_numbers_and_bounds(tmp_path, evidence):
+    write_hepdata(tmp_path, evidence, [_small_table(), own_tables.verdict_table(evidence)])
+    submission = list(yaml.safe_load_all((tmp_path / "submission.yaml").read_text()))
+    names = [document["name"] for document in submission[1:]]
+    assert {"t", "closure_verdicts", "t_network_covariant_profiled"} <= set(names)
+    variable, bound = yaml.safe_load((tmp_path / "t.yaml").read_text())["dependent_variables"]
+    assert variable["values"][0]["value"] == 1.08
+    assert variable["values"][0]["errors"][0]["asymerror"] == {"plus": 0.11, "minus": -0.1}
+    assert bound["values"][0]["value"] == "<= 1e-06"
+
+
+def test_a_broken_submission_is_refused(tmp_path, evidence):
+    write_hepdata(tmp_path, evidence, [_small_table()])
+    (tmp_path / "t.yaml").write_text("independent_variables: 3\n")
+    with pytest.raises(FileFormatError, match="not a valid HEPData submission"):
+        check_submission(tmp_path)
