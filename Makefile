@@ -27,7 +27,7 @@ demo: $(READY)
 	@echo "Embedding, report and the test of observed data are not stages of 'covad run' yet."
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
