@@ -108,7 +108,7 @@ def _sensitivity_point(
 
 def _spread(evidence: Evidence, configuration: Configuration) -> str | None:
     """The largest change of a significance over nu, of those that are no bounds."""
-    largest = {}
+    largest: dict[str, float] = {}
     for test in evidence.tests:
         key = {"test": test, "configuration": configuration.name, "null": "R_0"}
         for signal, injected in evidence.injections(configuration):

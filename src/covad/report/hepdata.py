@@ -134,7 +134,7 @@ def _power(evidence: Evidence) -> Iterator[DataTable]:
 
 
 def _curve(line: Line, configuration: Configuration) -> Plain:
-    values = []
+    values: list[Plain] = []
     for power, low, high in zip(line["power"], line["low"], line["high"], strict=True):
         if power is None:
             values.append({"value": MISSING})

@@ -7,6 +7,7 @@ from typing import Any
 
 from covad.report.evidence import Evidence, Line
 from covad.report.names import nu_label, null_label, share, signal_label, test_label
+from covad.report.paper import Paper
 from covad.report.table import Cell, Column, Row, Table, interval_cell
 from covad.report.texts import texts
 
@@ -160,7 +161,7 @@ def _validation(line: Line) -> tuple[Cell, ...]:
     )
 
 
-def clip_table(evidence: Evidence, paper_clips: dict[str, float]) -> Table | None:
+def clip_table(evidence: Evidence, paper: Paper) -> Table | None:
     """W of every configuration, with the mean of its null."""
     by_name = {c.name: c for c in evidence.configurations}
     rows = []
@@ -168,10 +169,11 @@ def clip_table(evidence: Evidence, paper_clips: dict[str, float]) -> Table | Non
         configuration = by_name.get(line["configuration"])
         if configuration is None:
             continue
-        compared = configuration.treatment == "profiled" and configuration.order == 1
-        paper = paper_clips.get(configuration.kind or "") if compared else None
+        same_sizes = paper.comparable(configuration.expected, configuration.reference)
+        compared = same_sizes and configuration.treatment == "profiled" and configuration.order == 1
+        theirs = paper.clips.get(configuration.kind or "") if compared else None
         null = evidence.line("nulls", test="network", configuration=configuration.name)
-        rows.append(Row((configuration.short,), (_clip_cell(line, paper), *_null_cells(null))))
+        rows.append(Row((configuration.short,), (_clip_cell(line, theirs), *_null_cells(null))))
     if not rows:
         return None
     return Table(

@@ -12,7 +12,7 @@ from covad.report import latent_figures, own_tables, response_figures, statistic
 from covad.report.canvas import Figure
 from covad.report.evidence import Evidence
 from covad.report.headline import answers
-from covad.report.paper import Paper, PaperTable, read_paper
+from covad.report.paper import Paper, read_paper
 from covad.report.paper_tables import absent, other_tables, paper_table
 from covad.report.table import Table, shown
 
@@ -99,7 +99,7 @@ def _response(evidence: Evidence) -> Section:
 def _null(evidence: Evidence) -> Section:
     section = Section("null", "The null and its law")
     if "network" in evidence.tests:
-        clips = own_tables.clip_table(evidence, dict(read_paper().clips))
+        clips = own_tables.clip_table(evidence, read_paper())
         section.table(clips, "The clip W of the network: not chosen yet.")
         section.figure(
             study_figures.clip_scan(evidence), "Search for W: W was given by the study or is not there."
@@ -168,11 +168,7 @@ def _add(section: Section, evidence: Evidence, labels: set[str]) -> None:
     paper = read_paper()
     for spec in paper.tables:
         if spec.label in labels:
-            section.table(_filled(evidence, spec), absent(spec, paper, evidence))
-
-
-def _filled(evidence: Evidence, spec: PaperTable) -> Table | None:
-    return paper_table(evidence, spec)
+            section.table(paper_table(evidence, spec), absent(spec, paper, evidence))
 
 
 def samples_differ(evidence: Evidence, paper: Paper) -> str:

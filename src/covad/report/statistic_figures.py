@@ -19,7 +19,8 @@ from covad.report.latent_figures import filled, step
 from covad.report.names import nu_label, null_label, share, signal_label, slug, test_label
 from covad.report.texts import texts
 
-_BINS = 25
+#: Most bins of a histogram; fewer where there are few toys.
+_MOST_BINS, _FEWEST_BINS = 25, 8
 _CURVE_POINTS = 48
 #: Toys beyond this quantile of all that are shown fall into the last bin.
 _SHOWN_QUANTILE = 0.998
@@ -74,7 +75,9 @@ def binning(samples: Sequence[Float64]) -> Float64:
     """Equal bins for all samples of a panel."""
     pooled = np.concatenate(samples)
     low, high = pooled.min(), np.quantile(pooled, _SHOWN_QUANTILE)
-    return np.linspace(low, high if high > low else low + 1.0, _BINS + 1)
+    smallest = min(len(sample) for sample in samples)
+    n_bins = int(np.clip(1.3 * np.sqrt(smallest), _FEWEST_BINS, _MOST_BINS))
+    return np.linspace(low, high if high > low else low + 1.0, n_bins + 1)
 
 
 def counts(t: Float64, edges: Float64) -> Float64:
@@ -138,7 +141,7 @@ def _points(
 
 
 def _finish(top: Axes, bottom: Axes, configuration: Configuration, ratio: str) -> None:
-    top.set_title(configuration.title, loc="left", pad=3, fontsize=8)
+    top.set_title(configuration.short, loc="left", pad=3, fontsize=8)
     top.set_ylabel("density")
     bottom.set_ylabel(ratio)
     bottom.set_xlabel("$t$")
@@ -240,7 +243,7 @@ def _signal_panel(
         name = signal_label(injection[0]).tex
         for number, (nu, t) in enumerate(signals.items()):
             step(axes, density(t, edges), edges, number, COLD, f"{name}, {nu_label(nu).tex}")
-        axes.set_title(configuration.title, loc="left", pad=3, fontsize=8)
+        axes.set_title(configuration.short, loc="left", pad=3, fontsize=8)
         axes.set_ylabel("density")
         axes.set_xlabel("$t$")
         headroom(axes, 1.6)

@@ -68,7 +68,7 @@ def _scan_panel(line: Line, configuration: Configuration, evidence: Evidence) ->
         if line["error"]:
             width = line["error"]
             axes.axvspan(line["clip"] - width, line["clip"] + width, color=WARM[0], alpha=0.2, linewidth=0)
-        axes.set_title(configuration.title, loc="left", pad=3, fontsize=8)
+        axes.set_title(configuration.short, loc="left", pad=3, fontsize=8)
         axes.set_xlabel("W")
         axes.set_ylabel("mean of $t$")
         legend(axes)
