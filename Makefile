@@ -19,12 +19,9 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)
 	mkdir -p demo
-	$(BIN)/covad simulate --process background --events 200000 --seed 1 --out demo/background.h5
-	$(BIN)/covad inspect demo/background.h5
-	$(BIN)/covad run examples/demo.yaml --out demo/run
-	$(BIN)/covad status demo/run
-	@echo "This is what exists so far: events, and toys on the analytic latent world (demo/run)."
-	@echo "Embedding, report and the test of observed data are not stages of 'covad run' yet."
+	test -f demo/study.yaml || $(BIN)/covad init --preset quick demo/study.yaml
+	$(BIN)/covad run demo/study.yaml --out demo/run
+	$(BIN)/covad report demo/run
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile

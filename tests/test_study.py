@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,20 @@ def test_the_key_that_changed_is_named(tmp_path):
 def test_toys_and_cluster_may_change(tmp_path):
     assert change(tmp_path, "seed: 1", "seed: 1\ntoys: 900") is None
     assert change(tmp_path, "jobs: 2", "jobs: 20") is None
+
+
+def test_settings_of_the_models_have_the_defaults_of_their_classes():
+    """The study file repeats them, so that reading it does not need torch."""
+    from covad.embedding.cotrain import TrainingSettings
+    from covad.embedding.encoder import EncoderSettings
+    from covad.response.fit import FitSettings
+    from covad.response.model import ResponseSettings
+    from covad.study.sources import EncoderShape, ResponseFit, Training
+
+    assert EncoderShape().model_dump() == asdict(EncoderSettings())
+    training = asdict(TrainingSettings())
+    del training["alpha"], training["seed"]
+    assert Training().model_dump(exclude={"batch", "validation_share"}) == training
+    fit = asdict(FitSettings()) | {"hidden": ResponseSettings(4, 1).hidden}
+    del fit["seed"]
+    assert ResponseFit().model_dump() == fit

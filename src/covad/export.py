@@ -32,7 +32,7 @@ from covad.pipeline import RunDirectory
 from covad.pipeline.collisions import CollisionData
 from covad.pipeline.directory import space_name
 from covad.pipeline.embedded import SCALE
-from covad.pipeline.models import ENCODER, load_models, response_file
+from covad.pipeline.models import load_models
 from covad.response.model import ResponseModel
 from covad.study import Collisions
 
@@ -137,12 +137,16 @@ def _export_embedding(
 
 def _models(data: CollisionData, embedding: str) -> Iterator[tuple[int, tuple[Encoder, ResponseModel]]]:
     """(encoder, response) by the order of the response; those of the fold that the toys use."""
-    folder = data.directory.model(embedding, data.source.fold)
+    directory, fold = data.directory, data.source.fold
     for order in sorted(order for name, order in data.study.spaces if name == embedding):
-        for stage, file in (("encoder", ENCODER), ("response", response_file(order))):
-            if not (folder / file).exists():
-                raise UnfinishedRunError(f"{data.directory.path}: the stage '{stage}' has not run yet")
-        yield order, load_models(folder, order)
+        files = {
+            "encoder": directory.encoder(embedding, fold),
+            "response": directory.response(embedding, fold, order),
+        }
+        for stage, file in files.items():
+            if not file.exists():
+                raise UnfinishedRunError(f"{directory.path}: the stage '{stage}' has not run yet")
+        yield order, load_models(data, (embedding, order))
 
 
 def _export(

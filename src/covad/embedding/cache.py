@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from covad.embedding.embed import Embedded, embed
+from covad.embedding.embed import Embedded, NuVector, embed_family
 from covad.embedding.encoder import Encoder
 from covad.events.layout import Events
 from covad.events.selection import Selection
@@ -28,17 +28,23 @@ class EmbeddingCache:
     systematics: tuple[Systematic, ...]
     selection: Selection
 
-    def get(self, events_digest: str, chunks: Iterable[Events], nu: Sequence[float]) -> Embedded:
-        """The embedding of these events at nu; `chunks` are only read if it is not there yet."""
-        path = self.folder / f"{self._key(events_digest, nu)}.safetensors"
-        if not path.exists():
-            _store(path, embed(self.encoder, chunks, self.systematics, nu, self.selection))
-        return _load(path)
+    def family(
+        self, events_digest: str, pieces: Iterable[Events], points: Sequence[NuVector]
+    ) -> dict[NuVector, Embedded]:
+        """These events at every point; `pieces` are only read if one is not there yet."""
+        paths = {nu: self._path(events_digest, nu) for nu in points}
+        missing = [nu for nu, path in paths.items() if not path.exists()]
+        if missing:
+            made = embed_family(self.encoder, pieces, self.systematics, missing, self.selection)
+            for nu, embedded in made.items():
+                _store(paths[nu], embedded)
+        return {nu: _load(path) for nu, path in paths.items()}
 
-    def _key(self, events_digest: str, nu: Sequence[float]) -> str:
+    def _path(self, events_digest: str, nu: NuVector) -> Path:
         names = [[s.name, s.sigma, repr(s)] for s in self.systematics]
         identity = [self.encoder_digest, events_digest, names, repr(self.selection), [float(v) for v in nu]]
-        return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
+        key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
+        return self.folder / f"{key}.safetensors"
 
 
 def _store(path: Path, embedded: Embedded) -> None:

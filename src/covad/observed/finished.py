@@ -13,7 +13,7 @@ from covad.pipeline import RunDirectory, convex_models
 from covad.pipeline.collisions import CollisionData
 from covad.pipeline.directory import space_name
 from covad.pipeline.embedded import SCALE, Standardisation
-from covad.pipeline.models import ENCODER, load_models, response_file
+from covad.pipeline.models import load_models
 from covad.response.model import ResponseModel
 from covad.results.collect import FEWEST_TOYS, Group, RunToys
 from covad.study import Collisions, Configuration, Sizes, Study
@@ -66,7 +66,7 @@ class FinishedRun:
 
     @cached_property
     def models(self) -> tuple[Encoder, ResponseModel]:
-        return load_models(self._model_folder, self.configuration.order)
+        return load_models(self.data, space(self.configuration))
 
     @cached_property
     def scale(self) -> Standardisation:
@@ -104,16 +104,12 @@ class FinishedRun:
     def _space_name(self) -> str:
         return space_name(space(self.configuration))
 
-    @property
-    def _model_folder(self) -> Path:
-        return self.directory.model(self.configuration.embedding or "", self.data.source.fold)
-
     def _require_models(self) -> None:
         """Everything but the toys, which `groups` looks at."""
-        folder, tests = self._model_folder, self.study.tests
+        tests, (embedding, order), fold = self.study.tests, space(self.configuration), self.data.source.fold
         done = {
-            "encoder": (folder / ENCODER).exists(),
-            "response": (folder / response_file(self.configuration.order)).exists(),
+            "encoder": self.directory.encoder(embedding, fold).exists(),
+            "response": self.directory.response(embedding, fold, order).exists(),
             "pools": (self.directory.pools(space(self.configuration)) / MANIFEST).exists(),
             "clip": tests.network is None or self.configuration.name in self.directory.clips(),
             "toys": tests.convex is None or self._space_name in (self.directory.read("convex.json") or {}),

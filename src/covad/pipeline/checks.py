@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from covad.campaign import Space
+from covad.embedding.probe import ProbeResult, linear_probe
+from covad.events.processes import BACKGROUND
 from covad.inference.misfit import MatchedEvents, Misfit
 from covad.inference.reach import Reach, ScalableNull, closure_reach
 from covad.nplm.convex import ConvexAlternative, columns
@@ -24,8 +26,9 @@ from covad.parallel import run_jobs
 from covad.pipeline.collisions import CollisionData
 from covad.pipeline.directory import RunDirectory
 from covad.pipeline.embedded import SCALE, Standardisation, response_of
-from covad.pipeline.models import embedded_pairs, load_models
+from covad.pipeline.models import embedded_pairs
 from covad.response.fit import NuVector, Pairs
+from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells, Comparison, MarginalBins, compare
 from covad.study import Study
@@ -38,6 +41,8 @@ log = logging.getLogger(__name__)
 BINS = 25
 CELL_DEPTH = 7
 _BLOCK = 1 << 15
+#: Fewer events in a cell would leave its log ratio to chance.
+_EVENTS_PER_CELL = 500
 
 
 def check_missing(data: CollisionData, workers: int) -> None:
@@ -52,8 +57,9 @@ def check_missing(data: CollisionData, workers: int) -> None:
 
 def check_space(study: Study, directory: RunDirectory, space: Space) -> None:
     data = CollisionData.of(study, directory)
-    encoder, model = load_models(directory.model(space[0], data.source.fold), space[1])
-    pairs = embedded_pairs(data, encoder, "check")
+    embedding, order = space
+    model = ResponseModel.load(directory.response(embedding, data.source.fold, order))
+    pairs = embedded_pairs(data, embedding, data.source.fold, "check")
     judge = _ReachJudge.of(study, directory, space, model)
     reaches = {nu: judge.reach(pairs, nu) for nu in pairs.z if np.abs(nu).sum() == 1.0}
     for nu, reach in reaches.items():
@@ -63,8 +69,43 @@ def check_space(study: Study, directory: RunDirectory, space: Space) -> None:
         {
             "comparisons": [_plain(c) for c in _comparisons(model, pairs)],
             "reach": [{"nu": list(nu), **asdict(reach)} for nu, reach in reaches.items()],
+            "probe": asdict(_probe(data, pairs)),
+            "linearity": list(_linearity(pairs)),
         },
     )
+
+
+def _probe(data: CollisionData, pairs: Pairs) -> ProbeResult:
+    """Fitted on one half of the nominal events, judged on the other."""
+    with data.open(BACKGROUND) as files:
+        rows = data.rows["check"][np.flatnonzero(pairs.nominal_passes)]
+        labels = np.concatenate([piece.process for piece in files.pieces(rows)])
+    z = pairs.nominal[pairs.nominal_passes]
+    half = len(z) // 2
+    return linear_probe(z[:half], labels[:half], z[half:], labels[half:])
+
+
+def _linearity(pairs: Pairs) -> Iterator[dict[str, Any]]:
+    """Departure of log(N_nu/N_0) from linearity, along every axis."""
+    nominal = pairs.nominal[pairs.nominal_passes]
+    depth = min(CELL_DEPTH, int(np.log2(max(len(nominal) / _EVENTS_PER_CELL, 2.0))))
+    divisions: dict[str, list[AdaptiveCells | MarginalBins]] = {
+        "cells": [AdaptiveCells.build(nominal, depth)],
+        "marginals": [MarginalBins.build(nominal, d, BINS) for d in range(nominal.shape[1])],
+    }
+    for direction in np.eye(len(next(iter(pairs.z)))):
+        for where, cells in divisions.items():
+            for found in linearity(pairs, tuple(direction.tolist()), (1.0, 2.0), cells):
+                low, high = found.relative_interval
+                yield {
+                    "where": where,
+                    "direction": direction.tolist(),
+                    "size": found.size,
+                    "effect": found.effect,
+                    "departure": found.relative,
+                    "low": low,
+                    "high": high,
+                }
 
 
 def _events(reach: Reach) -> str:

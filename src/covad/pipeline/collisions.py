@@ -25,7 +25,6 @@ from covad.study import Collisions, Sample, Study
 
 #: Simulated events per file: what a kill can cost.
 EVENTS_PER_FILE = 500_000
-_CHUNK = 1 << 20
 
 
 def derived_seed(study: Study, *purpose: str) -> int:
@@ -89,9 +88,7 @@ def check_collisions(data: CollisionData) -> None:
     """Say what is wrong with the events of the study before any work starts."""
     _ = data.systematics
     for name, sample in data.samples.items():
-        if sample.simulate is None:
-            continue
-        if name != BACKGROUND:
+        if sample.simulate is not None and name != BACKGROUND:
             process_code(name)
     given = {name: sample for name, sample in data.samples.items() if sample.files}
     layouts = {}
@@ -164,18 +161,11 @@ def _note(path: Path, before: dict[str, Any] | None) -> dict[str, Any]:
     note = {"file": path.name, "bytes": state.st_size, "modified": state.st_mtime_ns}
     if before is not None and {key: before.get(key) for key in note} == note:
         return before
-    note["sha256"] = _digest(path)
+    with path.open("rb") as file:
+        note["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
     if before is not None and before["sha256"] != note["sha256"]:
         raise FileFormatError(f"{path}: has changed since the run began")
     return note
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def events_digest(directory: RunDirectory) -> str:

@@ -4,6 +4,7 @@ study.json       the study that the directory belongs to
 manifest.json    versions and machine of every run that worked on it
 events.json      the event files with their digests; events/ holds the simulated ones
 models/          encoders and responses, with the state of a training that goes on
+embedded/        events of the response and check pools at several nu, by content
 pools/           embedded events that toys are drawn from, per embedding and order of the response
 checks/          how well the responses describe fresh events
 convex.json      the features of the convex test, chosen once per space

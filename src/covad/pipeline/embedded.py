@@ -17,7 +17,6 @@ from covad.nplm.dataset import Response
 from covad.parallel import run_jobs
 from covad.pipeline.collisions import CollisionData, derived_seed
 from covad.pipeline.directory import RunDirectory
-from covad.pipeline.models import ENCODER, response_file
 from covad.response.model import ResponseModel
 from covad.study import Study
 from covad.toys.pools import MANIFEST, Pool, Pools, write_pools
@@ -63,8 +62,8 @@ def embed_missing(data: CollisionData, workers: int) -> None:
 def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: list[int]) -> None:
     """Embed all pools of one embedding, and write them with the response of each order."""
     data = CollisionData.of(study, directory)
-    folder = directory.model(embedding, data.source.fold)
-    encoder = Encoder.load(folder / ENCODER)
+    fold = data.source.fold
+    encoder = Encoder.load(directory.encoder(embedding, fold))
     spread = _SpreadOut(data, encoder)
     with data.open(BACKGROUND) as files:
         reference = spread.embed(files, data.rows["reference"], [spread.centre])[spread.centre]
@@ -76,7 +75,7 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
             signals[name] = spread.embed(files, np.arange(len(files)), study.points)
     scale = Standardisation.of(reference.z)
     for order in orders:
-        finish = _Finish(ResponseModel.load(folder / response_file(order)), scale, data)
+        finish = _Finish(ResponseModel.load(directory.response(embedding, fold, order)), scale, data)
         pools = Pools(
             finish.pool(reference),
             scale(features.z),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from covad.campaign import Space
+from covad.embedding.cache import EmbeddingCache
 from covad.embedding.cotrain import CoTraining, Metrics, TrainingSettings
-from covad.embedding.embed import embed_family
 from covad.embedding.encoder import Encoder, EncoderSettings
 from covad.embedding.sampling import Sampler
 from covad.events.processes import BACKGROUND
@@ -23,14 +24,9 @@ from covad.pipeline.directory import RunDirectory
 from covad.response.fit import FitSettings, Pairs, fit_response
 from covad.response.model import ResponseModel, ResponseSettings
 from covad.study import Study
+from covad.weights import digest
 
 log = logging.getLogger(__name__)
-
-ENCODER = "encoder.safetensors"
-
-
-def response_file(order: int) -> str:
-    return f"response_{order}.safetensors"
 
 
 def model_names(data: CollisionData) -> list[tuple[str, int]]:
@@ -43,7 +39,7 @@ def train_missing(data: CollisionData, workers: int) -> None:
     missing = [
         (data.study, data.directory, name, fold)
         for name, fold in model_names(data)
-        if not (data.directory.model(name, fold) / ENCODER).exists()
+        if not data.directory.encoder(name, fold).exists()
     ]
     run_jobs(train_encoder, missing, workers)
 
@@ -76,7 +72,8 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
     )
     encoder = run.run(_announce(f"encoder {embedding}, fold {fold}"))
     encoder.save(
-        folder / ENCODER, _trained_on(data, training) | {"history": [asdict(m) for m in run.history]}
+        directory.encoder(embedding, fold),
+        _trained_on(data, training) | {"history": [asdict(m) for m in run.history]},
     )
 
 
@@ -92,14 +89,16 @@ def _encoder_rows(data: CollisionData, fold: int) -> tuple[NDArray[np.int64], ND
 
 
 def _trained_on(data: CollisionData, rows: NDArray[np.int64]) -> dict[str, Any]:
-    import hashlib
-
     return {
         "events": events_digest(data.directory),
-        "rows": hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest(),
+        "rows": _digest_of_rows(rows),
         "n_events": len(rows),
         "systematics": [entry.description for entry in data.source.systematics],
     }
+
+
+def _digest_of_rows(rows: NDArray[np.int64]) -> str:
+    return hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()
 
 
 def _announce(what: str) -> Callable[[Metrics, int], None]:
@@ -134,9 +133,8 @@ def fit_missing(data: CollisionData, workers: int) -> None:
 
 
 def _orders_missing(data: CollisionData, embedding: str, fold: int) -> list[int]:
-    folder = data.directory.model(embedding, fold)
     wanted = {order for name, order in data.study.spaces if name == embedding}
-    return sorted(order for order in wanted if not (folder / response_file(order)).exists())
+    return sorted(o for o in wanted if not data.directory.response(embedding, fold, o).exists())
 
 
 def fit_responses(
@@ -144,9 +142,8 @@ def fit_responses(
 ) -> None:
     """Embed the response pool once, and fit g (and D) on it."""
     data = CollisionData.of(study, directory)
-    folder = directory.model(embedding, fold)
-    encoder = Encoder.load(folder / ENCODER)
-    pairs = embedded_pairs(data, encoder, "response")
+    encoder = Encoder.load(directory.encoder(embedding, fold))
+    pairs = embedded_pairs(data, embedding, fold, "response")
     settings = data.source.response.model_dump(exclude={"hidden"})
     for order in orders:
         shape = ResponseSettings(
@@ -156,21 +153,22 @@ def fit_responses(
         model, losses = fit_response(pairs, shape, FitSettings(**settings, seed=seed))
         log.info("response of %s, fold %d, order %d: loss %s", embedding, fold, order, losses)
         model.save(
-            folder / response_file(order), _trained_on(data, data.rows["response"]) | {"losses": losses}
+            directory.response(embedding, fold, order),
+            _trained_on(data, data.rows["response"]) | {"losses": losses},
         )
 
 
-def embedded_pairs(data: CollisionData, encoder: Encoder, role: str) -> Pairs:
+def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) -> Pairs:
     """The events of a pool at nu = 0 and on the grid of the response, aligned by event."""
+    path = data.directory.encoder(embedding, fold)
+    cache = EmbeddingCache(
+        data.directory.path / "embedded", Encoder.load(path), digest(path), data.systematics, data.selection
+    )
     centre = tuple(0.0 for _ in data.systematics)
+    points = [centre, *response_grid(len(data.systematics))]
     with data.open(BACKGROUND) as files:
-        family = embed_family(
-            encoder,
-            files.pieces(data.rows[role]),
-            data.systematics,
-            [centre, *response_grid(len(data.systematics))],
-            data.selection,
-        )
+        events = f"{events_digest(data.directory)}/{_digest_of_rows(data.rows[role])}"
+        family = cache.family(events, files.pieces(data.rows[role]), points)
     return Pairs.align(family.pop(centre), family)
 
 
@@ -184,5 +182,8 @@ def response_grid(n_nuisances: int) -> list[tuple[float, ...]]:
     return [tuple(float(x) for x in point) for point in points]
 
 
-def load_models(folder: Path, order: int) -> tuple[Encoder, ResponseModel]:
-    return Encoder.load(folder / ENCODER), ResponseModel.load(folder / response_file(order))
+def load_models(data: CollisionData, space: Space) -> tuple[Encoder, ResponseModel]:
+    """Encoder and response of a space, of the fold that the toys use."""
+    embedding, order = space
+    encoder = Encoder.load(data.directory.encoder(embedding, data.source.fold))
+    return encoder, ResponseModel.load(data.directory.response(embedding, data.source.fold, order))

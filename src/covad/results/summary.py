@@ -99,6 +99,8 @@ def _spaces(run: RunToys) -> Iterator[dict[str, Any]]:
             "embedding": space[0],
             "order": space[1],
             "reach": checks["reach"],
+            "probe": checks["probe"],
+            "linearity": checks["linearity"],
             "validation": [{key: line[key] for key in kept} for line in checks["comparisons"]],
         }
 
@@ -207,7 +209,7 @@ def _rates(counted: tuple[FalsePositives, ...]) -> list[dict[str, Any]]:
 
 
 def _closure(group: Group, seed: int) -> Iterator[dict[str, Any]]:
-    """Of every shifted ensemble. Closure is R_nu against R_0; whether both follow chi2 is another question."""
+    """Of every shifted ensemble: closure is R_nu against R_0; whether they follow chi2 is another matter."""
     if not group.shifted:
         return
     fewest = min(len(toys.t) for toys in (group.null, *group.shifted.values()))

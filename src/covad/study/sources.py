@@ -63,7 +63,7 @@ class PoolEvents(Section):
     `check` events judge the response (validation, closure reach), `features` choose those of the convex test.
     """
 
-    encoder: Count = 400_000
+    encoder: Count = 1_000_000
     response: Count = 1_000_000
     check: Count = 500_000
     features: Count = 50_000
@@ -134,10 +134,10 @@ class Training(Section):
 class ResponseFit(Section):
     """Shape and fit of g; see `covad.response`. `fits` heads are averaged."""
 
-    hidden: tuple[Count, ...] = (64, 64, 32)
+    hidden: tuple[Count, ...] = (128, 128, 64)
     epochs: Count = 12
     batch: Count = 8192
-    learning_rate: Positive = 2e-3
+    learning_rate: Positive = 5e-3
     weight_decay: NotNegative = 1e-6
     validation_share: Annotated[Positive, Field(lt=1)] = 0.1
     patience: Count = 4
