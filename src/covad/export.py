@@ -30,8 +30,7 @@ from covad.errors import CovadError, MissingExtraError, StudyError, UnfinishedRu
 from covad.events.processes import BACKGROUND
 from covad.pipeline import RunDirectory
 from covad.pipeline.collisions import CollisionData
-from covad.pipeline.directory import space_name
-from covad.pipeline.embedded import SCALE
+from covad.pipeline.directory import SCALE, space_name
 from covad.pipeline.models import load_models
 from covad.response.model import ResponseModel
 from covad.study import Collisions

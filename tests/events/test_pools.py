@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covad.errors import CovadError, TooFewEventsError
-from covad.events.pools import PoolSizes, disjoint_pools, split_background
+from covad.events.pools import disjoint_pools, split_folds
 
 SIZES = st.dictionaries(st.text(min_size=1, max_size=5), st.integers(0, 50), min_size=1, max_size=6)
 
@@ -22,15 +22,15 @@ def test_pools_are_disjoint_sorted_reproducible(sizes: dict[str, int], spare: in
     assert all(np.array_equal(pools[name], again[name]) for name in sizes)
 
 
-@given(encoder=st.integers(5, 200), folds=st.integers(1, 5), seed=st.integers(0, 1000))
-def test_background_roles_share_no_event(encoder: int, folds: int, seed: int) -> None:
-    sizes = PoolSizes(encoder=encoder, response=30, reference=40, data=20, folds=folds)
-    pools = split_background(encoder + 100, sizes, seed)
-    parts = [*pools.encoder, pools.response, pools.reference, pools.data]
-    assert len(pools.encoder) == folds
-    assert sum(len(f) for f in pools.encoder) == encoder
-    assert max(len(f) for f in pools.encoder) - min(len(f) for f in pools.encoder) <= 1
-    assert len(np.unique(np.concatenate(parts))) == encoder + 90
+@given(n=st.integers(5, 200), folds=st.integers(1, 5), seed=st.integers(0, 1000))
+def test_folds_share_no_event_and_lose_none(n: int, folds: int, seed: int) -> None:
+    rows = disjoint_pools(n + 100, {"encoder": n}, seed)["encoder"]
+    parts = split_folds(rows, folds, seed)
+    assert len(parts) == folds
+    assert max(len(part) for part in parts) - min(len(part) for part in parts) <= 1
+    assert np.array_equal(np.sort(np.concatenate(parts)), rows)
+    assert all((np.diff(part) > 0).all() for part in parts)
+    assert all(np.array_equal(*pair) for pair in zip(parts, split_folds(rows, folds, seed), strict=True))
 
 
 def test_seeds_matter_and_pools_are_random() -> None:
@@ -47,18 +47,9 @@ def test_too_few_events_are_refused_with_the_numbers() -> None:
 def test_negative_sizes_are_refused() -> None:
     with pytest.raises(CovadError, match="pool 'lq' cannot have -5 events"):
         disjoint_pools(10, {"lq": -5, "a4l": 7}, seed=0)
-    with pytest.raises(CovadError, match="pool 'response' cannot have -1 events"):
-        split_background(10, PoolSizes(encoder=2, response=-1, reference=1, data=1), seed=0)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ({"encoder": -1}, "-1 encoder events cannot be divided"),
-        ({"encoder": 3, "folds": 5}, "3 encoder events cannot be divided into 5"),
-        ({"folds": 0}, "into 0 folds"),
-    ],
-)
-def test_impossible_sizes_are_refused(sizes: dict[str, int], message: str) -> None:
-    with pytest.raises(CovadError, match=message):
-        PoolSizes(**({"encoder": 10, "response": 1, "reference": 1, "data": 1} | sizes))
+@pytest.mark.parametrize("folds", [0, 4])
+def test_impossible_folds_are_refused(folds: int) -> None:
+    with pytest.raises(CovadError, match=f"3 events cannot be divided into {folds} folds"):
+        split_folds(np.arange(3), folds, seed=0)

@@ -7,7 +7,6 @@ it invisibly; so every role has its own events, fixed by a seed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,42 +14,6 @@ from numpy.typing import NDArray
 from covad.errors import CovadError, TooFewEventsError
 
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class PoolSizes:
-    """How many background events each role gets; the encoder's are divided into `folds` equal parts."""
-
-    encoder: int
-    response: int
-    reference: int
-    data: int
-    folds: int = 1
-
-    def __post_init__(self) -> None:
-        if self.folds < 1 or (self.encoder and self.encoder < self.folds):
-            raise CovadError(f"{self.encoder} encoder events cannot be divided into {self.folds} folds")
-
-
-@dataclass(frozen=True)
-class Pools:
-    """Row numbers per role, sorted, so that files are read in order."""
-
-    encoder: tuple[Rows, ...]
-    response: Rows
-    reference: Rows
-    data: Rows
-
-
-def split_background(n_events: int, sizes: PoolSizes, seed: int) -> Pools:
-    """Divide the background events among the roles."""
-    wanted = {
-        f"encoder fold {fold + 1} of {sizes.folds}": len(part)
-        for fold, part in enumerate(np.array_split(np.empty(sizes.encoder), sizes.folds))
-    }
-    wanted |= {"response": sizes.response, "reference": sizes.reference, "data": sizes.data}
-    *folds, response, reference, data = disjoint_pools(n_events, wanted, seed).values()
-    return Pools(tuple(folds), response, reference, data)
 
 
 def disjoint_pools(n_events: int, sizes: Mapping[str, int], seed: int) -> dict[str, Rows]:
@@ -66,3 +29,11 @@ def disjoint_pools(n_events: int, sizes: Mapping[str, int], seed: int) -> dict[s
     ends = np.cumsum(list(sizes.values()))
     parts = np.split(order[:total], ends[:-1])
     return {name: np.sort(part) for name, part in zip(sizes, parts, strict=True)}
+
+
+def split_folds(rows: Rows, folds: int, seed: int) -> list[Rows]:
+    """Rows in random parts of equal size, to within one: an encoder is trained without one of them."""
+    if not 1 <= folds <= len(rows):
+        raise CovadError(f"{len(rows)} events cannot be divided into {folds} folds")
+    order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(rows)
+    return [np.sort(part) for part in np.array_split(order, folds)]

@@ -11,8 +11,8 @@ from covad.embedding.encoder import Encoder
 from covad.errors import StudyError, UnfinishedRunError, UnknownNameError
 from covad.pipeline import RunDirectory, convex_models
 from covad.pipeline.collisions import CollisionData
-from covad.pipeline.directory import space_name
-from covad.pipeline.embedded import SCALE, Standardisation
+from covad.pipeline.directory import SCALE, space_name
+from covad.pipeline.embedded import Standardisation
 from covad.pipeline.models import load_models
 from covad.response.model import ResponseModel
 from covad.results.collect import FEWEST_TOYS, Group, RunToys

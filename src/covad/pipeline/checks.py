@@ -24,8 +24,8 @@ from covad.nplm.dataset import Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.parallel import run_jobs
 from covad.pipeline.collisions import CollisionData
-from covad.pipeline.directory import RunDirectory
-from covad.pipeline.embedded import SCALE, Standardisation, response_of
+from covad.pipeline.directory import SCALE, RunDirectory
+from covad.pipeline.embedded import Standardisation, response_of
 from covad.pipeline.models import embedded_pairs
 from covad.response.fit import NuVector, Pairs
 from covad.response.linearity import linearity

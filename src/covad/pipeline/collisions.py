@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from covad.atomic import writing
 from covad.errors import FileFormatError, StudyError, TooFewEventsError
 from covad.events.fileset import FileSet
-from covad.events.pools import disjoint_pools
+from covad.events.pools import disjoint_pools, split_folds
 from covad.events.processes import BACKGROUND, process_code
 from covad.events.registry import make_systematic
 from covad.events.selection import Selection
@@ -80,8 +80,7 @@ class CollisionData:
             return disjoint_pools(len(files), sizes, derived_seed(self.study, "pools"))
 
     def encoder_folds(self) -> list[NDArray[np.int64]]:
-        order = np.random.default_rng(derived_seed(self.study, "folds")).permutation(self.rows["encoder"])
-        return [np.sort(part) for part in np.array_split(order, self.source.folds)]
+        return split_folds(self.rows["encoder"], self.source.folds, derived_seed(self.study, "folds"))
 
 
 def check_collisions(data: CollisionData) -> None:

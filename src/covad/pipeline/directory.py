@@ -25,6 +25,9 @@ from covad.errors import FileFormatError, StudyError
 from covad.study import Study, changed_key, parse_study
 from covad.toys.store import ToyStore
 
+#: In a directory of pools: the standardisation of z.
+SCALE = "scale.json"
+
 
 @dataclass(frozen=True)
 class RunDirectory:

@@ -16,14 +16,13 @@ from covad.events.processes import BACKGROUND
 from covad.nplm.dataset import Response
 from covad.parallel import run_jobs
 from covad.pipeline.collisions import CollisionData, derived_seed
-from covad.pipeline.directory import RunDirectory
+from covad.pipeline.directory import SCALE, RunDirectory
 from covad.response.model import ResponseModel
 from covad.study import Study
 from covad.toys.pools import MANIFEST, Pool, Pools, write_pools
 from covad.toys.sample import Sample
 
 Rows = NDArray[np.int64]
-SCALE = "scale.json"
 
 
 @dataclass(frozen=True)

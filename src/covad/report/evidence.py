@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
+from covad.pipeline.directory import SCALE
 from covad.results import toy_values
+from covad.results.summary import SUMMARY
 from covad.toys.pools import MANIFEST, Pools, fingerprint, open_pools
 
 T = TypeVar("T")
 Float64 = NDArray[np.float64]
 #: An entry of the summary.
 Line = Mapping[str, Any]
-SUMMARY = "summary.json"
-SCALE = "scale.json"
 
 
 @dataclass(frozen=True)
