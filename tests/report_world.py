@@ -34,6 +34,7 @@ def evidence(
     injections: tuple[tuple[str, float], ...] = INJECTIONS,
     points: tuple[tuple[float, ...], ...] = POINTS,
     checked: bool = True,
+    observed: tuple[dict[str, Any], ...] = (),
 ) -> Evidence:
     """t is chi2 distributed, shifted a little by nu where unlinearised, and more by signals."""
     rng = np.random.default_rng(7)
@@ -61,7 +62,43 @@ def evidence(
         space = f"{embedding}_{'linear' if order == 1 else 'quadratic'}"
         checks[space] = {"comparisons": [_comparison(nu, rng) for nu in (-2.0, -1.0, 1.0, 2.0)]}
         summary["spaces"].append(_space(space, embedding, order, checks[space]["comparisons"]))
-    return Evidence(summary, t, checks)
+    return Evidence(summary, t, checks, observed=observed)
+
+
+def observation(file: str, z: float) -> dict[str, Any]:
+    """An answer of `covad test`: one test with an excess, and one whose fit failed."""
+    interval = {"low": z - 0.1, "high": z + 0.1}
+    nulls = (("R_0", z > 2.8, interval), ("chi2_45", False, {"low": z, "high": z}))
+    return {
+        "name": file.removesuffix(".h5"),
+        "file": file,
+        "configuration": name("covariant", "profiled", 1),
+        "expected": 10_000.0,
+        "n_selected": 10_100,
+        "compatibility": {"chi2": 1.0, "dof": 2, "p": 0.61},
+        "tests": [
+            {
+                "test": "network",
+                "significances": [
+                    {"null": null, "z": z, "saturated": bound, "interval": ends}
+                    for null, bound, ends in nulls
+                ],
+                "excess": {"n_top": 100, "expected": 81.5, "observables": [_observable("sum of pt")]},
+            },
+            {"test": "convex", "significances": [], "excess": None},
+        ],
+    }
+
+
+def _observable(label: str) -> dict[str, Any]:
+    return {
+        "name": label,
+        "edges": [0.0, 10.0, 20.0, 30.0],
+        "top": [4.0, 0.0, 9.0],
+        "region": [3.0, 1.0, 4.0],
+        "observed": [100.0, 50.0, 3.0],
+        "everywhere": [90.0, 60.0, 0.0],
+    }
 
 
 def _study(configurations: Any, injections: Any, tests: Any) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from covad.report.write import write_evidence
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    write_evidence(report_world.evidence(), folder)
+    observed = tuple(report_world.observation(f"file_{i}.h5", z) for i, z in enumerate((0.5, 3.0, -1.0, 2.0)))
+    write_evidence(report_world.evidence(observed=observed), folder)
     return folder
 
 
@@ -79,6 +80,15 @@ def test_the_page_answers_compares_and_warns(page):
     assert "somewhere" not in page  # the directory of the study file is nobody's business
 
 
+def test_observed_files_are_listed_and_the_most_significant_are_pictured(run, page):
+    table = (run / "report" / "tables" / "observed_files.csv").read_text()
+    assert [line.split(",")[0] for line in table.splitlines()[1:]] == [f"file_{i}.h5" for i in range(4)]
+    assert ">= 3.00" in table
+    pictured = re.findall(r'figure id="excess_(\w+)_network"', page)
+    assert pictured == ["file_1", "file_3"]
+    assert "100 observed events of largest h" in page
+
+
 def test_the_same_evidence_gives_the_same_pictures(page):
     figure = null_figure(report_world.evidence((("contrastive", "none", 1),), injections=()), "network")
     assert all(panel.svg in page for panel in figure.panels)
@@ -130,6 +140,22 @@ def test_an_svg_stands_alone_in_a_page():
     assert inline_svg(document, "p") == expected + '<use href="#p-b" transform="scale(0.015625)"/></g></svg>'
 
 
+def test_a_report_is_drawn_again_only_if_what_it_shows_has_changed(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "covad.report.write.write_evidence", lambda found, run: _draw_nothing(found, run, drawn)
+    )
+    evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
+    monkeypatch.setattr("covad.report.write.read_evidence", lambda _: evidence)
+    write_report(tmp_path)
+    evidence.summary["manifest"]["seconds"]["toys"] += 1.0
+    assert write_report(tmp_path) == tmp_path / "report.html"
+    assert len(drawn) == 1
+    next(iter(evidence.t.values()))[0] += 0.1
+    write_report(tmp_path)
+    assert len(drawn) == 2
+
+
 def test_a_directory_without_summary_is_refused_in_one_sentence(tmp_path):
     with pytest.raises(FileFormatError, match=r"summary\.json: cannot be read"):
         write_report(tmp_path)
@@ -156,3 +182,7 @@ def test_a_browser_shows_the_page(run, tmp_path, width):
             ".map(e => parseFloat(getComputedStyle(e).fontSize)))"
         )
         assert smallest >= 11  # pixels: readable on a phone
+        folded = "document.querySelector('details table').getBoundingClientRect().height"
+        assert tab.evaluate(folded) == 0
+        tab.call("Emulation.setEmulatedMedia", media="print")
+        assert tab.evaluate(folded) > 100  # paper cannot be unfolded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import time
@@ -11,6 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from covad.pipeline.directory import RunDirectory
+
+log = logging.getLogger(__name__)
 
 _PACKAGES = ("covad", "numpy", "scipy", "numba", "torch", "h5py", "pyarrow", "pydantic")
 
@@ -25,6 +28,7 @@ def timed(directory: RunDirectory, stage: str) -> Iterator[None]:
         seconds = time.monotonic() - began
         if seconds >= 1.0:
             _add(directory, stage, seconds)
+            log.info("%s: %.0f s", stage, seconds)
 
 
 def _add(directory: RunDirectory, stage: str, seconds: float) -> None:

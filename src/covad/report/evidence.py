@@ -77,12 +77,13 @@ class LatentSpace:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The summary, t per ensemble, comparisons of the response and latent pools; any may be missing."""
+    """The summary, t per ensemble, checks of the response, latent pools, observed files; any may be missing."""
 
     summary: Line
     t: Mapping[str, Float64] = field(default_factory=dict)
     checks: Mapping[str, Line] = field(default_factory=dict)
     spaces: Mapping[str, LatentSpace] = field(default_factory=dict)
+    observed: tuple[Line, ...] = ()  # answers of `covad test`
 
     def lines(self, section: str, **keys: Any) -> list[Line]:
         """Entries of a section that have these values; vectors as lists."""
@@ -178,7 +179,8 @@ def read_evidence(run: Path) -> Evidence:
         raise FileFormatError(f"{path}: cannot be read as the summary of a run ({failure})") from failure
     checks = {file.stem: json.loads(file.read_text()) for file in sorted((run / "checks").glob("*.json"))}
     folders = [file.parent for file in sorted((run / "pools").glob(f"*/{MANIFEST}"))]
-    return Evidence(summary, toy_values(run), checks, {f.name: _latent_space(f) for f in folders})
+    observed = tuple(json.loads(file.read_text()) for file in sorted((run / "observed").glob("*.json")))
+    return Evidence(summary, toy_values(run), checks, {f.name: _latent_space(f) for f in folders}, observed)
 
 
 def _latent_space(folder: Path) -> LatentSpace:

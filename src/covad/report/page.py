@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from covad.report import latent_figures, own_tables, response_figures, statistic_figures, study_figures
+from covad.report import (
+    latent_figures,
+    observed_files,
+    own_tables,
+    response_figures,
+    statistic_figures,
+    study_figures,
+)
 from covad.report.canvas import Figure
 from covad.report.evidence import Evidence
 from covad.report.headline import answers
@@ -51,6 +58,7 @@ def sections(evidence: Evidence) -> list[Section]:
         _sensitivity(evidence),
         _power(evidence),
         _quadratic(evidence),
+        _observed(evidence),
         _toys(evidence),
     ]
     return [section for section in found if section.figures or section.tables or section.missing]
@@ -156,6 +164,15 @@ def _power(evidence: Evidence) -> Section:
 def _quadratic(evidence: Evidence) -> Section:
     section = Section("quadratic", "A quadratic response")
     _add(section, evidence, {"tab:validation_quadratic", "tab:validation_quadratic_sig"})
+    return section
+
+
+def _observed(evidence: Evidence) -> Section:
+    section = Section("observed", "Observed files")
+    section.figures += observed_files.excess_figures(evidence)
+    section.table(
+        observed_files.observed_table(evidence), "Observed files: none was tested (covad test RUN FILE)."
+    )
     return section
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+from importlib.resources import files
 from pathlib import Path
 
 from covad.atomic import replacing, writing
@@ -10,14 +12,39 @@ from covad.report.evidence import Evidence, read_evidence
 from covad.report.hepdata import write_hepdata
 from covad.report.page import Section, render, sections
 from covad.report.table import csv_text, latex_text
+from covad.toys.plan import canonical
 
 PAGE = "report.html"
 FOLDER = "report"
+#: Beside the parts of a report: the digest of what it was drawn from.
+_DRAWN_FROM = "drawn_from.txt"
 
 
 def write_report(run: Path) -> Path:
-    """RUN/report.html and, in RUN/report, figures (PDF), tables (LaTeX, CSV) and a HEPData submission."""
-    return write_evidence(read_evidence(run), run)
+    """RUN/report.html and, in RUN/report, figures (PDF), tables (LaTeX, CSV) and a HEPData submission.
+
+    A report of the same evidence, drawn by the same code, is left as it is.
+    """
+    evidence = read_evidence(run)
+    mark, digest = run / FOLDER / _DRAWN_FROM, _digest(evidence)
+    if (run / PAGE).exists() and mark.exists() and mark.read_text() == digest:
+        return run / PAGE
+    page = write_evidence(evidence, run)
+    with writing(mark):
+        mark.write_text(digest)
+    return page
+
+
+def _digest(evidence: Evidence) -> str:
+    """Of all that a report shows but the time that stages took: looking for missing toys takes some, too."""
+    found = {key: value for key, value in evidence.summary.items() if key != "manifest"}
+    digest = hashlib.sha256(canonical([found, evidence.checks, evidence.observed]))
+    for toys in evidence.t.values():
+        digest.update(toys.tobytes())
+    code = Path(str(files("covad.report"))).rglob("*")
+    for part in sorted(path for path in code if path.is_file() and path.suffix != ".pyc"):
+        digest.update(part.read_bytes())
+    return digest.hexdigest()
 
 
 def write_evidence(evidence: Evidence, run: Path) -> Path:

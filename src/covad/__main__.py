@@ -1,0 +1,5 @@
+"""`python -m covad` is the command line."""
+
+from covad.cli import main
+
+main()
