@@ -77,7 +77,7 @@ class LatentSpace:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The summary, t per ensemble, checks of the response, latent pools, observed files; any may be missing."""
+    """Summary, t per ensemble, checks of the response, latent pools, observed files; any may be missing."""
 
     summary: Line
     t: Mapping[str, Float64] = field(default_factory=dict)
