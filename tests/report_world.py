@@ -21,6 +21,8 @@ CONFIGURATIONS = (
     ("covariant", "profiled", 2),
 )
 TOYS = 60
+_PROBE = {"accuracy": 0.931, "accuracy_uncertainty": 0.001, "balanced_accuracy": 0.85, "majority": 0.59}
+_DEPARTURE = {"departure": 0.05, "low": 0.0, "high": 0.09}
 DOF = 45
 
 
@@ -121,22 +123,24 @@ def _embedding(key: str, alpha: float) -> dict[str, Any]:
 
 def _space(space: str, embedding: str, order: int, comparisons: list[dict[str, Any]]) -> dict[str, Any]:
     interval = {"low": 9_000.0, "high": 15_000.0}
+    open_end = {"low": 8_000.0, "high": None}
+    reach = [
+        {"nu": [nu], "n_events": n, "interval": ends, "at_shift": 0.25, "fresh_events": 500}
+        for nu, n, ends in ((1.0, 12_000.0, interval), (-1.0, None, open_end))
+    ]
     kept = ("where", "nu", "chi2", "dof", "p", "residual_share")
     return {
         "name": space,
         "embedding": embedding,
         "order": order,
-        "reach": [
-            {"nu": [1.0], "n_events": 12_000.0, "interval": interval, "at_shift": 0.25, "fresh_events": 500},
-            {
-                "nu": [-1.0],
-                "n_events": None,
-                "interval": {"low": 8_000.0, "high": None},
-                "at_shift": 0.25,
-                "fresh_events": 500,
-            },
-        ],
+        "reach": reach,
         "validation": [{key: line[key] for key in kept} for line in comparisons],
+        "probe": _PROBE,
+        "linearity": [
+            {"where": "cells", "direction": [1.0], "size": size, "effect": 0.03 * size, **_DEPARTURE}
+            for size in (1.0, 2.0)
+        ],
+        "folds": [{"fold": fold, "probe": _PROBE, "reach": reach} for fold in range(2)],
     }
 
 

@@ -17,6 +17,7 @@ from covad.pipeline import RunDirectory, open_sources, run_study
 from covad.pipeline.collisions import CollisionData, check_collisions
 from covad.pipeline.embedded import Standardisation, unweighted
 from covad.pipeline.models import response_grid
+from covad.pipeline.progress import learning_progress
 from covad.results import summarise
 from covad.study import parse_study, read_study
 from covad.toys.pools import open_pools
@@ -106,6 +107,28 @@ def test_no_event_has_two_roles(run):
     folded = CollisionData.of(study(folds=3), RunDirectory(run))
     folds = folded.encoder_folds()
     assert sorted(np.concatenate(folds)) == sorted(data.rows["encoder"])
+
+
+def test_every_fold_is_trained_and_checked_and_toys_use_one(run, tmp_path):
+    files = {
+        name: {"files": [str(f) for f in sorted((run / "events").glob(f"{name}_*"))]}
+        for name in ("background", "a4l")
+    }
+    changes = {"folds": 2, "fold": 1, "background": files["background"], "signals": {"a4l": files["a4l"]}}
+    changes["embeddings"] = {"covariant": {"alpha": 30}}
+    content = STUDY | {"source": STUDY["source"] | changes, "configurations": STUDY["configurations"][1:]}
+    folded = parse_study(content, "here")
+    run_study(folded, tmp_path, here, until="checks", workers=2)
+    spaces = summarise(tmp_path)["spaces"]
+    assert [line["fold"] for line in spaces[0]["folds"]] == [0, 1]
+    assert spaces[0]["folds"][1]["reach"] == spaces[0]["reach"]
+    assert spaces[0]["folds"][0]["reach"] != spaces[0]["reach"]
+    assert done_of(tmp_path, "checks") == 2
+
+
+def done_of(path, stage):
+    progress = learning_progress(RunDirectory(path).study(), RunDirectory(path))
+    return next(found.done for found in progress if found.stage == stage)
 
 
 def test_pools_are_standardised_on_the_reference(run):

@@ -1,5 +1,6 @@
 """The tables of the report: right numbers at the right place, the paper's beside them where comparable."""
 
+import copy
 import csv
 import io
 from dataclasses import replace
@@ -9,7 +10,7 @@ import report_world
 import yaml
 
 from covad.errors import FileFormatError
-from covad.report import own_tables
+from covad.report import own_tables, space_tables
 from covad.report.headline import answers, main_configuration
 from covad.report.hepdata import check_submission, write_hepdata
 from covad.report.paper import read_paper
@@ -116,8 +117,21 @@ def test_toys_add_up(evidence):
 
 
 def test_the_reach_is_a_bound_where_no_misfit_is_seen(evidence):
-    texts = {row.keys[2]: row.cells[0].text for row in own_tables.reach_table(evidence).rows}
+    texts = {row.keys[2]: row.cells[0].text for row in space_tables.reach_table(evidence).rows}
     assert texts == {"ν = +1σ": "12 000 +3 000 -3 000", "ν = −1σ": ">= 8 000"}
+
+
+def test_learned_spaces_are_told_by_embedding_and_fold(evidence):
+    embeddings = space_tables.embedding_table(evidence)
+    assert [row.keys for row in embeddings.rows] == [("contrastive", "ν"), ("covariant", "ν")]
+    cells = [cell.text for cell in embeddings.rows[0].cells]
+    assert cells == ["93.10 ± 0.10", "85.0", "0.030", "5.0 +4.0 -5.0", "5.0 +4.0 -5.0"]
+    folds = space_tables.fold_table(evidence)
+    assert [row.keys[2] for row in folds.rows] == ["0", "1"] * 3
+    unfolded = copy.deepcopy(evidence)
+    for space in unfolded.summary["spaces"]:
+        del space["folds"][1:]
+    assert space_tables.fold_table(unfolded) is None
 
 
 def test_the_headline_answers_with_the_main_configuration(evidence):

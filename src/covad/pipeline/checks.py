@@ -1,12 +1,11 @@
 """Stage `checks`: how well the response of each space describes events that nobody has seen.
 
-Predicted against observed counts in every latent dimension and in cells, and the closure reach: both from
-the `check` pool, without toys.
+Predicted against observed counts in every latent dimension and in cells, the closure reach, the separation of
+the processes and the linearity: all from the `check` pool, without toys, for every fold.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -24,8 +23,8 @@ from covad.nplm.dataset import Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.parallel import run_jobs
 from covad.pipeline.collisions import CollisionData
-from covad.pipeline.directory import SCALE, RunDirectory
-from covad.pipeline.embedded import Standardisation, response_of
+from covad.pipeline.directory import RunDirectory
+from covad.pipeline.embedded import response_of
 from covad.pipeline.models import embedded_pairs
 from covad.response.fit import NuVector, Pairs
 from covad.response.linearity import linearity
@@ -34,7 +33,6 @@ from covad.response.validate import AdaptiveCells, Comparison, MarginalBins, com
 from covad.study import Study
 from covad.study.model import ConvexTest
 from covad.toys.alternatives import ConvexSettings
-from covad.toys.draw import PoolSource
 
 log = logging.getLogger(__name__)
 
@@ -47,25 +45,27 @@ _EVENTS_PER_CELL = 500
 
 def check_missing(data: CollisionData, workers: int) -> None:
     """Stage `checks`."""
-    missing = [
-        (data.study, data.directory, space)
+    jobs = [
+        (data.study, data.directory, space, fold, file)
         for space in data.study.spaces
-        if not (data.directory.path / data.directory.check_file(space)).exists()
+        for fold, file in data.directory.check_files(data.source, space).items()
     ]
+    missing = [job for job in jobs if not (data.directory.path / job[-1]).exists()]
     run_jobs(check_space, missing, workers)
 
 
-def check_space(study: Study, directory: RunDirectory, space: Space) -> None:
+def check_space(study: Study, directory: RunDirectory, space: Space, fold: int, file: str) -> None:
     data = CollisionData.of(study, directory)
     embedding, order = space
-    model = ResponseModel.load(directory.response(embedding, data.source.fold, order))
-    pairs = embedded_pairs(data, embedding, data.source.fold, "check")
-    judge = _ReachJudge.of(study, directory, space, model)
+    model = ResponseModel.load(directory.response(embedding, fold, order))
+    pairs = embedded_pairs(data, embedding, fold, "check")
+    features = embedded_pairs(data, embedding, fold, "features")
+    judge = _ReachJudge.of(study, features.nominal[features.nominal_passes], model)
     reaches = {nu: judge.reach(pairs, nu) for nu in pairs.z if np.abs(nu).sum() == 1.0}
     for nu, reach in reaches.items():
-        log.info("closure reach of %s at nu = %s: %s events", space, list(nu), _events(reach))
+        log.info("closure reach of %s, fold %d, at nu = %s: %s events", space, fold, list(nu), _events(reach))
     directory.write(
-        directory.check_file(space),
+        file,
         {
             "comparisons": [_plain(c) for c in _comparisons(model, pairs)],
             "reach": [{"nu": list(nu), **asdict(reach)} for nu, reach in reaches.items()],
@@ -143,25 +143,16 @@ class _ReachJudge:
     """The misfit in the columns of the study's convex test, or of a default one."""
 
     model: ResponseModel
-    scale: Standardisation
     test: ConvexAlternative
     normalisation: float | None
     reference_ratio: float
 
     @classmethod
-    def of(cls, study: Study, directory: RunDirectory, space: Space, model: ResponseModel) -> _ReachJudge:
-        folder = directory.pools(space)
+    def of(cls, study: Study, features: Float32, model: ResponseModel) -> _ReachJudge:
+        """The bumps measure distances in units of the spread of `features`: z need not be standardised."""
         settings = ConvexSettings(**(study.tests.convex or ConvexTest()).model_dump())
-        test = settings.build(PoolSource.open(folder, verify=False))
-        if not isinstance(test, ConvexAlternative):
-            raise TypeError("the settings of the convex test built something else")
-        return cls(
-            model,
-            Standardisation.restore(json.loads((folder / SCALE).read_text())),
-            test,
-            study.normalisation,
-            study.sizes.reference / study.sizes.expected,
-        )
+        reference_ratio = study.sizes.reference / study.sizes.expected
+        return cls(model, settings.choose(features), study.normalisation, reference_ratio)
 
     def reach(self, pairs: Pairs, nu: NuVector) -> Reach:
         misfit = Misfit.matched(self._matched(pairs, nu))
@@ -185,7 +176,7 @@ class _ReachJudge:
     def _columns(self, z: Float32, response: Response, nu: NuVector) -> Float32:
         """(phi, slopes in nu, 1) at the true nu."""
         slopes = nuisance_slopes(response, self._nuisances(nu))[:, : len(nu)].astype(np.float32)
-        return columns(self.test.features, self.scale(z), Response(slopes), self.normalisation is not None)
+        return columns(self.test.features, z, Response(slopes), self.normalisation is not None)
 
     def _null(self, pairs: Pairs, nu: NuVector) -> ScalableNull:
         z = pairs.nominal[pairs.nominal_passes][: 4 * _BLOCK]

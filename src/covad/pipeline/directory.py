@@ -22,7 +22,7 @@ from typing import Any
 from covad.atomic import replacing, writing
 from covad.campaign import Space, fixed_clips
 from covad.errors import FileFormatError, StudyError
-from covad.study import Study, changed_key, parse_study
+from covad.study import Collisions, Study, changed_key, parse_study
 from covad.toys.store import ToyStore
 
 #: In a directory of pools: the standardisation of z.
@@ -57,7 +57,13 @@ class RunDirectory:
         return self.path / "pools" / space_name(space)
 
     def check_file(self, space: Space) -> str:
+        """Of the fold that the toys use."""
         return f"checks/{space_name(space)}.json"
+
+    def check_files(self, source: Collisions, space: Space) -> dict[int, str]:
+        """Of every fold."""
+        others = {fold: f"checks/fold_{fold}/{space_name(space)}.json" for fold in range(source.folds)}
+        return others | {source.fold: self.check_file(space)}
 
     def claim(self, study: Study, fingerprint: str | None) -> None:
         """Make the directory this study's; refuse if it is another's."""

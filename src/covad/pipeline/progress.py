@@ -39,7 +39,11 @@ def learning_progress(study: Study, directory: RunDirectory) -> list[StageProgre
         for order in sorted({order for embedding, order in study.spaces if embedding == name})
     ]
     pools = [(directory.pools(space) / MANIFEST).exists() for space in study.spaces]
-    checks = [(directory.path / directory.check_file(space)).exists() for space in study.spaces]
+    checks = [
+        (directory.path / file).exists()
+        for space in study.spaces
+        for file in directory.check_files(source, space).values()
+    ]
     notes = "; ".join(_training(directory, models, trained, source.training.steps))
     events = int((directory.path / "events.json").exists())
     return [

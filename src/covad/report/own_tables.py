@@ -1,9 +1,8 @@
-"""Tables that the paper does not have: verdicts, false positives, reach, validation, toys, cost."""
+"""Tables that the paper does not have: verdicts, false positives, calibrations, W, toys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from covad.report.evidence import Evidence, Line
 from covad.report.names import nu_label, null_label, share, signal_label, test_label
@@ -90,74 +89,6 @@ def shift_table(evidence: Evidence) -> Table | None:
         ),
         rows=tuple(rows),
         quantity="shift and false positives",
-    )
-
-
-def reach_table(evidence: Evidence) -> Table | None:
-    """How many events the response is good for."""
-    rows = []
-    for space in evidence.lines("spaces"):
-        for reach in space["reach"]:
-            keys = (space["embedding"], _order(space), nu_label(reach["nu"]).text)
-            at = Cell(f"{reach['at_shift']:g}", reach["at_shift"])
-            rows.append(Row(keys, (_reach_cell(reach), at, _count(reach["fresh_events"]))))
-    if not rows:
-        return None
-    return Table(
-        name="closure_reach",
-        **texts("tables", "closure_reach"),
-        keys=("embedding", "response", "at"),
-        columns=(Column("reach [events]"), Column("at a shift of [σ]"), Column("fresh events")),
-        rows=tuple(rows),
-        quantity="events",
-    )
-
-
-def _order(space: Line) -> str:
-    return "linear" if space["order"] == 1 else "quadratic"
-
-
-def _reach_cell(reach: Line) -> Cell:
-    """Events or, where the misfit is compatible with none, the lower end of the interval."""
-    interval = reach["interval"]
-    low, high = interval["low"], interval["high"]
-    if reach["n_events"] is None or high is None:
-        return Cell(f">= {low:,.0f}".replace(",", " ") if low is not None else "unlimited", None, low, None)
-    n = reach["n_events"]
-    ends = f"+{high - n:,.0f} -{n - low:,.0f}" if low is not None else ""
-    return Cell(f"{n:,.0f} {ends}".replace(",", " ").strip(), n, low, high)
-
-
-def _count(n: Any) -> Cell:
-    return Cell() if n is None else Cell(f"{n:,}".replace(",", " "), float(n))
-
-
-def validation_table(evidence: Evidence) -> Table | None:
-    """Predicted against observed counts per space, place and nu."""
-    rows = [
-        Row((space["embedding"], _order(space), line["where"], nu_label(line["nu"]).text), _validation(line))
-        for space in evidence.lines("spaces")
-        for line in space["validation"]
-    ]
-    if not rows:
-        return None
-    return Table(
-        name="response_validation",
-        **texts("tables", "response_validation"),
-        keys=("embedding", "response", "where", "at"),
-        columns=(Column("χ²"), Column("dof"), Column("p"), Column("residual [%]")),
-        rows=tuple(rows),
-        quantity="validation",
-    )
-
-
-def _validation(line: Line) -> tuple[Cell, ...]:
-    residual = 100 * line["residual_share"]
-    return (
-        Cell(f"{line['chi2']:.1f}", line["chi2"]),
-        Cell(f"{line['dof']}", line["dof"]),
-        Cell(f"{line['p']:.2g}", line["p"]),
-        Cell(f"{residual:.1f}", residual),
     )
 
 

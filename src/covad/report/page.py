@@ -13,6 +13,7 @@ from covad.report import (
     observed_files,
     own_tables,
     response_figures,
+    space_tables,
     statistic_figures,
     study_figures,
 )
@@ -87,6 +88,7 @@ def _latent(evidence: Evidence) -> Section:
     section.figure(distortions, "Distortions beside a signal: the checks of the response are not there.")
     section.figures += latent_figures.marginal_figures(evidence)
     section.figure(study_figures.training_figure(evidence), "Training: its losses are not there.")
+    section.table(space_tables.embedding_table(evidence), "Separation and linearity: not there.")
     return section
 
 
@@ -99,8 +101,10 @@ def _response(evidence: Evidence) -> Section:
         response_figures.log_ratio_bins(evidence), "Log ratios per bin: there is no linear response."
     )
     section.figures += response_figures.validation_figures(evidence)
-    section.table(own_tables.reach_table(evidence), "Closure reach: not there.")
-    section.table(own_tables.validation_table(evidence), "Validation: not there.")
+    section.table(space_tables.reach_table(evidence), "Closure reach: not there.")
+    section.table(space_tables.validation_table(evidence), "Validation: not there.")
+    folds = space_tables.fold_table(evidence)
+    section.tables += [] if folds is None else [folds]
     return section
 
 

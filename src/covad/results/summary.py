@@ -89,11 +89,16 @@ def _embeddings(run: RunToys) -> Iterator[dict[str, Any]]:
 
 
 def _spaces(run: RunToys) -> Iterator[dict[str, Any]]:
+    source = run.study.source
+    if not isinstance(source, Collisions):
+        return
     for space in run.study.spaces:
         checks = run.directory.read(run.directory.check_file(space))
         if checks is None:
             continue
         kept = ("where", "nu", "chi2", "dof", "p", "residual_share")
+        files = run.directory.check_files(source, space)
+        folds = {fold: run.directory.read(file) for fold, file in files.items()}
         yield {
             "name": space_name(space),
             "embedding": space[0],
@@ -102,6 +107,11 @@ def _spaces(run: RunToys) -> Iterator[dict[str, Any]]:
             "probe": checks["probe"],
             "linearity": checks["linearity"],
             "validation": [{key: line[key] for key in kept} for line in checks["comparisons"]],
+            "folds": [
+                {"fold": fold, "probe": found["probe"], "reach": found["reach"]}
+                for fold, found in folds.items()
+                if found is not None
+            ],
         }
 
 

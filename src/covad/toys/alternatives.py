@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from covad.nplm.dataset import Float32
 from covad.nplm.fit import Alternative
 from covad.nplm.rows import count_parameters
 from covad.toys.plan import Source
@@ -70,7 +71,7 @@ class ConvexSettings:
 
     def chosen(self, source: Source) -> ConvexSettings:
         """With the model, for a run directory and for workers."""
-        model = self._choose(source)
+        model = self.choose(source.feature_events())
         features = cast("GaussianFeatures", model.features)
         content = {
             "ridge": model.ridge,
@@ -80,13 +81,14 @@ class ConvexSettings:
         return replace(self, model=json.dumps(content))
 
     def build(self, source: Source) -> Alternative:
-        return self._choose(source) if self.model is None else _restored(self.model)
+        return self.choose(source.feature_events()) if self.model is None else _restored(self.model)
 
-    def _choose(self, source: Source) -> ConvexAlternative:
+    def choose(self, events: Float32) -> ConvexAlternative:
+        """Centres, widths and ridge by their rules, from events that no toy uses."""
         from covad.nplm.convex import ConvexAlternative
 
         model = ConvexAlternative.from_pool(
-            source.feature_events(), self.features, self.seed, self.width_quantiles, self.spread
+            events, self.features, self.seed, self.width_quantiles, self.spread
         )
         # sums of a matrix library depend on its threads: six digits do not
         return replace(model, ridge=float(f"{model.ridge:.6g}"))
