@@ -6,7 +6,7 @@ from response_world import SLOPE, make_pairs
 
 from covad.errors import CovadError
 from covad.response.fit import Pairs
-from covad.response.linearity import linearity
+from covad.response.linearity import Linearity, linearity
 from covad.response.validate import AdaptiveCells, MarginalBins
 
 SIZES = (1.0, 2.0)
@@ -81,3 +81,9 @@ def test_several_divisions_are_averaged_and_gaps_named() -> None:
     few = replace(pairs, nominal=np.zeros_like(pairs.nominal))
     with pytest.raises(CovadError, match="a cell is empty"):
         linearity(few, (1.0,), SIZES, one)
+
+
+def test_a_departure_below_zero_by_luck_still_has_an_upper_end():
+    lucky = Linearity(size=1.0, effect=0.02, departure=-3e-6, departure_uncertainty=1e-6)
+    assert lucky.relative < 0
+    assert lucky.relative_interval == pytest.approx((0.0, 0.05))

@@ -66,7 +66,10 @@ def _linearity_cells(space: Line, direction: list[float]) -> tuple[Cell, ...]:
 
 
 def _departure_cell(line: Line) -> Cell:
+    """An upper end alone where noise leaves no departure."""
     departure, low, high = (100 * line[key] for key in ("departure", "low", "high"))
+    if departure <= 0.0:
+        return Cell(f"<= {high:.1f}", None, None, high)
     return interval_cell(departure, low, high, 1)
 
 

@@ -42,9 +42,13 @@ class Linearity:
 
     @property
     def relative_interval(self) -> tuple[float, float]:
-        """68 % interval of `relative`; it begins at zero where the departure may be none."""
-        low, high = (self.departure + sign * self.departure_uncertainty for sign in (-1, 1))
-        return self._in_effects(max(low, 0.0)), self._in_effects(max(high, 0.0))
+        """68 % interval of `relative`; it begins at zero where the departure may be none.
+
+        An estimate that fell below zero by chance gets the upper end of zero: luck is not precision.
+        """
+        low = max(self.departure - self.departure_uncertainty, 0.0)
+        high = max(self.departure, 0.0) + self.departure_uncertainty
+        return self._in_effects(low), self._in_effects(high)
 
     def _in_effects(self, mean_square: float) -> float:
         return math.sqrt(mean_square) / self.effect if self.effect > 0 else math.inf
