@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from covad.errors import CovadError, FileFormatError
-from covad.pipeline import RunDirectory, open_sources, run_study
+from covad.pipeline import STAGES, RunDirectory, open_sources, run_study
 from covad.pipeline.collisions import CollisionData, check_collisions
 from covad.pipeline.embedded import Standardisation, unweighted
 from covad.pipeline.models import response_grid
@@ -238,17 +238,39 @@ def test_a_standardisation_survives_its_file():
 
 
 @pytest.mark.slow
-def test_killed_in_every_stage_it_ends_alike(run, tmp_path):
-    """kill -9 of `covad run` at moments spread over the whole run; then the same results."""
+def test_killed_in_every_stage_it_ends_alike(tmp_path):
+    """kill -9 of `covad run` as soon as a stage has begun, in one stage after the other."""
     path = tmp_path / "study.yaml"
-    path.write_text(yaml.safe_dump(STUDY))
-    command = [COVAD, "run", str(path), "--out", str(tmp_path / "run"), "--workers", "2"]
-    for patience in range(2, 30, 2):
-        process = subprocess.Popen(command)
-        time.sleep(patience)
-        if process.poll() is not None:
-            break
+    tests = {"network": {"clip": "tune", "hidden": [2]}, "convex": {"features": 6}}
+    path.write_text(yaml.safe_dump(STUDY | {"tests": tests}))
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    for stage in STAGES:
+        process = subprocess.Popen(_command(path, killed))
+        while not _begun(killed, stage):
+            assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert subprocess.run(command, check=False).returncode == 0
-    assert _results(tmp_path / "run") == _results(run)
+        assert not _finished(killed, stage)
+    for directory in (killed, whole):
+        subprocess.run(_command(path, directory), check=True)
+    assert _results(killed) == _results(whole)
+
+
+def _command(study_file, directory):
+    return [COVAD, "run", str(study_file), "--out", str(directory), "--workers", "2"]
+
+
+def _begun(path, stage):
+    before = STAGES[: STAGES.index(stage)]
+    return (path / "study.json").exists() and all(_finished(path, name) for name in before)
+
+
+def _finished(path, stage):
+    directory = RunDirectory(path)
+    if stage == "toys":
+        return all(line["missing"] == 0 for line in summarise(path)["ensembles"])
+    if stage == "clip":
+        return len(directory.clips()) == len(STUDY["configurations"])
+    progress = learning_progress(directory.study(), directory)
+    return next(found.finished for found in progress if found.stage == stage)
