@@ -33,6 +33,7 @@ from embedding_measures import (
     reach,
 )
 
+from covad.digests import file_digest
 from covad.embedding.cotrain import CoTraining, Metrics, TrainingSettings
 from covad.embedding.encoder import Encoder, EncoderSettings
 from covad.embedding.sampling import Sampler
@@ -40,7 +41,7 @@ from covad.events.layout import Events, concatenate
 from covad.events.simulate import Simulation
 from covad.response.fit import FitSettings, fit_response
 from covad.response.model import ResponseModel, ResponseSettings
-from covad.weights import digest, write_atomically
+from covad.weights import write_atomically
 
 ALPHA = {"contrastive": 0.0, "covariant": TrainingSettings().alpha}
 ORDERS = {"linear": 1, "quadratic": 2}
@@ -119,7 +120,7 @@ def fit_responses(folder: Path, encoder: Encoder, costs: Costs) -> None:
     for name, order in missing.items():
         shape = ResponseSettings(encoder.settings.outputs, len(SYSTEMATICS), order)
         model, losses = fit_response(pairs, shape, FitSettings())
-        trained_on = provenance("response") | {"encoder": digest(folder / "encoder.safetensors")}
+        trained_on = provenance("response") | {"encoder": file_digest(folder / "encoder.safetensors")}
         model.save(folder / f"{name}.safetensors", trained_on | {"losses": losses})
         costs.add(f"{name} response")
         click.echo(f"{name} response: loss {losses}")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
-from covad.inference.closure import closure_table, false_positives, median_shift
+from covad.inference.closure import closes, closure_table, false_positives, holm, median_shift
 from covad.inference.goodness import chi2_law, one_sample
+from covad.inference.intervals import Interval
 from covad.inference.power import power_curve
-from covad.inference.significance import Chi2Null, EmpiricalNull, median_z
+from covad.inference.significance import Chi2Null, EmpiricalNull, Significance, median_z
 from covad.report.evidence import Evidence
 
 POINTS = ((0.0,), (1.0,), (-1.0,))
@@ -69,8 +72,11 @@ def evidence(
 
 def observation(file: str, z: float) -> dict[str, Any]:
     """An answer of `covad test`: one test with an excess, and one whose fit failed."""
-    interval = {"low": z - 0.1, "high": z + 0.1}
-    nulls = (("R_0", z > 2.8, interval), ("chi2_45", False, {"low": z, "high": z}))
+    toys, formula = Interval(z - 0.1, z + 0.1), Interval(z, z)
+    nulls = (("R_0", z > 2.8, toys), ("chi2_45", False, formula))
+    significances = [
+        Significance(null, 60.0, float(norm.sf(z)), z, bound, ends, None, ends) for null, bound, ends in nulls
+    ]
     return {
         "name": file.removesuffix(".h5"),
         "file": file,
@@ -81,10 +87,7 @@ def observation(file: str, z: float) -> dict[str, Any]:
         "tests": [
             {
                 "test": "network",
-                "significances": [
-                    {"null": null, "z": z, "saturated": bound, "interval": ends}
-                    for null, bound, ends in nulls
-                ],
+                "significances": [asdict(significance) for significance in significances],
                 "excess": {"n_top": 100, "expected": 81.5, "observables": [_observable("sum of pt")]},
             },
             {"test": "convex", "significances": [], "excess": None},
@@ -229,41 +232,49 @@ def _null(summary: Any, key: Any, null: Any) -> None:
 
 
 def _closure(summary: Any, key: Any, background: Any) -> None:
-    shifted = {str(nu): toys for nu, toys in background.items() if any(nu)}
-    laws = {"chi2": chi2_law(DOF)} if key["test"] == "network" else {}
-    table = closure_table(shifted, background[0.0,], laws, 1, (10, 25))
-    summary["headline"]["closes"][f"{key['test']}, {key['configuration']}"] = table.closes()
-    for nu, toys in background.items():
-        if not any(nu):
-            continue
-        cells = [cell for cell in table.tests if cell.ensemble == str(nu)]
-        plain = [(c.reference, _tests([c.result])[0] | {"corrected_p": c.corrected_p}) for c in cells]
-        moved = median_shift(toys, background[0.0,], 1)
-        rates = false_positives(toys, Chi2Null(DOF), "R")
+    null = background[0.0,]
+    shifted = {nu: toys for nu, toys in background.items() if any(nu)}
+    table = closure_table({str(nu): toys for nu, toys in shifted.items()}, null, {}, 1, (10, 25))
+    moved = {nu: median_shift(toys, null, 1) for nu, toys in shifted.items()}
+    verdict = closes(table, moved.values())
+    summary["headline"]["closes"][f"{key['test']}, {key['configuration']}"] = verdict
+    network = key["test"] == "network"
+    for nu, toys in shifted.items():
+        cells = [(cell.result, cell.corrected_p) for cell in table.tests if cell.ensemble == str(nu)]
+        alone = one_sample(toys, chi2_law(DOF), 1, (10, 25)) if network else ()
         line = {
             "nu": list(nu),
-            "against_null": [cell for reference, cell in plain if reference == "R_0"],
-            "against_chi2": [cell for reference, cell in plain if reference == "chi2"],
+            "against_null": _corrected(cells),
+            "against_chi2": _corrected(zip(alone, holm([result.p for result in alone]), strict=True)),
             "median_shift": {
-                "shift": moved.shift,
-                "interval68": vars(moved.interval_68),
-                "interval95": vars(moved.interval_95),
+                "shift": moved[nu].shift,
+                "interval68": vars(moved[nu].interval_68),
+                "interval95": vars(moved[nu].interval_95),
             },
-            "false_positives": [
-                {
-                    "sigma": r.z_alpha,
-                    "expected": r.alpha,
-                    "observed": r.rate,
-                    "low": r.interval.low,
-                    "high": r.interval.high,
-                    "p": r.excess_p,
-                    "detectable_ratio": r.detectable_ratio,
-                }
-                for r in rates
-            ],
-            "closes": table.closes(),
+            "false_positives_null": "R_0" if network else "analytic",
+            "false_positives": _rates(toys, EmpiricalNull(null) if network else Chi2Null(DOF)),
+            "closes": verdict,
         }
         summary["closure"].append(key | line)
+
+
+def _corrected(cells: Any) -> list[dict[str, Any]]:
+    return [_tests([result])[0] | {"corrected_p": float(p)} for result, p in cells]
+
+
+def _rates(toys: Any, null: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "sigma": r.z_alpha,
+            "expected": r.alpha,
+            "observed": r.rate,
+            "low": r.interval.low if r.interval else None,
+            "high": r.interval.high if r.interval else None,
+            "p": r.excess_p,
+            "detectable_ratio": r.detectable_ratio,
+        }
+        for r in false_positives(toys, null, "R")
+    ]
 
 
 def _significance(toys: Any, law: Any) -> dict[str, Any]:

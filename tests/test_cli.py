@@ -1,5 +1,6 @@
 """The command line as a user meets it: real processes, exit codes, one sentence for each mistake."""
 
+import json
 import subprocess
 import sys
 import time
@@ -227,3 +228,8 @@ def test_inspect_refuses_every_kind_of_bad_file(sample: Path, tmp_path: Path) ->
         sentence = complaint(covad("inspect", tmp_path / name))
         assert name in sentence
         assert message in sentence
+
+
+def test_the_schema_of_study_files_is_json() -> None:
+    found = json.loads(covad("schema").stdout)
+    assert {"seed", "source", "tests"} <= set(found["properties"])

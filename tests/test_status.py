@@ -78,12 +78,12 @@ def test_a_network_that_waits_for_its_clip_is_missing(tmp_path, capsys):
     assert "not chosen yet" in capsys.readouterr().out
 
 
-def test_the_bias_of_small_pools_is_shown(tmp_path, capsys):
+def test_the_offset_of_small_pools_is_shown(tmp_path, capsys):
     write_pools(tmp_path / "pools", latent_pools())
     small = study(source={"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "e"}, signals={})
     run_study(small, tmp_path / "run", here)
     status = run_status(tmp_path / "run")
-    assert status.ensembles[0].bias.share > 0.1
+    assert status.ensembles[0].offset.share > 0.1
     print_status(status)
     assert "finite pools" in capsys.readouterr().out
 
@@ -141,3 +141,12 @@ def test_ten_thousand_toys_answer_within_a_second(ten_thousand_toys):
     status = run_status(ten_thousand_toys)
     assert time.process_time() - clock < 0.5
     assert status.total("done") == 10_000
+
+
+def test_inspect_of_a_run_is_its_status(tmp_path):
+    run_study(study(), tmp_path, here)
+    shown = [
+        subprocess.run([COVAD, command, str(tmp_path)], capture_output=True, text=True, check=True).stdout
+        for command in ("inspect", "status")
+    ]
+    assert shown[0] == shown[1] != ""

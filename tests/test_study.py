@@ -102,6 +102,38 @@ def test_what_is_wrong_is_said_in_one_sentence_with_its_key(tmp_path, old, new, 
     assert "\n" not in said
 
 
+EVENTS = {
+    "kind": "events",
+    "background": {"simulate": 6_100_000},
+    "signals": {"a4l": {"simulate": 100}},
+    "embeddings": {"covariant": {"alpha": 30}},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder": {"width": 30}}, "source: encoder.heads: 4 do not divide encoder.width"),
+        ({"pools": {"encoder": 4000}}, "source: pools.encoder: 4000 events leave 3600 for the training"),
+        ({"folds": 2, "pools": {"encoder": 9000}}, "source: pools.encoder: 9000 events leave 4050"),
+        ({"pools": {"reference": 50_000}}, "source.pools.reference: toys need 52000 events"),
+        ({"pools": {"data": 9_000}}, "source.pools.data: toys need 10000 events"),
+        ({"signals": {"a4l": {"simulate": 40}}}, "source.signals.a4l.simulate: toys need 50 events"),
+        ({"signals": {"data": {"simulate": 90}}}, "source: signals.data: the name is taken"),
+        (
+            {"systematics": [{"name": "normalisation"}]},
+            "systematics: the name normalisation is",
+        ),
+    ],
+)
+def test_events_that_cannot_do_are_refused_with_their_key(changes, message):
+    content = {"seed": 1, "source": EVENTS, "tests": {"convex": {}}, "signals": {"a4l": [50]}}
+    parse_study(content, "here")
+    with pytest.raises(StudyError) as failure:
+        parse_study(content | {"source": EVENTS | changes}, "here")
+    assert message in str(failure.value)
+
+
 @pytest.mark.parametrize(
     "text", ["", "- a\n- b\n", "seed", "a: [", "a: !!python/object:os.system {}\n", "\x00"]
 )

@@ -4,8 +4,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from covad.digests import file_digest
 from covad.errors import FileFormatError
-from covad.weights import digest, load_weights, save_weights
+from covad.weights import load_weights, save_weights
 
 
 def test_weights_and_settings_come_back(tmp_path: Path) -> None:
@@ -14,9 +15,9 @@ def test_weights_and_settings_come_back(tmp_path: Path) -> None:
     tensors, settings = load_weights(path, "encoder")
     assert tensors["a"].tolist() == [0, 1, 2]
     assert settings == {"trained_on": {"events": "abc"}}
-    before = digest(path)
+    before = file_digest(path)
     save_weights(path, "encoder", {"a": torch.arange(3.0)}, {"trained_on": {"events": "abd"}})
-    assert digest(path) != before
+    assert file_digest(path) != before
 
 
 @pytest.mark.parametrize(

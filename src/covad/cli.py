@@ -122,7 +122,12 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
 @click.option("--systematic", default="jet_energy_scale", show_default=True, help="Built-in one to apply.")
 @click.option("--collection", help="Collection whose change is shown; default: jet, if there are jets.")
 def inspect(path: Path, labels: Path | None, systematic: str, collection: str | None) -> None:
-    """Show what an event file holds: counts, ranges, problems, and what a systematic does to it."""
+    """Show what an event file holds: counts, ranges, problems, a systematic at work. Of a run: its status."""
+    if path.is_dir():
+        from covad.status import print_status, run_status
+
+        print_status(run_status(path))
+        return
     from covad.console import print_sample, with_progress
     from covad.events.files import open_events
     from covad.events.registry import make_systematic
@@ -148,6 +153,14 @@ def init(study_file: Path, preset: str) -> None:
 
     write_preset(preset, study_file)
     click.echo(f"wrote {study_file}; next: covad run {study_file} --out RUN")
+
+
+@commands.command()
+def schema() -> None:
+    """Print the JSON Schema of study files, for editors that check and complete them."""
+    from covad.study import json_schema
+
+    click.echo(json_schema(), nl=False)
 
 
 @commands.command()

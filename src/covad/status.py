@@ -14,7 +14,7 @@ from rich.table import Table
 from covad.campaign import Clips, Entry, clips_to_tune, plan, requests
 from covad.pipeline import RunDirectory, open_sources
 from covad.pipeline.progress import StageProgress, learning_progress
-from covad.toys.draw import PoolBias, pool_bias
+from covad.toys.draw import PoolOffset, pool_offset
 from covad.toys.store import Counts
 
 
@@ -24,7 +24,7 @@ class EnsembleStatus:
 
     entry: Entry
     counts: Counts
-    bias: PoolBias
+    offset: PoolOffset
 
     @property
     def waiting(self) -> bool:
@@ -39,7 +39,7 @@ class EnsembleStatus:
             "identity": None if ensemble is None else ensemble.identity,
             "draw": asdict(self.entry.draw),
             **asdict(self.counts),
-            "pool_bias": asdict(self.bias),
+            "pool_offset": asdict(self.offset),
         }
 
 
@@ -100,9 +100,9 @@ def run_status(path: Path) -> RunStatus:
     entries = plan(study, open_sources(study, directory, verify=False), clips)
     known = iter(directory.toys.counts(requests(entries)))
     ensembles = [
-        EnsembleStatus(entry, Counts(entry.toys, 0, 0, entry.toys, 0, {}, 0.0), PoolBias(0.0, 0.0))
+        EnsembleStatus(entry, Counts(entry.toys, 0, 0, entry.toys, 0, {}, 0.0), PoolOffset(0.0, 0.0))
         if entry.ensemble is None
-        else EnsembleStatus(entry, next(known), pool_bias(entry.ensemble))
+        else EnsembleStatus(entry, next(known), pool_offset(entry.ensemble))
         for entry in entries
     ]
     waiting = [configuration.name for configuration in clips_to_tune(study, clips)]
@@ -122,7 +122,7 @@ _COLUMNS = (
     "failed",
     "missing",
     "unconverged",
-    "bias",
+    "pools",
 )
 
 
@@ -158,7 +158,7 @@ def _cells(status: EnsembleStatus) -> list[str]:
         ", ".join(f"{x:+g}" if x else "0" for x in draw.nu),
         f"{draw.signal} {draw.injected:g}" if draw.signal else "",
         *(str(number) for number in numbers),
-        f"{status.bias.share:.2f} sd" if status.bias.share else "",
+        f"{status.offset.share:.2f} sd" if status.offset.share else "",
     ]
 
 
@@ -166,9 +166,9 @@ def _print_remarks(console: Console, status: RunStatus) -> None:
     for ensemble in status.ensembles:
         for reason, count in ensemble.counts.reasons.items():
             console.print(f"{count} failed ({ensemble.entry.test}): {reason}")
-    biased = sum(not ensemble.bias.tolerable for ensemble in status.ensembles)
-    if biased:
-        console.print(f"finite pools shift t by more than a tenth of its spread in {biased} ensembles")
+    small = sum(not ensemble.offset.tolerable for ensemble in status.ensembles)
+    if small:
+        console.print(f"finite pools move t by more than a tenth of its spread in {small} ensembles")
     if status.corrupt:
         console.print(f"{len(status.corrupt)} corrupt blocks were set aside in {status.corrupt[0].parent}")
     if status.total("missing"):

@@ -6,7 +6,6 @@ a temporary name and renamed, so that it is either whole or not there.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,9 +53,3 @@ def write_atomically(path: Path, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
             temporary.write_bytes(content)
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file: the identity of a stored model."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

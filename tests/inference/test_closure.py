@@ -8,6 +8,8 @@ from covad.errors import InferenceError
 from covad.inference.closure import (
     DETECTION,
     FALSE_ALARM,
+    MedianShift,
+    closes,
     closure_table,
     detectable_ratio,
     false_positives,
@@ -15,6 +17,7 @@ from covad.inference.closure import (
     median_shift,
 )
 from covad.inference.goodness import chi2_law
+from covad.inference.intervals import Interval
 from covad.inference.significance import Chi2Null, EmpiricalNull
 
 CHI2_STD = np.sqrt(90.0)
@@ -72,6 +75,26 @@ def test_a_bound_on_the_shift_is_a_statement():
     assert close.within(0.35)
     assert not far.within(0.35)
     assert not close.within(0.0)
+
+
+@pytest.mark.parametrize(
+    ("n_toys", "shift", "verdict"),
+    [(2000, 0.0, True), (2000, 0.6, False), (60, 0.0, None)],
+    ids=["closes", "does not", "too few toys"],
+)
+def test_closure_needs_evidence_either_way(n_toys, shift, verdict):
+    nominal, shifted = toys(6, n_toys), toys(7, n_toys, shift * CHI2_STD)
+    table = closure_table({"R_+": shifted}, nominal, {}, seed=1)
+    assert closes(table, [median_shift(shifted, nominal, seed=1)]) is verdict
+
+
+def test_a_large_shift_is_no_closure_even_if_no_test_objects():
+    moved = MedianShift(
+        shift=0.6, spread=9.5, robust=False, interval_68=Interval(0.5, 0.7), interval_95=Interval(0.4, 0.8)
+    )
+    fine = closure_table({"R_+": toys(8, 200)}, toys(9, 200), {}, seed=1)
+    assert fine.closes()
+    assert closes(fine, [moved]) is False
 
 
 def test_false_positives_count_against_an_analytic_null():

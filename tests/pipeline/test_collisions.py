@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import yaml
 
-from covad.errors import CovadError, FileFormatError
+from covad.errors import CovadError, FileFormatError, PlanError, StudyError
+from covad.events.files import EventWriter, open_events
 from covad.pipeline import STAGES, RunDirectory, open_sources, run_study
 from covad.pipeline.collisions import CollisionData, check_collisions
 from covad.pipeline.embedded import Standardisation, unweighted
@@ -20,6 +21,7 @@ from covad.pipeline.models import response_grid
 from covad.pipeline.progress import learning_progress
 from covad.results import summarise
 from covad.study import parse_study, read_study
+from covad.toys.plan import Shard
 from covad.toys.pools import open_pools
 from covad.toys.toy import run_block
 
@@ -54,6 +56,21 @@ STUDY = {
     "signals": {"a4l": [30]},
     "toys": 10,
 }
+
+
+def still(events, amount):
+    return events
+
+
+def broken(events, amount):
+    raise ValueError("out of order")
+
+
+def user_systematic(name):
+    return {
+        "systematics": [{"name": name, "function": f"{Path(__file__).stem}:{name}", "sigma": 1}],
+        "folder": str(Path(__file__).parent),
+    }
 
 
 def here(blocks):
@@ -183,6 +200,17 @@ def test_until_stops_after_its_stage(tmp_path):
         ({"systematics": [{"name": "x", "function": "no_module:f", "sigma": 1}]}, "'no_module' cannot be"),
         ({"background": {"files": ["none.h5"]}}, r"none\.h5: cannot be read"),
         ({"signals": {"a4l": {"files": ["none.h5"]}}}, r"none\.h5: cannot be read"),
+        (
+            {"systematics": [{"name": "lepton_energy_scale"}]},
+            "'background': the sample holds only",
+        ),
+        ({"cuts": {"object_minimum": {"photon": 10}}}, "'background': .*photon"),
+        ({"cuts": {"trigger_minimum": 1e6}}, r"'background': none of 2000 events passes source\.cuts"),
+        (user_systematic("still"), "'still' changes none of 2000 background events"),
+        (
+            user_systematic("broken"),
+            r"'background': cuts and systematics cannot .* \(ValueError: out of order\)",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_before_any_work_starts(tmp_path, changes, message):
@@ -196,6 +224,50 @@ def test_a_file_with_too_few_events_is_named(run, tmp_path):
     file = str(run / "events" / "a4l_0.h5")
     with pytest.raises(CovadError, match=r"a4l_0\.h5: source.background has 500 events, but the pools ask"):
         check_collisions(CollisionData.of(study(background={"files": [file]}), RunDirectory(tmp_path)))
+
+
+def test_a_known_yield_cannot_be_shifted(tmp_path):
+    lepton_scale = {"systematics": [{"name": "lepton_energy_scale"}]}
+    lepton_scale["background"] = {"simulate": 25_000, "lepton_filter": 20.0}
+    content = STUDY | {"source": STUDY["source"] | lepton_scale, "normalisation": None}
+    with pytest.raises(StudyError, match="normalisation: 'lepton_energy_scale' changes the yield"):
+        run_study(parse_study(content, "here"), tmp_path, here, workers=1)
+
+
+def test_shards_wait_for_the_learning(tmp_path):
+    with pytest.raises(PlanError, match="--until clip"):
+        run_study(study(), tmp_path / "run", here, Shard(1, 2), workers=1)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_edited_systematic_makes_another_study(tmp_path):
+    module = tmp_path / "covad_test_edited.py"
+    lines = [
+        "p = events.particles.copy()",
+        "p[:, 0, 0] *= 1 + 0.01 * amount",
+        "return events.with_particles(p)",
+    ]
+    module.write_text("\n    ".join(["def f(events, amount):", *lines]) + "\n")
+    mine = study(
+        systematics=[{"name": "mine", "function": "covad_test_edited:f", "sigma": 1}], folder=str(tmp_path)
+    )
+    run_study(mine, tmp_path / "run", here, until="events", workers=2)
+    module.write_text(module.read_text() + "# edited\n")
+    with pytest.raises(StudyError, match="the events or the systematics of the source"):
+        run_study(mine, tmp_path / "run", here, until="events", workers=2)
+
+
+def test_a_file_may_be_sorted_by_process(run, tmp_path):
+    path = tmp_path / "sorted.h5"
+    with open_events(run / "events" / "background_0.h5") as source:
+        events = source.read()
+        with EventWriter(path, source.layout, source.process_names) as writer:
+            writer.append(events[np.argsort(events.process, kind="stable")])
+    run_study(study(background={"files": [str(path)]}), tmp_path / "run", here, until="checks", workers=2)
+    spaces = (summarise(where)["spaces"] for where in (run, tmp_path / "run"))
+    shuffled, in_order = ([space["probe"]["accuracy"] for space in found] for found in spaces)
+    # judged on 2000 events each: 5 standard errors of the difference of two accuracies around 0.7
+    assert in_order == pytest.approx(shuffled, abs=5 * np.sqrt(2 * 0.21 / 2000))
 
 
 def test_files_are_as_good_as_simulation(run, tmp_path):

@@ -10,8 +10,7 @@ import report_world
 import yaml
 
 from covad.errors import FileFormatError
-from covad.report import own_tables, space_tables
-from covad.report.headline import answers, main_configuration
+from covad.report import observed_files, own_tables, space_tables
 from covad.report.hepdata import check_submission, write_hepdata
 from covad.report.paper import read_paper
 from covad.report.paper_tables import absent, other_tables, paper_table
@@ -134,16 +133,48 @@ def test_learned_spaces_are_told_by_embedding_and_fold(evidence):
     assert space_tables.fold_table(unfolded) is None
 
 
-def test_the_headline_answers_with_the_main_configuration(evidence):
-    closes, sensitive, sure = answers(evidence)
-    main = main_configuration(evidence)
-    assert main.name == "covariant, profiled"
-    verdicts = [v for k, v in evidence.summary["headline"]["closes"].items() if k.endswith(main.name)]
-    assert closes.verdict.startswith("Yes" if all(verdicts) else "No")
-    assert "h± → τν" in " ".join(sensitive.points)
-    toys = evidence.summary["toys"]
-    assert f"{toys['requested']} toys requested = {toys['done']} done" in sure.points[0]
-    assert sure.good is False
+def test_a_nuisance_is_called_as_the_study_calls_it():
+    named = report_world.evidence((("covariant", "profiled", 1),), injections=())
+    named.study["source"]["systematics"] = [{"name": "jet_energy_scale"}, {"name": "tau_scale"}]
+    (space,) = named.summary["spaces"]
+    space["linearity"] = [line | {"direction": [0.0, 1.0]} for line in space["linearity"]]
+    (row,) = space_tables.embedding_table(named).rows
+    assert row.keys == ("covariant", "tau_scale")
+
+
+def test_a_linearity_that_could_not_be_measured_leaves_gaps():
+    few = report_world.evidence((("covariant", "profiled", 1),), injections=())
+    few.summary["spaces"][0]["linearity"].clear()
+    (row,) = space_tables.embedding_table(few).rows
+    assert [cell.text for cell in row.cells] == ["93.10 ± 0.10", "85.0", "–", "–", "–"]
+
+
+@pytest.mark.parametrize(
+    ("closes", "word"), [(True, "closes"), (False, "does not close"), (None, "cannot tell yet")]
+)
+def test_a_verdict_has_three_values_and_a_colour_only_where_it_is_known(evidence, closes, word):
+    told = copy.deepcopy(evidence)
+    for number, line in enumerate(told.summary["closure"]):
+        line["closes"] = closes if number else True  # one nu of several decides
+    cells = [row.cells[0] for row in own_tables.verdict_table(told).rows]
+    assert {(cell.text, cell.good) for cell in cells} == {(word, closes)}
+
+
+def test_false_positives_say_what_calibrates_them(evidence):
+    table = own_tables.shift_table(evidence)
+    by = {(row.keys[0], row.keys[3]) for row in table.rows}
+    assert by == {("network", "R₀"), ("convex test", "generalised χ²")}
+    for caption in (table.caption, own_tables.verdict_table(evidence).caption):
+        assert "R₀ for the network and by the generalised χ²" in caption.replace("\n", " ")
+
+
+def test_tables_with_the_papers_z_say_that_its_intervals_hold_less(evidence):
+    note = "the paper's of the null alone"
+    specs = read_paper().tables
+    told = {spec.label for spec in specs if note in paper_table(evidence, spec).caption}
+    assert told == {spec.label for spec in specs if paper_table(evidence, spec).quantity == "median Z"}
+    own = report_world.evidence((("latent", "profiled", 1),), checked=False)
+    assert not any(note in table.caption for table in other_tables(own))
 
 
 def _small_table(text="1.08 +0.11 -0.10"):
@@ -168,7 +199,7 @@ def test_csv_gives_the_paper_columns_of_its_own():
 
 
 def test_an_open_interval_is_written_as_such():
-    assert interval_cell(1.0, 0.5, None).text == "1.00 +inf -0.50"
+    assert interval_cell(1.0, 0.5, None).text == "1.00 +open -0.50"
 
 
 def test_hepdata_is_valid_and_keeps_numbers_and_bounds(tmp_path, evidence):
@@ -180,6 +211,26 @@ def test_hepdata_is_valid_and_keeps_numbers_and_bounds(tmp_path, evidence):
     assert variable["values"][0]["value"] == 1.08
     assert variable["values"][0]["errors"][0]["asymerror"] == {"plus": 0.11, "minus": -0.1}
     assert bound["values"][0]["value"] == "<= 1e-06"
+
+
+def test_hepdata_labels_an_interval_with_its_level(tmp_path, evidence):
+    write_hepdata(tmp_path, evidence, [own_tables.shift_table(evidence)])
+    content = yaml.safe_load((tmp_path / "false_positives.yaml").read_text())["dependent_variables"]
+    labels = [
+        {error["label"] for value in variable["values"] for error in value.get("errors", ())}
+        for variable in content
+    ]
+    assert labels == [{"95 % interval"}, *[{"68 % interval"}] * 3]
+
+
+def test_an_observed_z_is_written_as_on_the_terminal():
+    line = report_world.observation("a.h5", 1.0)
+    line["tests"][0]["significances"][0]["interval"]["high"] = None
+    observed = report_world.evidence(
+        (("covariant", "profiled", 1),), injections=(), checked=False, observed=(line,)
+    )
+    (row,) = observed_files.observed_table(observed).rows
+    assert [cell.text for cell in row.cells[3:]] == ["1.00 +open -0.10", "1.00"]
 
 
 def test_a_broken_submission_is_refused(tmp_path, evidence):

@@ -114,5 +114,5 @@ def test_headlines_say_what_closes_and_what_is_there(summary):
     lines = headlines(summary)
     assert lines[-1] == "toys: 560 requested = 560 done + 0 failed + 0 missing"
     for name in summary["headline"]["closes"]:
-        assert sum(line.startswith(f"{name}: ") and "close" in line for line in lines) == 1
+        assert sum(line.startswith(f"{name}: ") and "the median of t moves" in line for line in lines) == 1
     assert sum("40 events of signal give a median Z of" in line for line in lines) == 4

@@ -9,7 +9,7 @@ positives with their intervals and the smallest inflation that this number of to
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,8 @@ from covad.inference.significance import Null
 
 #: Below this, after correction for the number of tests, a table does not close.
 CLOSURE_LEVEL = 0.01
+#: A shift of the median, in standard deviations of the null, that closure tolerates.
+TOLERATED_SHIFT = 0.35
 #: Thresholds at which false positives are counted.
 Z_ALPHA = (1.0, 2.0, 3.0)
 #: An inflation is detectable if a test with this rate of false alarms sees it with this probability.
@@ -111,6 +113,23 @@ class MedianShift:
         """Whether the 95 % interval lies inside +-bound."""
         low, high = self.interval_95.low, self.interval_95.high
         return low is not None and high is not None and -bound <= low and high <= bound
+
+    def beyond(self, bound: float) -> bool:
+        """Whether the 95 % interval lies outside +-bound."""
+        low, high = self.interval_95.low, self.interval_95.high
+        return (low is not None and low > bound) or (high is not None and high < -bound)
+
+
+def closes(table: ClosureTable, shifts: Iterable[MedianShift]) -> bool | None:
+    """Yes needs evidence, as no does: None if the toys are too few to tell.
+
+    No: a test of the table objects, or a median is known to have moved by more than is tolerated. Yes: all
+    medians are known to have moved by less.
+    """
+    moved = list(shifts)
+    if not table.closes() or any(shift.beyond(TOLERATED_SHIFT) for shift in moved):
+        return False
+    return True if all(shift.within(TOLERATED_SHIFT) for shift in moved) else None
 
 
 def median_shift(shifted: ArrayLike, nominal: ArrayLike, seed: int, robust: bool = False) -> MedianShift:

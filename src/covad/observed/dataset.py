@@ -16,8 +16,9 @@ from covad.events.files import open_events
 from covad.events.layout import EventLayout
 from covad.events.selection import Selection
 from covad.nplm.dataset import Dataset, Float32, Normalisation, Response
-from covad.observed.finished import NORMALISATION, FinishedRun
+from covad.observed.finished import FinishedRun
 from covad.pipeline.embedded import response_of
+from covad.study.sources import NORMALISATION
 from covad.toys.plan import Treatment
 from covad.toys.sample import Sample
 

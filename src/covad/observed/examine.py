@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from covad.digests import file_digest
 from covad.errors import CovadError, FileFormatError, UnknownNameError
 from covad.inference.significance import observed_z
 from covad.nplm.dataset import Dataset
@@ -24,7 +25,6 @@ from covad.observed.nuisances import judge_nuisances
 from covad.observed.result import Observation, TestResult
 from covad.pipeline.collisions import derived_seed
 from covad.results.collect import Group
-from covad.weights import digest
 
 #: Standard deviations of the number of events beyond which it deserves a word.
 SURPRISING = 3.0
@@ -70,7 +70,7 @@ def examine(run_path: Path, file: Path, question: Question | None = None) -> Obs
     auxiliary = _all_values(run, question.auxiliary)
     groups = run.groups
     events = read_observed(file, run.models[0], run.data.selection)
-    sha256 = digest(file)
+    sha256 = file_digest(file)
     _refuse_own_sample(run, file, sha256)
     expected = question.expected or run.sizes.expected
     picked = run.reference.pick(run.sizes.reference, _generator(run, sha256))

@@ -17,13 +17,11 @@ from covad.pipeline.models import load_models
 from covad.response.model import ResponseModel
 from covad.results.collect import FEWEST_TOYS, Group, RunToys
 from covad.study import Collisions, Configuration, Sizes, Study
+from covad.study.sources import NORMALISATION
 from covad.toys.draw import PoolSource
 from covad.toys.plan import Treatment
 from covad.toys.pools import MANIFEST, Pool, open_pools
 from covad.toys.store import EnsembleToys
-
-#: The nuisance of the total yield, beside those of the systematics.
-NORMALISATION = "normalisation"
 
 
 @dataclass(frozen=True)

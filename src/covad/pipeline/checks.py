@@ -12,9 +12,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covad.campaign import Space
 from covad.embedding.probe import ProbeResult, linear_probe
+from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
 from covad.inference.misfit import MatchedEvents, Misfit
 from covad.inference.reach import Reach, ScalableNull, closure_reach
@@ -22,12 +24,12 @@ from covad.nplm.convex import ConvexAlternative, columns
 from covad.nplm.dataset import Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.parallel import run_jobs
-from covad.pipeline.collisions import CollisionData
+from covad.pipeline.collisions import CollisionData, derived_seed
 from covad.pipeline.directory import RunDirectory
 from covad.pipeline.embedded import response_of
 from covad.pipeline.models import embedded_pairs
 from covad.response.fit import NuVector, Pairs
-from covad.response.linearity import linearity
+from covad.response.linearity import Linearity, linearity
 from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells, Comparison, MarginalBins, compare
 from covad.study import Study
@@ -58,7 +60,7 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int, 
     data = CollisionData.of(study, directory)
     embedding, order = space
     model = ResponseModel.load(directory.response(embedding, fold, order))
-    pairs = embedded_pairs(data, embedding, fold, "check")
+    pairs, labels = _check_events(data, embedding, fold)
     features = embedded_pairs(data, embedding, fold, "features")
     judge = _ReachJudge.of(study, features.nominal[features.nominal_passes], model)
     reaches = {nu: judge.reach(pairs, nu) for nu in pairs.z if np.abs(nu).sum() == 1.0}
@@ -69,18 +71,25 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int, 
         {
             "comparisons": [_plain(c) for c in _comparisons(model, pairs)],
             "reach": [{"nu": list(nu), **asdict(reach)} for nu, reach in reaches.items()],
-            "probe": asdict(_probe(data, pairs)),
+            "probe": asdict(_probe(pairs, labels)),
             "linearity": list(_linearity(pairs)),
         },
     )
 
 
-def _probe(data: CollisionData, pairs: Pairs) -> ProbeResult:
-    """Fitted on one half of the nominal events, judged on the other."""
+def _check_events(data: CollisionData, embedding: str, fold: int) -> tuple[Pairs, NDArray[np.int16]]:
+    """The check pool with its labels, in random order: files may be sorted, and parts of it are used."""
+    pairs = embedded_pairs(data, embedding, fold, "check")
     with data.open(BACKGROUND) as files:
-        rows = data.rows["check"][np.flatnonzero(pairs.nominal_passes)]
+        rows = data.rows["check"][: len(pairs)]
         labels = np.concatenate([piece.process for piece in files.pieces(rows)])
-    z = pairs.nominal[pairs.nominal_passes]
+    order = np.random.default_rng(derived_seed(data.study, "check")).permutation(len(pairs))
+    return pairs.take(order), labels[order]
+
+
+def _probe(pairs: Pairs, labels: NDArray[np.int16]) -> ProbeResult:
+    """Fitted on one half of the nominal events, judged on the other."""
+    z, labels = pairs.nominal[pairs.nominal_passes], labels[pairs.nominal_passes]
     half = len(z) // 2
     return linear_probe(z[:half], labels[:half], z[half:], labels[half:])
 
@@ -88,28 +97,42 @@ def _probe(data: CollisionData, pairs: Pairs) -> ProbeResult:
 def _linearity(pairs: Pairs) -> Iterator[dict[str, Any]]:
     """Departure of log(N_nu/N_0) from linearity, along every axis."""
     nominal = pairs.nominal[pairs.nominal_passes]
-    depth = min(CELL_DEPTH, int(np.log2(max(len(nominal) / _EVENTS_PER_CELL, 2.0))))
     divisions: dict[str, list[AdaptiveCells | MarginalBins]] = {
-        "cells": [AdaptiveCells.build(nominal, depth)],
+        "cells": [_cells(nominal)],
         "marginals": [MarginalBins.build(nominal, d, BINS) for d in range(nominal.shape[1])],
     }
     for direction in np.eye(len(next(iter(pairs.z)))):
         for where, cells in divisions.items():
-            for found in linearity(pairs, tuple(direction.tolist()), (1.0, 2.0), cells):
-                low, high = found.relative_interval
-                yield {
-                    "where": where,
-                    "direction": direction.tolist(),
-                    "size": found.size,
-                    "effect": found.effect,
-                    "departure": found.relative,
-                    "low": low,
-                    "high": high,
-                }
+            try:
+                measured = linearity(pairs, tuple(direction.tolist()), (1.0, 2.0), cells)
+            except CovadError as failure:  # few events: no reason to stop a study
+                log.warning("the linearity in %s is left out: %s", where, failure)
+                continue
+            yield from (_departure(where, direction, found) for found in measured if found.effect > 0)
+
+
+def _departure(where: str, direction: Float64, found: Linearity) -> dict[str, Any]:
+    low, high = found.relative_interval
+    return {
+        "where": where,
+        "direction": direction.tolist(),
+        "size": found.size,
+        "effect": found.effect,
+        "departure": found.relative,
+        "low": low,
+        "high": high,
+    }
+
+
+def _cells(nominal: Float32) -> AdaptiveCells:
+    """Of all latent dimensions; fewer where the pool is small."""
+    depth = int(np.log2(max(len(nominal) / _EVENTS_PER_CELL, 2.0)))
+    return AdaptiveCells.build(nominal, min(CELL_DEPTH, depth))
 
 
 def _events(reach: Reach) -> str:
-    return "infinitely many" if reach.n_events is None else f"{reach.n_events:.3g}"
+    low = reach.interval.low
+    return f"{reach.n_events:.3g}" if reach.n_events is not None else f"at least {low or 0.0:.3g}"
 
 
 def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[tuple[str, Comparison, list[float]]]:
@@ -118,7 +141,7 @@ def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[tuple[str, Comp
         for dimension in range(nominal.shape[1]):
             bins = MarginalBins.build(nominal, dimension, BINS)
             yield f"z{dimension}", compare(model, pairs, nu, bins), bins.edges.tolist()
-        yield "cells", compare(model, pairs, nu, AdaptiveCells.build(nominal, CELL_DEPTH)), []
+        yield "cells", compare(model, pairs, nu, _cells(nominal)), []
 
 
 def _plain(entry: tuple[str, Comparison, list[float]]) -> dict[str, Any]:

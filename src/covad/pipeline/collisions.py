@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.atomic import writing
+from covad.digests import file_digest
 from covad.errors import FileFormatError, StudyError, TooFewEventsError
 from covad.events.fileset import FileSet
 from covad.events.pools import disjoint_pools, split_folds
 from covad.events.processes import BACKGROUND, process_code
 from covad.events.registry import make_systematic
 from covad.events.selection import Selection
-from covad.events.systematics import Systematic
+from covad.events.systematics import Systematic, UserSystematic
 from covad.parallel import run_jobs
 from covad.pipeline.directory import RunDirectory
 from covad.study import Collisions, Sample, Study
@@ -103,6 +105,16 @@ def check_collisions(data: CollisionData) -> None:
         raise StudyError(f"the samples {', '.join(layouts)} have different event layouts")
 
 
+def users_code(data: CollisionData) -> str | None:
+    """Digest of the modules of the user's systematics, None without any: edited ones make another study."""
+    sources = [
+        Path(inspect.getfile(systematic.function)).read_bytes()
+        for systematic in data.systematics
+        if isinstance(systematic, UserSystematic)
+    ]
+    return hashlib.sha256(b"".join(sources)).hexdigest()[:20] if sources else None
+
+
 def simulate_missing(data: CollisionData, workers: int) -> None:
     """Stage `events`: write the files that are to be simulated, and note the digests of all."""
     with writing(data.directory.events):
@@ -160,8 +172,7 @@ def _note(path: Path, before: dict[str, Any] | None) -> dict[str, Any]:
     note = {"file": path.name, "bytes": state.st_size, "modified": state.st_mtime_ns}
     if before is not None and {key: before.get(key) for key in note} == note:
         return before
-    with path.open("rb") as file:
-        note["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+    note["sha256"] = file_digest(path)
     if before is not None and before["sha256"] != note["sha256"]:
         raise FileFormatError(f"{path}: has changed since the run began")
     return note

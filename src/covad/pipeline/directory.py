@@ -1,7 +1,7 @@
 """A run directory: what a study has so far, and where it lies.
 
 study.json       the study that the directory belongs to
-manifest.json    versions and machine of every run that worked on it
+manifest.json    seed, hashes, versions, machine, and the seconds that every stage has taken
 events.json      the event files with their digests; events/ holds the simulated ones
 models/          encoders and responses, with the state of a training that goes on
 embedded/        events of the response and check pools at several nu, by content
@@ -120,7 +120,7 @@ def space_name(space: Space) -> str:
 def _change(before: Any, now: dict[str, Any]) -> str | None:
     try:
         return changed_key(before["study"], now["study"]) or changed_key(
-            before["source"], now["source"], "the events of the source"
+            before["source"], now["source"], "the events or the systematics of the source"
         )
     except (KeyError, TypeError, AttributeError) as failure:
         raise FileFormatError(f"study.json of the run cannot be understood ({failure!r})") from failure

@@ -1,4 +1,4 @@
-"""manifest.json: with what and on what a run was made, and how long each stage took."""
+"""manifest.json: with what, on what and from what a run was made, and how long each stage took."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from covad.digests import file_digest
 from covad.pipeline.directory import RunDirectory
+from covad.toys.pools import MANIFEST
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,7 @@ def _add(directory: RunDirectory, stage: str, seconds: float) -> None:
     manifest = directory.read("manifest.json") or {}
     spent = manifest.get("seconds", {})
     spent[stage] = round(spent.get(stage, 0.0) + seconds, 1)
-    directory.write("manifest.json", {**_here(), "seconds": spent})
+    directory.write("manifest.json", {**_here(), **_made_of(directory), "seconds": spent})
 
 
 def _here() -> dict[str, Any]:
@@ -47,6 +49,17 @@ def _here() -> dict[str, Any]:
             "cores": len(os.sched_getaffinity(0)),
         },
     }
+
+
+def _made_of(directory: RunDirectory) -> dict[str, Any]:
+    """The seed, and digests of events, models and pools as far as they are there."""
+    events = directory.read("events.json") or {}
+    hashes = {note["file"]: note["sha256"] for notes in events.values() for note in notes}
+    for model in sorted(directory.path.glob("models/*/*/*.safetensors")):
+        hashes[str(model.relative_to(directory.path))] = file_digest(model)
+    for pools in sorted(directory.path.glob(f"pools/*/{MANIFEST}")):
+        hashes[str(pools.relative_to(directory.path))] = file_digest(pools)
+    return {"seed": directory.study().seed, "hashes": hashes}
 
 
 def _version(package: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.campaign import Space
+from covad.digests import file_digest
 from covad.embedding.cache import EmbeddingCache
 from covad.embedding.cotrain import CoTraining, Metrics, TrainingSettings
 from covad.embedding.encoder import Encoder, EncoderSettings
@@ -24,7 +25,6 @@ from covad.pipeline.directory import RunDirectory
 from covad.response.fit import FitSettings, Pairs, fit_response
 from covad.response.model import ResponseModel, ResponseSettings
 from covad.study import Study
-from covad.weights import digest
 
 log = logging.getLogger(__name__)
 
@@ -102,13 +102,15 @@ def _digest_of_rows(rows: NDArray[np.int64]) -> str:
 
 
 def _announce(what: str) -> Callable[[Metrics, int], None]:
-    began, first = time.monotonic(), None
+    began: tuple[float, int] | None = None  # when, and at which step: a resumed training begins late
 
     def say(metrics: Metrics, steps: int) -> None:
-        nonlocal first
-        first = metrics.step if first is None else first
-        done = max(metrics.step - first, 1)
-        left = (time.monotonic() - began) / done * (steps - metrics.step) if metrics.step > first else None
+        nonlocal began
+        left = None
+        if began is None:
+            began = time.monotonic(), metrics.step
+        elif metrics.step > began[1]:
+            left = (time.monotonic() - began[0]) / (metrics.step - began[1]) * (steps - metrics.step)
         log.info(
             "%s: step %d of %d, L_supCL %.4f, L_cov %.6f%s",
             what,
@@ -162,7 +164,11 @@ def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) ->
     """The events of a pool at nu = 0 and on the grid of the response, aligned by event."""
     path = data.directory.encoder(embedding, fold)
     cache = EmbeddingCache(
-        data.directory.path / "embedded", Encoder.load(path), digest(path), data.systematics, data.selection
+        data.directory.path / "embedded",
+        Encoder.load(path),
+        file_digest(path),
+        data.systematics,
+        data.selection,
     )
     centre = tuple(0.0 for _ in data.systematics)
     points = [centre, *response_grid(len(data.systematics))]

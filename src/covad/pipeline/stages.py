@@ -11,6 +11,7 @@ from covad.errors import PlanError
 from covad.pipeline.clip import choose_clips
 from covad.pipeline.directory import RunDirectory, space_name
 from covad.pipeline.manifest import timed
+from covad.pipeline.progress import learning_progress
 from covad.study import Collisions, LatentWorld, PoolDirectory, Study
 from covad.toys.dask_run import BatchCluster, DaskWorkers
 from covad.toys.draw import LatentSource, PoolSource
@@ -51,6 +52,7 @@ def run_study(
     directory = RunDirectory(out)
     with stoppable():
         if isinstance(study.source, Collisions):
+            _refuse_early_shard(study, directory, shard)
             if not _learn(study, directory, until, workers or cores()):
                 return None
         else:
@@ -66,14 +68,23 @@ def run_study(
             return run_toys(wanted, directory.toys, backend, shard)
 
 
+def _refuse_early_shard(study: Study, directory: RunDirectory, shard: Shard | None) -> None:
+    """Many jobs that simulate and train the same would overwrite each other."""
+    if shard is None or shard.total == 1:
+        return
+    if not all(stage.finished for stage in learning_progress(study, directory)):
+        raise PlanError("events are embedded before shards are run: `covad run ... --until clip` comes first")
+
+
 def _learn(study: Study, directory: RunDirectory, until: str, workers: int) -> bool:
     """The learning stages; False if `until` is one of them."""
     # torch and the simulators take seconds to import, and studies without events do not need them
-    from covad.pipeline import checks, collisions, embedded, models
+    from covad.pipeline import checks, collisions, embedded, models, rehearsal
 
     data = collisions.CollisionData.of(study, directory)
     collisions.check_collisions(data)
-    directory.claim(study, None)
+    rehearsal.rehearse(data)
+    directory.claim(study, collisions.users_code(data))
     tasks = (
         collisions.simulate_missing,
         models.train_missing,

@@ -11,20 +11,22 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 import matplotlib as mpl
 import mplhep
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-#: Colour-blind safe (Okabe and Ito); every line has a dash pattern of its own as well.
+#: Colour-blind safe (Okabe and Ito); lines differ in their dash patterns as well, see `line_style`.
 FILL = "#c9c9c9"
 BLACK = "#000000"
 GREY = "#707070"
 WARM = ("#d55e00", "#e69f00", "#cc79a7", "#8c4a00")
 COLD = ("#56b4e9", "#0072b2", "#009e73", "#332288")
-DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
+MARKERS = "osD^"
+Dash = str | tuple[int, tuple[float, ...]]
+DASHES: tuple[Dash, ...] = (
     "-",
     (0, (5, 1.5)),
     (0, (1.5, 1)),
@@ -61,6 +63,22 @@ _STYLE = {
     "pdf.fonttype": 42,
     "path.simplify": True,
 }
+
+
+class LineStyle(TypedDict):
+    """As matplotlib takes it."""
+
+    color: str
+    linestyle: Dash
+
+
+def line_style(number: int, colours: Sequence[str]) -> LineStyle:
+    """Of one line among several: when the colours begin again, every one gets another dash pattern.
+
+    Lines look alike only after each of the colours has had each of the patterns.
+    """
+    turn, place = divmod(number, len(colours))
+    return {"color": colours[place], "linestyle": DASHES[(place + turn) % len(DASHES)]}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
+from covad.pipeline import RunDirectory
 from covad.pipeline.directory import SCALE
 from covad.results import toy_values
 from covad.results.summary import SUMMARY
@@ -172,21 +172,36 @@ def _distinct(values: Iterable[T]) -> tuple[T, ...]:
 
 def read_evidence(run: Path) -> Evidence:
     """All that is there of a run that has a summary."""
-    path = run / SUMMARY
-    try:
-        summary = json.loads(path.read_text())
-    except (OSError, ValueError) as failure:
-        raise FileFormatError(f"{path}: cannot be read as the summary of a run ({failure})") from failure
-    checks = {file.stem: json.loads(file.read_text()) for file in sorted((run / "checks").glob("*.json"))}
-    folders = [file.parent for file in sorted((run / "pools").glob(f"*/{MANIFEST}"))]
-    observed = tuple(json.loads(file.read_text()) for file in sorted((run / "observed").glob("*.json")))
-    return Evidence(summary, toy_values(run), checks, {f.name: _latent_space(f) for f in folders}, observed)
+    files = RunDirectory(run)
+    if not (run / SUMMARY).exists():
+        raise FileFormatError(f"{run / SUMMARY}: cannot be read, the run has no summary")
+    pools = sorted((run / "pools").glob(f"*/{MANIFEST}"))
+    return Evidence(
+        summary=_document(files, SUMMARY),
+        t=toy_values(run),
+        checks=_documents(files, "checks"),
+        spaces={file.parent.name: _latent_space(files, file.parent) for file in pools},
+        observed=tuple(_documents(files, "observed").values()),
+    )
 
 
-def _latent_space(folder: Path) -> LatentSpace:
+def _documents(files: RunDirectory, folder: str) -> dict[str, Line]:
+    found = sorted((files.path / folder).glob("*.json"))
+    return {file.stem: _document(files, f"{folder}/{file.name}") for file in found}
+
+
+def _document(files: RunDirectory, name: str) -> Line:
+    """A JSON object that some stage has written."""
+    content = files.read(name)
+    if not isinstance(content, dict):
+        raise FileFormatError(f"{files.path / name}: a JSON object was expected")
+    return content
+
+
+def _latent_space(files: RunDirectory, folder: Path) -> LatentSpace:
     pools = open_pools(folder, fingerprint(folder))
     dimensions = pools.features.shape[1]
     scale = {"centre": [0.0] * dimensions, "width": [1.0] * dimensions}
     if (folder / SCALE).exists():
-        scale = json.loads((folder / SCALE).read_text())
+        scale = dict(_document(files, f"pools/{folder.name}/{SCALE}"))
     return LatentSpace(pools, np.array(scale["centre"]), np.array(scale["width"]))

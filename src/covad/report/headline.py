@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scipy.stats import norm
 
 from covad.report.evidence import Configuration, Evidence, Line
-from covad.report.names import nu_label, share, signal_label, test_label
+from covad.report.names import nu_label, null_label, share, signal_label, test_label
 from covad.report.paper import read_paper
 from covad.report.paper_tables import LAWS, ordered
 from covad.report.table import shown
+from covad.report.verdicts import overall, word
+from covad.results.headlines import reach_text
+
+_CLOSES = {True: "Yes,", False: "No,", None: "Not known: too few toys"}
 
 
 @dataclass(frozen=True)
@@ -44,32 +49,31 @@ def _closes(evidence: Evidence, main: Configuration) -> Answer:
         for test in evidence.tests
         if (lines := evidence.lines("closure", test=test, configuration=configuration.name))
     ]
-    mine = [line["closes"] for _, configuration, lines in verdicts if configuration == main for line in lines]
+    mine = [line for _, configuration, lines in verdicts if configuration == main for line in lines]
     if not mine:
         missing = "Not known: there are no background-only toys at shifted ν yet."
         return Answer(question, "not known yet", None, (missing,))
     points = tuple(_closure_point(*verdict) for verdict in verdicts)
-    verdict = f"{'Yes' if all(mine) else 'No'}, in the main configuration ({main.short})"
-    return Answer(question, verdict, all(mine), points)
+    closes = overall(mine)
+    return Answer(question, f"{_CLOSES[closes]} in the main configuration ({main.short})", closes, points)
 
 
 def _closure_point(test: str, configuration: Configuration, lines: Sequence[Line]) -> str:
-    closes = "closes" if all(line["closes"] for line in lines) else "does not close"
     worst = max(lines, key=lambda line: abs(line["median_shift"]["shift"]))
     shift = worst["median_shift"]
     low, high = shift["interval95"]["low"], shift["interval95"]["high"]
     smallest = min((found["corrected_p"] for line in lines for found in line["against_null"]), default=None)
     p = "" if smallest is None else f"smallest corrected p {smallest:.2g}; "
     return shown_signs(
-        f"{test_label(test)}, {configuration.short}: {closes} ({p}median of t moves by "
+        f"{test_label(test)}, {configuration.short}: {word(overall(lines))} ({p}median of t moves by "
         f"{shift['shift']:+.2f} standard deviations at {nu_label(worst['nu']).text}, "
         f"95 % interval {low:+.2f} to {high:+.2f})."
     )
 
 
 def shown_signs(text: str) -> str:
-    """Minus signs before digits."""
-    return text.replace(" -0", " −0").replace(" -1", " −1").replace(" -2", " −2").replace(" -3", " −3")
+    """Minus signs before numbers; a hyphen inside a word stays."""
+    return re.sub(r"(?<!\w)-(?=\.?\d)", "−", text)
 
 
 def _sensitive(evidence: Evidence, main: Configuration) -> Answer:
@@ -83,14 +87,17 @@ def _sensitive(evidence: Evidence, main: Configuration) -> Answer:
         for injection in ordered(evidence.injections(main))
     ]
     spreads = [text for c in evidence.configurations if (text := _spread(evidence, c))]
-    best = max(lines, key=lambda line: line["z"])
+    return Answer(question, _largest_z(lines, main), None, (*points, *spreads))
+
+
+def _largest_z(lines: Sequence[Line], main: Configuration) -> str:
+    """Of one test against one null: among all of them, the largest would be large by chance."""
+    first = lines[0]["test"]
+    mine = [line for line in lines if (line["test"], line["null"]) == (first, "R_0")]
+    best = max(mine, key=lambda line: float(line["z"]))
     what = f"{signal_label(best['signal']).text}, {share(best['injected'], main.expected)}"
-    verdict = f"Up to Z {_relation(best)}{best['z']:.2f} ({what}) in the main configuration"
-    return Answer(question, verdict, None, (*points, *spreads))
-
-
-def _relation(line: Line) -> str:
-    return "≥ " if line["saturated"] and line["z"] > 0 else ""
+    z = shown(f">= {best['z']:.2f}" if best["saturated"] and best["z"] > 0 else f"= {best['z']:.2f}")
+    return f"Up to Z {z} ({what}), {test_label(first)} against R₀ in the main configuration"
 
 
 def _sensitivity_point(
@@ -107,27 +114,31 @@ def _sensitivity_point(
 
 
 def _spread(evidence: Evidence, configuration: Configuration) -> str | None:
-    """The largest change of a significance over nu, of those that are no bounds."""
-    largest: dict[str, float] = {}
-    for test in evidence.tests:
-        key = {"test": test, "configuration": configuration.name, "null": "R_0"}
-        for signal, injected in evidence.injections(configuration):
-            z = [
-                line["z"]
-                for line in evidence.lines("significance", **key, signal=signal, injected=injected)
-                if not line["saturated"]
-            ]
-            if len(z) > 1:
-                largest[test] = max(largest.get(test, 0.0), max(z) - min(z))
-    if not largest:
+    """The largest change of a significance over nu, for every test that has signals at several nu."""
+    found = [text for test in evidence.tests if (text := _spread_of(evidence, configuration, test))]
+    if not found:
         return None
-    found = ", ".join(f"{test_label(test)} {spread:.2f}" for test, spread in largest.items())
     paper = read_paper()
     same_sizes = paper.comparable(configuration.expected, configuration.reference)
     compared = same_sizes and configuration.treatment == "profiled" and configuration.order == 1
     known = paper.spread_of_z.get(configuration.kind or "") if compared else None
     beside = "" if known is None else f" (paper: {known:g}, calibrated by R₊₁)"
-    return f"Largest spread of Z over ν against R₀, {configuration.short}: {found}{beside}."
+    return f"Largest spread of Z over ν against R₀, {configuration.short}: {', '.join(found)}{beside}."
+
+
+def _spread_of(evidence: Evidence, configuration: Configuration, test: str) -> str | None:
+    """Bounds have no spread: they are left out, and counted."""
+    spreads, bounds = [], 0
+    key = {"test": test, "configuration": configuration.name, "null": "R_0"}
+    for signal, injected in evidence.injections(configuration):
+        lines = evidence.lines("significance", **key, signal=signal, injected=injected)
+        z = [line["z"] for line in lines if not line["saturated"]]
+        bounds += len(lines) - len(z) if len(lines) > 1 else 0
+        spreads += [max(z) - min(z)] if len(z) > 1 else []
+    if not spreads and not bounds:
+        return None
+    largest = f"{max(spreads):.2f}" if spreads else "not known"
+    return f"{test_label(test)} {largest}" + (f" (bounds left out: {bounds})" if bounds else "")
 
 
 def _sure(evidence: Evidence, main: Configuration) -> Answer:
@@ -146,21 +157,25 @@ def _limits(evidence: Evidence, main: Configuration) -> Iterator[str]:
         limit = norm.isf(1.0 / (n + 1))
         yield f"A null of {n} toys can tell Z up to {limit:.2f}; beyond it, Z against toys is a bound (≥)."
     for line in evidence.lines("closure", configuration=main.name):
-        rates = [r for r in line["false_positives"] if r["sigma"] == 2.0 and r["detectable_ratio"]]
-        for rate in rates:
-            yield (
-                f"{test_label(line['test'])} at {nu_label(line['nu']).text}: {100 * rate['observed']:.1f} % "
-                f"false positives at 2σ ({100 * rate['low']:.1f} to {100 * rate['high']:.1f} %; 2.3 % "
-                f"expected); an inflation by {rate['detectable_ratio']:.2g} or more would have been seen."
-            )
+        for rate in line["false_positives"]:
+            if rate["sigma"] == 2.0 and rate["detectable_ratio"]:
+                yield _false_positive_point(line, rate)
+
+
+def _false_positive_point(line: Line, rate: Line) -> str:
+    observed, low, high = (100 * rate[key] for key in ("observed", "low", "high"))
+    by = null_label(line["false_positives_null"]).text
+    return (
+        f"{test_label(line['test'])} at {nu_label(line['nu']).text}: {observed:.1f} % false positives at 2σ, "
+        f"calibrated by {by} ({low:.1f} to {high:.1f} %; 2.3 % expected); an inflation by "
+        f"{rate['detectable_ratio']:.2g} or more would have been seen."
+    )
 
 
 def _reach(evidence: Evidence, main: Configuration) -> Iterator[str]:
     space = evidence.line("spaces", embedding=main.embedding, order=main.order)
     for reach in [] if space is None else space["reach"]:
-        n, low = reach["n_events"], reach["interval"]["low"]
-        found = f"{n:,.0f}" if n is not None else f"more than {low:,.0f}" if low else "unlimited"
         yield (
-            f"The response is good for {found.replace(',', ' ')} events at {nu_label(reach['nu']).text} "
+            f"Closure reach of the convex test at {nu_label(reach['nu']).text}: {shown(reach_text(reach))} "
             f"(the toys here have {main.expected:g})."
         )

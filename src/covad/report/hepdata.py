@@ -99,7 +99,7 @@ def _table(table: Table) -> DataTable:
     columns = [
         _variable(
             column.label,
-            [_value(row.cells[number]) for row in table.rows],
+            [_value(row.cells[number], column.level) for row in table.rows],
             {"quantity": table.quantity} | ({"group": column.group} if column.group else {}),
         )
         for number, column in enumerate(table.columns)
@@ -107,14 +107,14 @@ def _table(table: Table) -> DataTable:
     return DataTable(table.name, f"{table.title} {table.caption}", keys, columns)
 
 
-def _value(cell: Cell) -> Plain:
-    """A number with its interval; a bound or a missing number stays a text."""
+def _value(cell: Cell, level: str) -> Plain:
+    """A number with its interval of that level; a bound or a missing number stays a text."""
     if cell.value is None or cell.text.startswith((">=", "<=")):
         return {"value": cell.text}
     value: Plain = {"value": float(f"{cell.value:.6g}")}
     if cell.low is not None and cell.high is not None and cell.low < cell.high:
         plus, minus = (float(f"{x:.3g}") for x in (cell.high - cell.value, cell.low - cell.value))
-        value["errors"] = [{"label": "interval", "asymerror": {"plus": plus, "minus": minus}}]
+        value["errors"] = [{"label": f"{level} interval", "asymerror": {"plus": plus, "minus": minus}}]
     return value
 
 
@@ -140,7 +140,7 @@ def _curve(line: Line, configuration: Configuration) -> Plain:
             values.append({"value": MISSING})
             continue
         band = {"plus": round(high - power, 5), "minus": round(low - power, 5)}
-        values.append({"value": round(power, 5), "errors": [{"label": "68 %", "asymerror": band}]})
+        values.append({"value": round(power, 5), "errors": [{"label": "68 % interval", "asymerror": band}]})
     qualifiers = {
         "signal": f"{signal_label(line['signal']).text}, {share(line['injected'], configuration.expected)}",
         "toys at": nu_label(line["nu"]).text,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import mplhep
@@ -16,10 +16,12 @@ from covad.report.canvas import (
     GREY,
     WARM,
     Figure,
+    LineStyle,
     Panel,
     drawing,
     headroom,
     legend,
+    line_style,
     panel,
 )
 from covad.report.evidence import Evidence, Float64, LatentSpace, Line
@@ -28,6 +30,8 @@ from covad.report.texts import texts
 
 #: Share of a signal that is shown beside the distortions.
 SIGNAL_SHARE = 0.01
+#: A dash pattern that the two shifts of one nuisance do not have.
+_SIGNAL_STYLE: LineStyle = {"color": COLD[1], "linestyle": DASHES[2]}
 #: The paper's labels of the marginals of its two embeddings.
 _MARGINALS = {"contrastive": "fig:embedsb4", "covariant": "fig:embedslinear"}
 
@@ -70,11 +74,8 @@ def _outer_edges(inner: Float64, space: LatentSpace | None, dimension: int) -> F
     return np.concatenate([[ends[0]], inner, [ends[1]]])
 
 
-def step(
-    axes: Axes, values: Float64, edges: Float64, number: int, colours: Sequence[str], label: str
-) -> None:
-    """One histogram as a line with a colour and a dash pattern of its own."""
-    style = {"color": colours[number % len(colours)], "linestyle": DASHES[number % len(DASHES)]}
+def step(axes: Axes, values: Float64, edges: Float64, style: LineStyle, label: str) -> None:
+    """One histogram as a line."""
     mplhep.histplot(values, edges, ax=axes, label=label, edges=False, **style)
 
 
@@ -114,13 +115,14 @@ def _distortion_panel(
         filled(top, marginal.density(nominal), edges, "nominal")
         chosen = [line for line in marginal.shifted if max(abs(x) for x in line["nu"]) == size]
         for number, line in enumerate(sorted(chosen, key=nu_order)):
-            step(bottom, np.array(line["observed"]) / nominal, edges, number, WARM, nu_label(line["nu"]).tex)
+            ratio, style = np.array(line["observed"]) / nominal, line_style(number, WARM)
+            step(bottom, ratio, edges, style, nu_label(line["nu"]).tex)
         if signal is not None and latent is not None:
             counts = _signal_counts(marginal, latent, signal)
             name = signal_label(signal).tex
-            step(top, marginal.density(counts), edges, 1, COLD, name)
+            step(top, marginal.density(counts), edges, _SIGNAL_STYLE, name)
             on_top = 1 + SIGNAL_SHARE * (counts / counts.sum()) / (nominal / nominal.sum())
-            step(bottom, on_top, edges, 2, COLD[:2] + COLD[1:], rf"{100 * SIGNAL_SHARE:g}% {name}")
+            step(bottom, on_top, edges, _SIGNAL_STYLE, rf"{100 * SIGNAL_SHARE:g}% {name}")
         bottom.axhline(1.0, color=GREY, linewidth=0.7)
         _finish(top, bottom, marginal, "ratio to nominal")
         legend(bottom, columns=3, where="upper center")
@@ -177,8 +179,9 @@ def _marginal_panel(marginal: Marginal, name: str) -> Panel:
         filled(top, marginal.density(marginal.nominal), marginal.edges, r"$\nu = 0$")
         for number, line in enumerate(sorted(marginal.shifted, key=nu_order)):
             observed, label = np.array(line["observed"]), nu_label(line["nu"]).tex
-            step(top, marginal.density(observed), marginal.edges, number, _DIVERGING, label)
-            step(bottom, log_ratio(observed, marginal.nominal), marginal.edges, number, _DIVERGING, label)
+            style = line_style(number, _DIVERGING)
+            step(top, marginal.density(observed), marginal.edges, style, label)
+            step(bottom, log_ratio(observed, marginal.nominal), marginal.edges, style, label)
         bottom.axhline(0.0, color=GREY, linewidth=0.7)
         _finish(top, bottom, marginal, r"$\log(N_\nu/N_0)$")
         alt = f"Latent dimension {marginal.dimension}: densities at each nu and their log ratios"

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from covad.inference.intervals import Interval
+from covad.inference.significance import Significance
 from covad.report.canvas import BLACK, GREY, Figure, Panel, drawing, headroom, legend, panel
 from covad.report.evidence import Evidence, Line
 from covad.report.latent_figures import filled
 from covad.report.names import null_label, slug, test_label
-from covad.report.table import Cell, Column, Row, Table, interval_cell
+from covad.report.table import Cell, Column, Row, Table
 from covad.report.texts import texts
 
 #: Observed files that get pictures.
@@ -60,11 +62,16 @@ def _cells(line: Line, keys: Iterable[tuple[str, str]]) -> Iterator[Cell]:
         yield _z_cell(found[key]) if key in found else Cell()
 
 
-def _z_cell(z: Line) -> Cell:
-    if z["saturated"]:
-        return Cell(f"{'>=' if z['z'] > 0 else '<='} {z['z']:.2f}", z["z"])
-    low, high = z["interval"]["low"], z["interval"]["high"]
-    return Cell(f"{z['z']:.2f}", z["z"]) if low == high else interval_cell(z["z"], low, high)
+def _z_cell(line: Line) -> Cell:
+    found = _significance(line)
+    return Cell(found.text, found.z, found.interval.low, found.interval.high)
+
+
+def _significance(line: Line) -> Significance:
+    """As `covad test` had it, so that the page and the terminal write it alike."""
+    ends = ("null_interval", "median_interval", "interval")
+    intervals = {key: None if line[key] is None else Interval(**line[key]) for key in ends}
+    return Significance(**{**line, **intervals})
 
 
 def excess_figures(evidence: Evidence) -> Iterator[Figure]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from covad.inference.closure import CLOSURE_LEVEL, TOLERATED_SHIFT
 from covad.report.evidence import Evidence, Line
 from covad.report.names import nu_label, null_label, share, signal_label, test_label
 from covad.report.paper import Paper
 from covad.report.table import Cell, Column, Row, Table, interval_cell
 from covad.report.texts import texts
+from covad.report.verdicts import overall, verdict_cell
 
 
 def titles(evidence: Evidence) -> dict[str, str]:
@@ -28,12 +30,12 @@ def verdict_table(evidence: Evidence) -> Table | None:
         return None
     return Table(
         name="closure_verdicts",
-        **texts("tables", "closure_verdicts"),
+        **texts("tables", "closure_verdicts", level=f"{100 * CLOSURE_LEVEL:g} %", tolerated=TOLERATED_SHIFT),
         keys=("test", "configuration"),
         columns=(
             Column("closes"),
             Column("smallest p"),
-            Column("shift of the median"),
+            Column("shift of the median", level="95 %"),
             Column("false positives at 2σ [%]"),
             Column("detectable inflation"),
         ),
@@ -43,8 +45,7 @@ def verdict_table(evidence: Evidence) -> Table | None:
 
 
 def _verdict(lines: Sequence[Line]) -> Iterator[Cell]:
-    closes = all(line["closes"] for line in lines)
-    yield Cell("closes" if closes else "does not close", good=closes)
+    yield verdict_cell(overall(lines))
     tested = [found for line in lines for found in line["against_null"]]
     smallest = min(tested, key=lambda found: found["corrected_p"], default=None)
     yield Cell() if smallest is None else Cell(f"{smallest['corrected_p']:.2g}", smallest["corrected_p"])
@@ -74,7 +75,8 @@ def shift_table(evidence: Evidence) -> Table | None:
     names = titles(evidence)
     rows = []
     for line in evidence.lines("closure"):
-        keys = (test_label(line["test"]), names[line["configuration"]], nu_label(line["nu"]).text)
+        by = null_label(line["false_positives_null"]).text
+        keys = (test_label(line["test"]), names[line["configuration"]], nu_label(line["nu"]).text, by)
         rates = [_rate_cell(_rate_at(line, sigma)) for sigma in (1.0, 2.0, 3.0)]
         rows.append(Row(keys, (_shift_cell(line["median_shift"]), *rates)))
     if not rows:
@@ -82,9 +84,9 @@ def shift_table(evidence: Evidence) -> Table | None:
     return Table(
         name="false_positives",
         **texts("tables", "false_positives"),
-        keys=("test", "configuration", "toys at"),
+        keys=("test", "configuration", "toys at", "calibrated by"),
         columns=(
-            Column("shift of the median"),
+            Column("shift of the median", level="95 %"),
             *(Column(f"Z > {sigma} [%]", "false positives") for sigma in (1, 2, 3)),
         ),
         rows=tuple(rows),

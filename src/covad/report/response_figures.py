@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.axes import Axes
 
-from covad.report.canvas import COLD, GREY, WARM, Figure, Panel, drawing, headroom, legend, panel
+from covad.report.canvas import COLD, GREY, MARKERS, WARM, Figure, Panel, drawing, headroom, legend, panel
 from covad.report.evidence import Evidence, Float64, Line
 from covad.report.latent_figures import Marginal, filled, log_ratio, marginals, nu_order
 from covad.report.names import nu_label
@@ -15,7 +15,12 @@ from covad.report.texts import texts
 
 #: Bins of the first dimension that are shown, out of 25.
 _SHOWN_BINS = 8
-_COLOURS = (COLD[1], WARM[0], COLD[2], WARM[2])
+#: The most different ones first.
+_COLOURS = (COLD[1], WARM[0], COLD[2], WARM[2], COLD[0], WARM[1], COLD[3], WARM[3])
+
+
+def _colour(place: int) -> str:
+    return _COLOURS[place % len(_COLOURS)]
 
 
 def log_ratio_bins(evidence: Evidence) -> Figure | None:
@@ -32,8 +37,9 @@ def log_ratio_bins(evidence: Evidence) -> Figure | None:
 
 def _bin_panel(first: dict[str, Marginal], number: int, n_bins: int) -> Panel:
     with drawing((2.1,)) as (canvas, (axes,)):
-        for colour, marker, (embedding, marginal) in zip(_COLOURS, "osD^", first.items(), strict=False):
-            _draw_bin(axes, marginal, number, colour, marker, embedding)
+        for place, (embedding, marginal) in enumerate(first.items()):
+            marker = MARKERS[place % len(MARKERS)]
+            _draw_bin(axes, marginal, number, _colour(place), marker, embedding)
         axes.axhline(0.0, color=GREY, linewidth=0.7)
         axes.set_xlabel(r"$\nu\ [\sigma]$")
         axes.set_ylabel(r"$\log(N_\nu/N_0)$")
@@ -88,8 +94,8 @@ def _validation_panel(marginal: Marginal, name: str) -> Panel:
     unit = [line for line in marginal.shifted if sum(abs(x) for x in line["nu"]) == 1.0]
     with drawing((1.3, 0.9, 0.9)) as (canvas, (top, middle, bottom)):
         filled(top, marginal.density(marginal.nominal), marginal.edges, r"$\nu = 0$")
-        for colour, line in zip(_COLOURS, sorted(unit, key=nu_order), strict=False):
-            _draw_validation((top, middle, bottom), marginal, line, colour)
+        for place, line in enumerate(sorted(unit, key=nu_order)):
+            _draw_validation((top, middle, bottom), marginal, line, _colour(place))
         middle.axhline(0.0, color=GREY, linewidth=0.7)
         bottom.axhline(1.0, color=GREY, linewidth=0.7)
         top.set_ylabel("density")

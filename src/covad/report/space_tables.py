@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from covad.report.evidence import Evidence, Line
 from covad.report.names import nu_label
-from covad.report.table import Cell, Column, Row, Table, interval_cell
+from covad.report.table import MISSING, Cell, Column, Row, Table, interval_cell
 from covad.report.texts import texts
 
 #: Shifts at which the linearity is shown, in units of sigma.
@@ -17,8 +18,12 @@ _PROBE_KEYS = ("accuracy", "accuracy_uncertainty", "balanced_accuracy")
 def embedding_table(evidence: Evidence) -> Table | None:
     """How well an embedding separates the processes, and how linearly it answers to nu."""
     spaces = {space["embedding"]: space for space in reversed(evidence.lines("spaces"))}
+    named = [entry["name"] for entry in evidence.study["source"].get("systematics") or ()]
     rows = [
-        Row((name, _axis(direction)), (*_probe_cells(space["probe"]), *_linearity_cells(space, direction)))
+        Row(
+            (name, _axis(direction, named)),
+            (*_probe_cells(space["probe"]), *_linearity_cells(space, direction)),
+        )
         for name, space in sorted(spaces.items())
         for direction in _directions(space)
     ]
@@ -40,13 +45,19 @@ def embedding_table(evidence: Evidence) -> Table | None:
 
 
 def _directions(space: Line) -> list[list[float]]:
-    """Of the nuisances, each once."""
+    """Of the nuisances, each once; an empty one stands for a space whose linearity is not known."""
     found = {tuple(line["direction"]): list(line["direction"]) for line in space["linearity"]}
-    return list(found.values())
+    return list(found.values()) or [[]]
 
 
-def _axis(direction: list[float]) -> str:
-    return f"ν{direction.index(1.0) + 1}" if len(direction) > 1 else "ν"
+def _axis(direction: list[float], named: Sequence[str]) -> str:
+    """A systematic by its name where the study gives one, else a nuisance by its number."""
+    if not direction:
+        return MISSING
+    number = direction.index(1.0)
+    if len(named) == len(direction):
+        return named[number]
+    return f"ν{number + 1}" if len(direction) > 1 else "ν"
 
 
 def _probe_cells(probe: Line) -> tuple[Cell, Cell]:
@@ -55,14 +66,15 @@ def _probe_cells(probe: Line) -> tuple[Cell, Cell]:
 
 
 def _linearity_cells(space: Line, direction: list[float]) -> tuple[Cell, ...]:
-    """In cells of all latent dimensions."""
+    """In cells of all latent dimensions; few events may have left them out."""
     lines = {
         line["size"]: line
         for line in space["linearity"]
         if line["where"] == "cells" and list(line["direction"]) == direction
     }
-    effect = lines[_SIZES[0]]["effect"]
-    return Cell(f"{effect:.3f}", effect), *(_departure_cell(lines[size]) for size in _SIZES)
+    first = lines.get(_SIZES[0])
+    effect = Cell() if first is None else Cell(f"{first['effect']:.3f}", first["effect"])
+    return effect, *(_departure_cell(lines[size]) if size in lines else Cell() for size in _SIZES)
 
 
 def _departure_cell(line: Line) -> Cell:

@@ -13,7 +13,20 @@ from scipy.stats import chi2
 
 from covad.inference import goodness
 from covad.nplm.generalised_chi2 import GeneralisedChi2
-from covad.report.canvas import BLACK, COLD, GREY, WARM, Figure, Panel, drawing, headroom, legend, panel
+from covad.report.canvas import (
+    BLACK,
+    COLD,
+    GREY,
+    MARKERS,
+    WARM,
+    Figure,
+    Panel,
+    drawing,
+    headroom,
+    legend,
+    line_style,
+    panel,
+)
 from covad.report.evidence import Configuration, Evidence, Float64, Line
 from covad.report.latent_figures import filled, step
 from covad.report.names import nu_label, null_label, share, signal_label, slug, test_label
@@ -121,7 +134,7 @@ def _null_panel(t: Float64, law: Law, configuration: Configuration, test: str) -
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio, error = found / expected, np.sqrt(found) / expected
-        _points(bottom, edges, ratio, error, WARM[0])
+        _points(bottom, edges, ratio, error)
         _finish(top, bottom, configuration, "toys / law")
         bottom.set_ylim(0.0, 2.5)
         alt = f"t of the toys of R_0 of the {test} against its law, {configuration.title}"
@@ -129,13 +142,15 @@ def _null_panel(t: Float64, law: Law, configuration: Configuration, test: str) -
 
 
 def _points(
-    axes: Axes, edges: Float64, ratio: Float64, error: Float64, colour: str, offset: float = 0
+    axes: Axes, edges: Float64, ratio: Float64, error: Float64, number: int = 0, offset: float = 0
 ) -> None:
     """Ratios with error bars, those of several samples side by side; empty bins are left out."""
+    turn, place = divmod(number, len(WARM))
+    colour, marker = WARM[place], MARKERS[turn % len(MARKERS)]
     centres = 0.5 * (edges[1:] + edges[:-1]) + offset * np.diff(edges)
     good = np.isfinite(ratio) & (ratio > 0)
     axes.errorbar(
-        centres[good], ratio[good], error[good], color=colour, marker="o", linestyle="none", linewidth=0.8
+        centres[good], ratio[good], error[good], color=colour, marker=marker, linestyle="none", linewidth=0.8
     )
     axes.axhline(1.0, color=GREY, linewidth=0.7)
 
@@ -179,7 +194,7 @@ def _closure_panel(background: Ensembles, law: Law | None, configuration: Config
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = (found / len(t)) / (nominal / len(central))
                 error = ratio * np.sqrt(1 / found + 1 / nominal)
-            _points(bottom, edges, ratio, error, WARM[number % len(WARM)], 0.12 * (2 * (number % 2) - 1))
+            _points(bottom, edges, ratio, error, number, 0.12 * (2 * (number % 2) - 1))
         _finish(top, bottom, configuration, r"$R_\nu / R_0$")
         bottom.set_ylim(0.0, 2.5)
         alt = f"t of background-only toys of the {test} at each nu, {configuration.title}"
@@ -190,7 +205,7 @@ def _draw_background(axes: Axes, background: Ensembles, edges: Float64, law: Law
     (_, central), *shifted = background.items()
     filled(axes, density(central, edges), edges, null_label("R_0").tex)
     for number, (nu, t) in enumerate(shifted):
-        step(axes, density(t, edges), edges, number, WARM, nu_label(nu).tex)
+        step(axes, density(t, edges), edges, line_style(number, WARM), nu_label(nu).tex)
     if law is not None:
         law.draw(axes)
 
@@ -242,7 +257,7 @@ def _signal_panel(
         _draw_background(axes, background, edges, law_of(evidence, test, configuration))
         name = signal_label(injection[0]).tex
         for number, (nu, t) in enumerate(signals.items()):
-            step(axes, density(t, edges), edges, number, COLD, f"{name}, {nu_label(nu).tex}")
+            step(axes, density(t, edges), edges, line_style(number, COLD), f"{name}, {nu_label(nu).tex}")
         axes.set_title(configuration.short, loc="left", pad=3, fontsize=8)
         axes.set_ylabel("density")
         axes.set_xlabel("$t$")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.stats import norm
 
-from covad.report.canvas import COLD, DASHES, GREY, WARM, Figure, Panel, drawing, legend, panel
+from covad.report.canvas import COLD, GREY, WARM, Figure, Panel, drawing, legend, line_style, panel
 from covad.report.evidence import Configuration, Evidence, Line
 from covad.report.names import nu_label, null_label, share, signal_label, slug, test_label
 from covad.report.paper_tables import ordered
@@ -117,9 +117,9 @@ def _power_panel(curves: Sequence[Line], configuration: Configuration, signal: s
                 np.array(curve[key], dtype=np.float64) for key in ("z_alpha", "power", "low", "high")
             )
             good = np.isfinite(power)
-            colour, dash = COLD[number % len(COLD)], DASHES[number % len(DASHES)]
-            axes.plot(z[good], power[good], color=colour, linestyle=dash, label=nu_label(curve["nu"]).tex)
-            axes.fill_between(z[good], low[good], high[good], color=colour, alpha=0.18, linewidth=0)
+            style = line_style(number, COLD)
+            axes.plot(z[good], power[good], label=nu_label(curve["nu"]).tex, **style)
+            axes.fill_between(z[good], low[good], high[good], color=style["color"], alpha=0.18, linewidth=0)
         z = np.array(first["z_alpha"], dtype=np.float64)
         axes.plot(z, norm.sf(z), color=GREY, linestyle="--", linewidth=0.9, label="false alarms")
         axes.set_xlim(0.0, 4.0)

@@ -53,10 +53,14 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Column:
-    """`group` is the heading over neighbouring columns, empty where there is none."""
+    """`group` is the heading over neighbouring columns, empty where there is none.
+
+    `level` is that of the intervals in its cells, where they have any.
+    """
 
     label: str
     group: str = ""
+    level: str = "68 %"
 
     @property
     def full(self) -> str:
@@ -167,6 +171,6 @@ def interval_cell(value: float, low: Any, high: Any, digits: int = 2) -> Cell:
     """'0.10 +0.05 -0.04' from a value and the ends of its interval; an end may be open."""
     if low is None and high is None:
         return Cell(f"{value:.{digits}f}", value)
-    up = "inf" if high is None else f"{high - value:.{digits}f}"
-    down = "inf" if low is None else f"{value - low:.{digits}f}"
+    up = "open" if high is None else f"{high - value:.{digits}f}"
+    down = "open" if low is None else f"{value - low:.{digits}f}"
     return Cell(f"{value:.{digits}f} +{up} -{down}", value, low, high)

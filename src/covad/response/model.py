@@ -2,8 +2,9 @@
 
 g has one column per nuisance and is centred, E_R0[g] = 0. A linear log ratio cannot integrate to one for
 every nu by itself, so K(nu) = log E_R0[e^{nu.g + ...}] minus the log of the yield ratio makes the yield
-right; it is of second order in nu. Where the normalisation is profiled (nu_N with a width of 10 %), K is left
-to nu_N: it is 0.2 % at one sigma, and without it the convex test stays concave.
+right. It does not depend on z and is left to the normalisation nuisance nu_N: its first term is of second
+order in nu (0.1 % at one sigma of the jet energy scale), and without it the convex test stays concave. A
+study whose shifts change the yield needs nu_N, and is refused without it (`pipeline.rehearsal`).
 """
 
 from __future__ import annotations

@@ -49,11 +49,14 @@ class Comparison:
 
     @property
     def residual_share(self) -> float:
-        """Size of the misfit relative to that of the shift itself, noise subtracted; 0 is perfect."""
+        """Size of the misfit relative to that of the shift itself, noise subtracted; 0 is perfect.
+
+        Also where the shift moves nothing: there is nothing to describe then.
+        """
         noise = float(np.sum(np.diag(self.covariance) / self.nominal))
         misfit = float(np.sum((self.observed - self.predicted) ** 2 / self.nominal)) - noise
         effect = float(np.sum((self.observed - self.nominal) ** 2 / self.nominal))
-        return float(np.sign(misfit) * np.sqrt(abs(misfit) / effect))
+        return float(np.sign(misfit) * np.sqrt(abs(misfit) / effect)) if effect > 0 else 0.0
 
 
 @dataclass(frozen=True)

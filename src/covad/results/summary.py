@@ -14,6 +14,7 @@ from covad import __version__
 from covad.campaign import Entry
 from covad.inference.closure import (
     FalsePositives,
+    closes,
     closure_table,
     false_positives,
     holm,
@@ -226,10 +227,10 @@ def _closure(group: Group, seed: int) -> Iterator[dict[str, Any]]:
     shifted = {null_name(nu): toys.t for nu, toys in group.shifted.items()}
     table = closure_table(shifted, group.null.t, {}, seed, _bins(group, fewest))
     against_chi2 = _against_chi2(group, shifted, seed, _bins(group, fewest))
-    calibration = group.nulls["analytic" if "analytic" in group.nulls else "R_0"]
+    calibration = "analytic" if "analytic" in group.nulls else "R_0"
+    shifts = {nu: median_shift(toys.t, group.null.t, seed) for nu, toys in group.shifted.items()}
     for nu, toys in group.shifted.items():
-        name = null_name(nu)
-        shift = median_shift(toys.t, group.null.t, seed)
+        name, shift = null_name(nu), shifts[nu]
         cells = [(cell.result, cell.corrected_p) for cell in table.tests if cell.ensemble == name]
         yield {
             "test": group.test,
@@ -242,8 +243,9 @@ def _closure(group: Group, seed: int) -> Iterator[dict[str, Any]]:
                 "interval68": asdict(shift.interval_68),
                 "interval95": asdict(shift.interval_95),
             },
-            "false_positives": _rates(false_positives(toys.t, calibration, name)),
-            "closes": table.closes(),
+            "false_positives_null": calibration,
+            "false_positives": _rates(false_positives(toys.t, group.nulls[calibration], name)),
+            "closes": closes(table, shifts.values()),
         }
 
 
@@ -263,12 +265,9 @@ def _corrected(cells: list[tuple[GoodnessOfFit, float]]) -> list[dict[str, Any]]
     return [_tests((result,))[0] | {"corrected_p": p} for result, p in cells]
 
 
-def _verdicts(closure: list[dict[str, Any]]) -> dict[str, bool]:
-    verdicts: dict[str, bool] = {}
-    for line in closure:
-        name = f"{line['test']}, {line['configuration']}"
-        verdicts[name] = verdicts.get(name, True) and line["closes"]
-    return verdicts
+def _verdicts(closure: list[dict[str, Any]]) -> dict[str, bool | None]:
+    """All lines of a test and configuration carry the same verdict."""
+    return {f"{line['test']}, {line['configuration']}": line["closes"] for line in closure}
 
 
 def _signals(group: Group) -> Iterator[tuple[dict[str, Any], Float64]]:

@@ -128,10 +128,21 @@ class Study(Section):
             if configuration.nu is not None:
                 self._check_points(f"configurations.{number}.nu", configuration.nu)
         if isinstance(self.source, Collisions):
-            for signal in self.signals:
-                if signal not in self.source.signals:
-                    raise ValueError(f"signals.{signal}: source.signals has no such sample")
+            self._check_events(self.source)
         return self
+
+    def _check_events(self, source: Collisions) -> None:
+        """Toys need events of every kind; the selection may leave fewer, which the run itself checks."""
+        for signal, yields in self.signals.items():
+            if signal not in source.signals:
+                raise ValueError(f"signals.{signal}: source.signals has no such sample")
+            simulated = source.signals[signal].simulate
+            if simulated is not None and simulated < max(yields):
+                raise ValueError(f"source.signals.{signal}.simulate: toys need {max(yields):g} events")
+        for sizes in (self.sizes, *(c.sizes for c in self.configurations if c.sizes is not None)):
+            for key, events in (("reference", sizes.reference), ("data", sizes.expected)):
+                if getattr(source.pools, key) < events:
+                    raise ValueError(f"source.pools.{key}: toys need {events:g} events")
 
     def _check_points(self, key: str, points: tuple[tuple[float, ...], ...]) -> None:
         lengths = {len(nu) for nu in points}

@@ -9,6 +9,11 @@ from pydantic import ConfigDict, Field, model_validator
 
 from covad.study.fields import Count, Index, Name, NotNegative, Positive, Section, Whole
 
+#: What the yield's nuisance is called in results.
+NORMALISATION = "normalisation"
+#: Names of samples and pools that are no signals.
+_RESERVED = {"background", "data", "reference", "features"}
+
 
 class LatentWorld(Section):
     """The analytic latent world: fresh events for every toy, `nuisances` of them with an exact response."""
@@ -171,12 +176,29 @@ class Collisions(Section):
     def _consistent(self) -> Self:
         if self.fold >= self.folds:
             raise ValueError(f"fold: there are {self.folds} folds, numbered from 0")
+        if self.encoder.width % self.encoder.heads:
+            raise ValueError(f"encoder.heads: {self.encoder.heads} do not divide encoder.width")
+        for name in _RESERVED & set(self.signals):
+            raise ValueError(f"signals.{name}: the name is taken, choose another one")
+        if any(entry.name == NORMALISATION for entry in self.systematics):
+            raise ValueError(f"systematics: the name {NORMALISATION} is taken, choose another one")
+        self._check_batches()
         simulated = self.background.simulate
         if simulated is not None and simulated < self.pools.total:
             raise ValueError(
                 f"background.simulate: {simulated} events are fewer than the {self.pools.total} of the pools"
             )
         return self
+
+    def _check_batches(self) -> None:
+        """Both parts of the encoder's pool must fill a batch."""
+        seen = self.pools.encoder if self.folds == 1 else self.pools.encoder * (self.folds - 1) // self.folds
+        validation = int(seen * self.training.validation_share)
+        if min(validation, seen - validation) < self.training.batch:
+            raise ValueError(
+                f"pools.encoder: {self.pools.encoder} events leave {seen - validation} for the training and "
+                f"{validation} for its validation, but a batch has {self.training.batch}"
+            )
 
     @property
     def embeddings_named(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from covad import latent
-from covad.errors import PlanError
+from covad.errors import PlanError, TooFewEventsError
 from covad.nplm.dataset import Dataset, Float32, Response
 from covad.toys import pools
 from covad.toys.plan import Draw, Ensemble, ToySeeds, Treatment
@@ -21,13 +21,15 @@ from covad.toys.sample import Sample, assemble, true_nuisances
 LATENT_VERSION = 2
 #: Events from which the features of the convex test are chosen.
 FEATURE_EVENTS = 50_000
-#: A bias of t beyond this share of the null's standard deviation deserves a warning.
-TOLERATED_BIAS = 0.1
+#: An offset of t beyond this share of the null's standard deviation deserves a warning.
+TOLERATED_OFFSET = 0.1
+#: Standard deviations of a Poisson number that a pool must be able to serve.
+_MARGIN = 6.0
 
 
 @dataclass(frozen=True)
 class LatentSource:
-    """Fresh events of the analytic latent world for every toy, with K nuisances: no pools, no bias."""
+    """Fresh events of the analytic latent world for every toy, with K nuisances: no pools, no offset."""
 
     n_nuisances: int = 1
 
@@ -60,6 +62,9 @@ class LatentSource:
 
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:  # noqa: ARG002
         return None
+
+    def check(self, draw: Draw) -> None:
+        """Fresh events never run out."""
 
 
 @dataclass(frozen=True)
@@ -97,27 +102,56 @@ class PoolSource:
         there = self._pools()
         return len(there.reference), len(there.background(draw.nu))
 
+    def check(self, draw: Draw) -> None:
+        """Refuse toys that the pools could not serve, or only those with few events."""
+        there = self._pools()
+        needs = [
+            ("reference", there.reference, float(draw.n_reference)),
+            ("data", there.background(draw.nu), _at_most(draw.expected, there.background(draw.nu))),
+        ]
+        if draw.signal:
+            signal = there.signal(draw.signal, draw.nu)
+            needs.append((draw.signal, signal, _at_most(draw.injected, signal)))
+        for name, pool, need in needs:
+            if len(pool) < need:
+                raise TooFewEventsError(
+                    f"{self.directory}: the pool '{name}' has {len(pool)} events at nu = {list(draw.nu)}, "
+                    f"but toys may need {need:.0f}"
+                )
+
     def _pools(self) -> pools.Pools:
         return pools.open_pools(self.directory, self.fingerprint)
 
 
-@dataclass(frozen=True)
-class PoolBias:
-    """Offset of t that all toys share because they share finite pools, and what it amounts to."""
+def _at_most(expected: float, pool: pools.Pool) -> float:
+    """What a Poisson number practically never exceeds."""
+    mean = expected * pool.yield_ratio
+    return mean + _MARGIN * float(np.sqrt(mean))
 
-    shift: float  # of the mean of t
+
+@dataclass(frozen=True)
+class PoolOffset:
+    """Standard deviation, over pools, of the mean of t of toys that all draw from the same ones."""
+
+    t: float
     share: float  # of the null's standard deviation, sqrt(2 dof)
 
     @property
     def tolerable(self) -> bool:
-        return self.share <= TOLERATED_BIAS
+        return self.share <= TOLERATED_OFFSET
 
 
-def pool_bias(ensemble: Ensemble) -> PoolBias:
-    """dof * N_D (1/P_R + 1/P_D); zero for fresh events."""
+def pool_offset(ensemble: Ensemble) -> PoolOffset:
+    """f = (1/P_D + 1/P_R) / (1/N_D + 1/N_R) of the null's standard deviation; zero for fresh events.
+
+    A toy takes no event of a pool twice, so that it is a fair sample of the world, and t has no bias over
+    worlds. But all toys of a run lie around the same two pools: the share f of the variance of the score is
+    common to them. Its square has the mean f dof, by which the rest is smaller, and the standard deviation
+    f sqrt(2 dof). (Drawn with replacement, t would be biased by f dof.)
+    """
     sizes = ensemble.source.pool_sizes(ensemble.draw)
     if sizes is None:
-        return PoolBias(0.0, 0.0)
-    dof = ensemble.test.degrees_of_freedom
-    shift = dof * ensemble.draw.expected * sum(1.0 / size for size in sizes)
-    return PoolBias(shift, float(shift / np.sqrt(2.0 * dof)))
+        return PoolOffset(0.0, 0.0)
+    draw = ensemble.draw
+    share = sum(1.0 / size for size in sizes) / (1.0 / draw.expected + 1.0 / draw.n_reference)
+    return PoolOffset(float(np.sqrt(2.0 * ensemble.test.degrees_of_freedom)) * share, share)

@@ -109,6 +109,10 @@ class Source(Hashable, Protocol):
         """(P_R, P_D) if toys share finite pools, None if every toy has fresh events."""
         ...
 
+    def check(self, draw: Draw) -> None:
+        """Raise an error that says why such toys cannot be drawn."""
+        ...
+
 
 class AlternativeSettings(Hashable, Protocol):
     """A test by its settings. Small, frozen and picklable too."""

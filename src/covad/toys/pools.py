@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.atomic import replacing, writing
+from covad.digests import file_digest
 from covad.errors import FileFormatError, PlanError, TooFewEventsError
 from covad.nplm.dataset import Float32, Response
 from covad.toys.plan import canonical
@@ -25,7 +26,6 @@ from covad.toys.sample import Sample
 
 MANIFEST = "manifest.json"
 POOL_SCHEMA = 1
-_CHUNK = 1 << 20
 
 Nu = tuple[float, ...]
 
@@ -116,15 +116,7 @@ def _write_array(directory: Path, name: str, array: NDArray[np.float32]) -> dict
     path = directory / f"{name}.npy"
     with replacing(path) as temporary, writing(path), temporary.open("wb") as file:
         np.save(file, np.ascontiguousarray(array, dtype=np.float32), allow_pickle=False)
-    return {"file": path.name, "sha256": _file_digest(path)}
-
-
-def _file_digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+    return {"file": path.name, "sha256": file_digest(path)}
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
@@ -149,7 +141,7 @@ def verify(directory: Path) -> None:
     """Compare every array with its digest. Once per run, not per worker."""
     for entry in _arrays(read_manifest(directory)):
         path = directory / entry["file"]
-        if not path.is_file() or _file_digest(path) != entry["sha256"]:
+        if not path.is_file() or file_digest(path) != entry["sha256"]:
             raise FileFormatError(f"{path}: missing, or not what {MANIFEST} says")
 
 

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from covad.toys.draw import pool_bias
+from covad.toys.draw import pool_offset
 from covad.toys.plan import Block, Request, Shard
 from covad.toys.progress import toy_progress
 from covad.toys.store import ToyStore
@@ -65,7 +65,9 @@ def run_toys(
     requests: Sequence[Request], store: ToyStore, backend: Backend, shard: Shard | None = None
 ) -> RunSummary:
     """Bring the requests to their number of toys; what is stored already is not computed again."""
-    _warn_of_pool_bias(requests)
+    for request in requests:
+        request.ensemble.source.check(request.ensemble.draw)
+    _warn_of_pool_offsets(requests)
     store.sweep()
     corrupt = store.set_corrupt_aside(requests)
     left = store.missing(list((shard or Shard()).blocks(requests)))
@@ -84,15 +86,16 @@ def run_toys(
     return RunSummary(computed, failed, len(corrupt))
 
 
-def _warn_of_pool_bias(requests: Sequence[Request]) -> None:
-    biases = [pool_bias(request.ensemble) for request in requests]
-    beyond = [bias for bias in biases if not bias.tolerable]
+def _warn_of_pool_offsets(requests: Sequence[Request]) -> None:
+    offsets = [pool_offset(request.ensemble) for request in requests]
+    beyond = [offset for offset in offsets if not offset.tolerable]
     if beyond:
-        worst = max(beyond, key=lambda bias: bias.share)
+        worst = max(beyond, key=lambda offset: offset.share)
         log.warning(
-            "finite pools shift t by up to %.2g, %.2g standard deviations of its null (%d of %d ensembles)",
-            worst.shift,
+            "toys share finite pools: their mean t is off by about +-%.2g, %.2g standard deviations of the "
+            "null (%d of %d ensembles)",
+            worst.t,
             worst.share,
             len(beyond),
-            len(biases),
+            len(offsets),
         )

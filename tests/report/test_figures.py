@@ -1,0 +1,44 @@
+"""Curves that share a panel can be told apart, and none is left out."""
+
+import numpy as np
+import pytest
+
+from covad.report import response_figures
+from covad.report.canvas import COLD, WARM, line_style
+from covad.report.latent_figures import Marginal
+
+
+@pytest.mark.parametrize("colours", [WARM, COLD, WARM[:3]], ids=["warm", "cold", "three"])
+def test_lines_look_alike_only_after_all_combinations(colours):
+    styles = {tuple(line_style(number, colours).values()) for number in range(4 * len(colours))}
+    assert len(styles) == 4 * len(colours)
+
+
+def test_up_to_four_lines_have_dash_patterns_of_their_own():
+    assert len({line_style(number, WARM)["linestyle"] for number in range(4)}) == 4
+
+
+def _comparison(nu):
+    counts = [100.0] * 4
+    keys = ("nominal", "observed", "predicted", "uncertainty")
+    return {"nu": nu.tolist()} | dict.fromkeys(keys, counts)
+
+
+def _drawn_labels(monkeypatch, draw):
+    """Legend entries of the first panel that is drawn, by colour."""
+    found = []
+
+    def keep(name, alt, canvas):
+        handles, labels = canvas.axes[0].get_legend_handles_labels()
+        found.extend(zip(labels, (handle.get_edgecolor() for handle in handles), strict=True))
+
+    monkeypatch.setattr(response_figures, "panel", keep)
+    draw()
+    return [(label, colour) for label, colour in found if "sigma" in label]
+
+
+def test_the_validation_shows_both_signs_of_three_nuisances(monkeypatch):
+    points = [sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)]
+    marginal = Marginal(0, np.linspace(0.0, 1.0, 5), tuple(_comparison(nu) for nu in points))
+    drawn = _drawn_labels(monkeypatch, lambda: response_figures._validation_panel(marginal, "x"))
+    assert len({label for label, _ in drawn}) == len({colour for _, colour in drawn}) == 6
