@@ -58,7 +58,7 @@ def test_pools_that_changed_are_refused_and_pools_that_moved_are_not(tmp_path):
     write_pools(tmp_path / "other", latent_pools(seed=6))
     assert run_study(pool_study("a"), tmp_path / "run", here).computed == 12
     assert run_study(pool_study("moved"), tmp_path / "run", here).computed == 0
-    with pytest.raises(StudyError, match="the events of the source was"):
+    with pytest.raises(StudyError, match="the events or the systematics of the source was"):
         run_study(pool_study("other"), tmp_path / "run", here)
 
 

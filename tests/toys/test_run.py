@@ -104,7 +104,7 @@ def test_small_pools_are_warned_of(tmp_path, caplog):
     source = PoolSource.open(tmp_path / "pools")
     ensemble = Ensemble(small_ensemble().draw, small_ensemble().test, source, 1)
     run_toys([Request(ensemble, 3)], ToyStore(tmp_path / "toys"), local(1))
-    assert "finite pools shift t" in caplog.text
+    assert "toys share finite pools" in caplog.text
     assert len(ToyStore(tmp_path / "toys").load(Request(ensemble, 3)).done) == 3
 
 
