@@ -116,3 +116,14 @@ def test_headlines_say_what_closes_and_what_is_there(summary):
     for name in summary["headline"]["closes"]:
         assert sum(line.startswith(f"{name}: ") and "the median of t moves" in line for line in lines) == 1
     assert sum("40 events of signal give a median Z of" in line for line in lines) == 4
+
+
+def test_a_summary_is_made_again_only_if_its_files_have_changed(run, monkeypatch):
+    before = write_summary(run)
+    calls = []
+    monkeypatch.setattr("covad.results.summary.summarise", lambda path: calls.append(path) or {})
+    assert write_summary(run) == before
+    assert calls == []
+    next((run / "toys").glob("*.parquet")).touch()
+    write_summary(run)
+    assert calls == [run]

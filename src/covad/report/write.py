@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from importlib.resources import files
 from pathlib import Path
 
 from covad.atomic import replacing, writing
+from covad.digests import code_digest
 from covad.report.evidence import Evidence, read_evidence
 from covad.report.hepdata import write_hepdata
 from covad.report.page import Section, render, sections
@@ -42,12 +42,9 @@ def _digest(evidence: Evidence) -> str:
     """
     found = {key: value for key, value in evidence.summary.items() if key != "manifest"}
     content = json.dumps([found, evidence.checks, evidence.observed], sort_keys=True)
-    digest = hashlib.sha256(content.encode())
+    digest = hashlib.sha256((content + code_digest("covad.report")).encode())
     for toys in evidence.t.values():
         digest.update(toys.tobytes())
-    code = Path(str(files("covad.report"))).rglob("*")
-    for part in sorted(path for path in code if path.is_file() and path.suffix != ".pyc"):
-        digest.update(part.read_bytes())
     return digest.hexdigest()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,6 +13,7 @@ import numpy as np
 
 from covad import __version__
 from covad.campaign import Entry
+from covad.digests import code_digest
 from covad.inference.closure import (
     FalsePositives,
     closes,
@@ -43,10 +45,33 @@ Z_ALPHA = np.linspace(0.0, 5.0, 51)
 
 
 def write_summary(path: Path) -> dict[str, Any]:
-    """Summarise a run, and keep the summary in it."""
-    content = summarise(path)
-    RunDirectory(path).write(SUMMARY, content)
-    return content
+    """Summarise a run, and keep the summary in it; one that was made of the same is kept."""
+    directory = RunDirectory(path)
+    made_of, known = _made_of(directory), directory.read(SUMMARY) or {}
+    if known.get("made_of") == made_of:
+        content = known | {"manifest": directory.read("manifest.json") or {}}
+    else:
+        content = summarise(path) | {"made_of": made_of}
+    directory.write(SUMMARY, content)
+    return dict(content)
+
+
+def _made_of(directory: RunDirectory) -> str:
+    """Digest of the code, and of the names, sizes and times of all files that a summary reads."""
+    names = (
+        "study.json",
+        "clip.json",
+        "convex.json",
+        "checks/**/*.json",
+        "models/*/*/metrics.jsonl",
+        "toys/*.parquet",
+    )
+    found = sorted(file for name in names for file in directory.path.glob(name))
+    digest = hashlib.sha256(code_digest().encode())
+    for file in found:
+        state = file.stat()
+        digest.update(f"{file.relative_to(directory.path)} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 def toy_values(path: Path) -> dict[str, Float64]:
