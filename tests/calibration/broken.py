@@ -45,6 +45,9 @@ class BrokenSource:
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
         return self.right.pool_sizes(draw)
 
+    def check(self, draw: Draw) -> None:
+        self.right.check(draw)
+
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
         dataset = self.right.draw(draw, seeds)
         match self.fault:
