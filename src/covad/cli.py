@@ -123,7 +123,7 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
 @click.option("--collection", help="Collection whose change is shown; default: jet, if there are jets.")
 def inspect(path: Path, labels: Path | None, systematic: str, collection: str | None) -> None:
     """Show what an event file holds: counts, ranges, problems, a systematic at work. Of a run: its status."""
-    if path.is_dir():
+    if (path / "study.json").exists():
         from covad.status import print_status, run_status
 
         print_status(run_status(path))

@@ -17,20 +17,24 @@ from covad.toys.pools import MANIFEST
 
 log = logging.getLogger(__name__)
 
+#: A stage that took less seconds had nothing to do.
+_SHORTEST = 1.0
 _PACKAGES = ("covad", "numpy", "scipy", "numba", "torch", "h5py", "pyarrow", "pydantic")
 
 
 @contextmanager
 def timed(directory: RunDirectory, stage: str) -> Iterator[None]:
     """Add the wall time of a stage to the manifest, if it had something to do; also if it is interrupted."""
-    began = time.monotonic()
+    began, done = time.monotonic(), False
     try:
         yield
+        done = True
     finally:
         seconds = time.monotonic() - began
-        if seconds >= 1.0:
+        if seconds >= _SHORTEST:
             _add(directory, stage, seconds)
-            log.info("%s: %.0f s", stage, seconds)
+            if done:
+                log.info("%s: %.0f s", stage, seconds)
 
 
 def _add(directory: RunDirectory, stage: str, seconds: float) -> None:
