@@ -21,6 +21,7 @@ from scipy import stats
 
 from covad import latent
 from covad.latent import LatentWorld
+from covad.nplm.capacity import with_capacity
 from covad.nplm.convex import ConvexAlternative, ConvexProblem
 from covad.nplm.dataset import Dataset
 from covad.nplm.null import ConvexNull, analytic_null
@@ -45,6 +46,7 @@ class Study:
     expected: float = 10_000.0
     agrees: bool = True
     control: bool = False
+    matched: bool = False  # width by capacity, as in studies; else by the 10 % quantile, with a spread of 1
 
     def world(self, reference_factor: int = 1) -> LatentWorld:
         sigma = 0.1 if self.normalisation else None
@@ -68,23 +70,30 @@ STUDIES = {
     "m100-two": Study(9, nuisances=2),
     "m100-n1000": Study(10, expected=1_000.0, control=True),
     "m100-n200": Study(11, expected=200.0, control=True),
+    "matched": Study(12, matched=True),
+    "matched-up": Study(13, nu=1.0, matched=True),
+    "matched-down": Study(14, nu=-1.0, matched=True),
+    "matched-none": Study(15, nuisances=0, normalisation=False, matched=True),
+    "matched-two": Study(16, nuisances=2, matched=True),
+    "matched-n1000": Study(17, expected=1_000.0, control=True, matched=True),
 }
 
 
 @cache
-def alternative(n_features: int) -> ConvexAlternative:
-    """The test of the study: features and ridge by the default rules, from events of their own."""
+def alternative(n_features: int, matched: bool) -> ConvexAlternative:
+    """The test of the study: features and ridge by one of the rules, from events of their own."""
     seeds = np.random.SeedSequence(SEED, spawn_key=(0, n_features)).spawn(2)
-    return ConvexAlternative.from_pool(
-        latent.background(50_000, np.random.default_rng(seeds[0])), n_features, seeds[1]
-    )
+    rule = with_capacity if matched else ConvexAlternative.from_pool
+    return rule(latent.background(50_000, np.random.default_rng(seeds[0])), n_features, seeds[1])
 
 
 def null_of(study: Study) -> ConvexNull:
     """The analytic null, from a reference ten times as large as that of a toy."""
     rng = np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=(0, 0)))
     sample = study.world(reference_factor=10).toy(rng)
-    return analytic_null(alternative(study.n_features), sample, _truth(study), study.world().n_reference)
+    return analytic_null(
+        alternative(study.n_features, study.matched), sample, _truth(study), study.world().n_reference
+    )
 
 
 def _truth(study: Study) -> np.ndarray:
@@ -93,7 +102,7 @@ def _truth(study: Study) -> np.ndarray:
 
 
 def run_toy(study: Study, null: ConvexNull, index: int) -> dict[str, object]:
-    model = alternative(study.n_features)
+    model = alternative(study.n_features, study.matched)
     dataset = study.toy(index)
     result = likelihood_ratio(dataset, model, seed=0)
     row: dict[str, object] = {"index": index, "t": result.t, "status": str(result.status)}

@@ -3,7 +3,9 @@
     python benchmarks/convex_power.py --out power.jsonl --test convex-100-0 --test network --toys 400
     python benchmarks/convex_power.py --out power.jsonl --summary
 
-A test `convex-M-S` has M features with the centres of seed S; `network` is the paper's, with one start. All
+A test `convex-M-S` has M features with the centres of seed S, as wide as the 10 % quantile of distances;
+`matched-M-S` has the same centres and the width that gives it the capacity of the network, as in studies;
+`network` is the paper's, with one start. All
 tests see the same toys; null and signal toys are independent. Stopped runs go on where they were.
 """
 
@@ -21,6 +23,7 @@ from scipy import stats
 from covad import latent
 from covad.latent import LatentWorld
 from covad.nplm.alternatives import Network
+from covad.nplm.capacity import with_capacity
 from covad.nplm.convex import ConvexAlternative
 from covad.nplm.fit import Alternative
 from covad.nplm.null import ConvexNull, analytic_null
@@ -43,11 +46,11 @@ def alternative(name: str) -> Alternative:
     """A test by its name."""
     if name == "network":
         return Network(clip=CLIP, search=ONE_START)
-    n_features, seed = (int(part) for part in name.split("-")[1:])
+    kind, *numbers = name.split("-")
+    n_features, seed = (int(part) for part in numbers)
     pool = latent.background(50_000, _generator(0, 53, seed))
-    return ConvexAlternative.from_pool(
-        pool, n_features, np.random.SeedSequence(SEED, spawn_key=(0, 54, seed))
-    )
+    rule = {"convex": ConvexAlternative.from_pool, "matched": with_capacity}[kind]
+    return rule(pool, n_features, np.random.SeedSequence(SEED, spawn_key=(0, 54, seed)))
 
 
 @cache
@@ -124,7 +127,7 @@ def summarise(out: Path) -> None:
             p = (1 + (null >= t[:, None]).sum(axis=1)) / (1 + len(null))
             line = f"  {ensemble:12} n {len(t)} lost {lost}"
             line += f"  Z from toys {median_with_interval(stats.norm.isf(p))}"
-            if name.startswith("convex"):
+            if name != "network":
                 line += f"  analytic {median_with_interval(null_of(name).law.z(t))}"
             line += "  power at 5 %, 1 %: " + ", ".join(power_at(null, t, rate) for rate in (0.05, 0.01))
             print(line)
@@ -135,9 +138,8 @@ def _print_spread_between_seeds(
     rows: dict[tuple[str, str, int], dict[str, object]], names: list[str]
 ) -> None:
     """How t and Z of one toy, and the median Z of an ensemble, move with the seed of the centres."""
-    sizes = sorted({int(name.split("-")[1]) for name in names if name.startswith("convex")})
-    for size in sizes:
-        seeds = [name for name in names if name.startswith(f"convex-{size}-")]
+    for rule in sorted({name.rsplit("-", 1)[0] for name in names if name != "network"}):
+        seeds = [name for name in names if name.startswith(f"{rule}-")]
         for ensemble in ENSEMBLES:
             t = [values(rows, name, ensemble) for name in seeds]
             common = min(len(found) for found in t)
@@ -146,9 +148,7 @@ def _print_spread_between_seeds(
             z = np.array([null_of(name).law.z(found[:common]) for name, found in zip(seeds, t, strict=True)])
             of_t, of_z = (_spread(x) for x in (np.array([found[:common] for found in t]), z))
             medians = np.median(z, axis=1)
-            print(
-                f"M {size:3} {ensemble:12} {len(seeds)} seeds, {common} toys: std of t {of_t:.2f}", end=", "
-            )
+            print(f"{rule} {ensemble:12} {len(seeds)} seeds, {common} toys: std of t {of_t:.2f}", end=", ")
             print(f"of Z {of_z:.2f}; median Z {medians.min():.2f} to {medians.max():.2f}", end=", ")
             print(f"std {medians.std(ddof=1):.2f}")
 

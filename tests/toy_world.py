@@ -20,7 +20,7 @@ from covad.toys.plan import AlternativeSettings, Draw, Ensemble, Stream, Treatme
 from covad.toys.pools import Pool, Pools
 from covad.toys.sample import Sample
 
-CHEAP = ConvexSettings(features=5)
+CHEAP = ConvexSettings(features=5, expected=200.0, reference=1000)
 
 
 def small_draw(**changes: Any) -> Draw:

@@ -17,7 +17,7 @@ import torch
 from covad.latent import LatentWorld, background
 from covad.nplm.adam import PAPER_TRAINING, AdamSettings, train
 from covad.nplm.alternatives import BoxedNetwork, Network
-from covad.nplm.convex import ConvexAlternative
+from covad.nplm.capacity import with_capacity
 from covad.nplm.dataset import Dataset, Float64, Normalisation
 from covad.nplm.fit import Alternative
 from covad.nplm.network import NetworkLikelihood
@@ -54,7 +54,7 @@ def contenders() -> dict[str, Alternative]:
     return {
         "one_start": Network(clip=CLIP, search=ONE_START),
         "search": Network(clip=CLIP, search=DEFAULT_SEARCH),
-        "convex": ConvexAlternative.from_pool(pool),
+        "convex": with_capacity(pool),
     }
 
 

@@ -92,8 +92,10 @@ def network_settings(study: Study, source: Source, clip: float) -> NetworkSettin
 
 def convex_settings(study: Study, model: str | None = None) -> ConvexSettings | None:
     """The convex test, with its features if they are chosen already."""
-    convex = study.tests.convex
-    return None if convex is None else ConvexSettings(**convex.model_dump(), model=model)
+    convex, sizes = study.tests.convex, study.sizes
+    if convex is None:
+        return None
+    return ConvexSettings(**convex.model_dump(), **sizes.model_dump(), model=model)
 
 
 def plan(study: Study, sources: Sources, clips: Clips, models: ConvexModels | None = None) -> list[Entry]:

@@ -88,7 +88,9 @@ class Suite:
 
     @cached_property
     def convex(self) -> ConvexSettings:
-        return ConvexSettings(features=self.scale.features).chosen(SOURCE)
+        scale = self.scale
+        settings = ConvexSettings(scale.features, expected=scale.expected, reference=scale.reference)
+        return settings.chosen(SOURCE)
 
     def network(self, treatment: Treatment) -> NetworkSettings:
         return NetworkSettings(clip=self.clips[treatment])

@@ -45,16 +45,25 @@ class ConvexAlternative:
         width_quantiles: tuple[float, ...] = (0.1,),
         spread: float = 1.0,
     ) -> ConvexAlternative:
-        """Features and ridge by rule, from reference events that no test uses.
+        """Features with widths by quantiles, and the ridge, from reference events that no test uses.
 
-        Seen as a prior, the ridge gives h the standard deviation `spread` at a typical reference event:
-        lambda = E_R[sum_j phi_j^2] / spread^2, whatever the number of features.
+        `covad.nplm.capacity.with_capacity` finds the width by what it does to the null.
+        """
+        features = GaussianFeatures.from_pool(pool, n_features, seed, width_quantiles)
+        return cls.with_prior(features, pool, spread)
+
+    @classmethod
+    def with_prior(cls, features: FeatureMap, pool: Float32, spread: float) -> ConvexAlternative:
+        """The ridge that, seen as a prior, gives h the standard deviation `spread` at a typical event.
+
+        lambda = E_R[sum_j phi_j^2] / spread^2, whatever the number of features; six digits of it, since the
+        sums of a matrix library depend on its threads.
         """
         if not spread > 0:
             raise DatasetError(f"the spread of h must be positive, not {spread}")
-        features = GaussianFeatures.from_pool(pool, n_features, seed, width_quantiles)
         bumps = evaluate(features, pool)[:, : features.n_ridged]
-        return cls(features, float(np.square(bumps, dtype=np.float64).sum(axis=1).mean()) / spread**2)
+        ridge = float(np.square(bumps, dtype=np.float64).sum(axis=1).mean()) / spread**2
+        return cls(features, float(f"{ridge:.6g}"))
 
     @property
     def n_parameters(self) -> int:

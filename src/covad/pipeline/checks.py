@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.campaign import Space
+from covad.campaign import Space, convex_settings
 from covad.embedding.probe import ProbeResult, linear_probe
 from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
@@ -33,7 +33,6 @@ from covad.response.linearity import Linearity, linearity
 from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells, Comparison, MarginalBins, compare
 from covad.study import Study
-from covad.study.model import ConvexTest
 from covad.toys.alternatives import ConvexSettings
 
 log = logging.getLogger(__name__)
@@ -173,7 +172,7 @@ class _ReachJudge:
     @classmethod
     def of(cls, study: Study, features: Float32, model: ResponseModel) -> _ReachJudge:
         """The bumps measure distances in units of the spread of `features`: z need not be standardised."""
-        settings = ConvexSettings(**(study.tests.convex or ConvexTest()).model_dump())
+        settings = convex_settings(study) or ConvexSettings(**study.sizes.model_dump())
         reference_ratio = study.sizes.reference / study.sizes.expected
         return cls(model, settings.choose(features), study.normalisation, reference_ratio)
 

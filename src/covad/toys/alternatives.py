@@ -49,13 +49,17 @@ class NetworkSettings:
 class ConvexSettings:
     """h as a ridge on `features` bumps whose centres are drawn from events of the source that no toy uses.
 
-    `spread` is the standard deviation that the ridge, seen as a prior, gives h; `seed` is of the centres.
+    They are as wide as makes `capacity` the mean of t under the null, in datasets of `expected` events and
+    a `reference`. `spread` is the standard deviation that the ridge, seen as a prior, gives h; `seed` is of
+    the centres.
     """
 
     features: int = 100
-    width_quantiles: tuple[float, ...] = (0.1,)
-    spread: float = 1.0
+    capacity: float | None = None
+    spread: float = 3.0
     seed: int = 0
+    expected: float = 10_000.0
+    reference: int = 52_000
     #: Features and ridge as they were chosen once, in JSON; without it every process chooses them again.
     model: str | None = field(default=None, compare=False, repr=False)
 
@@ -84,14 +88,11 @@ class ConvexSettings:
         return self.choose(source.feature_events()) if self.model is None else _restored(self.model)
 
     def choose(self, events: Float32) -> ConvexAlternative:
-        """Centres, widths and ridge by their rules, from events that no toy uses."""
-        from covad.nplm.convex import ConvexAlternative
+        """Centres, width and ridge by their rules, from events that no toy uses."""
+        from covad.nplm.capacity import DatasetSizes, with_capacity
 
-        model = ConvexAlternative.from_pool(
-            events, self.features, self.seed, self.width_quantiles, self.spread
-        )
-        # sums of a matrix library depend on its threads: six digits do not
-        return replace(model, ridge=float(f"{model.ridge:.6g}"))
+        sizes = DatasetSizes(self.expected, self.reference)
+        return with_capacity(events, self.features, self.seed, self.capacity, self.spread, sizes)
 
 
 def _restored(model: str) -> ConvexAlternative:

@@ -1,0 +1,92 @@
+"""How much a convex test can bend: the mean of t under the null, and the width of bumps that gives it.
+
+The paper tunes the weights W of its network until t has the mean of a chi2_45. The convex test has a law
+instead of a tuning, but its width needs a rule: a fixed quantile of distances is broad in a space with one
+cluster and narrow in one with many. So the width is chosen as W is, by what it does to the null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import brentq
+
+from covad.errors import DatasetError
+from covad.nplm.convex import ConvexAlternative
+from covad.nplm.dataset import Float32
+from covad.nplm.features import GaussianFeatures, evaluate
+from covad.nplm.null import ConvexNull, ScoreMoments
+
+#: Parameters of the paper's network, 4-4-4-1: the mean of its t.
+NETWORK_CAPACITY = 45.0
+#: Events on which the null is computed: its mean is known to about a thousandth.
+EVENTS = 10_000
+#: Widths that bracket the right one, in units of the median distance of two centres. They go from wide to
+#: narrow: bumps that are too narrow to hold an event have little capacity again.
+WIDTHS = 2.0 ** np.arange(7, -7, -1)
+
+
+@dataclass(frozen=True)
+class DatasetSizes:
+    """Expected data and reference events of one test: the capacity of given features grows with them."""
+
+    expected: float = 10_000.0
+    reference: int = 52_000
+
+
+def default_capacity(n_features: int) -> float:
+    """That of the paper's network, or half the number of features where that is less."""
+    return min(NETWORK_CAPACITY, 0.5 * n_features)
+
+
+def capacity(model: ConvexAlternative, events: Float32, sizes: DatasetSizes) -> float:
+    """The mean of t under the null, without nuisances: they take away less than one."""
+    columns = evaluate(model.features, events)
+    weights = np.full(len(events), sizes.expected / len(events))
+    moments = ScoreMoments.of(columns, weights, np.ones(len(events)))
+    ridge = np.zeros(columns.shape[1])
+    ridge[: model.features.n_ridged] = model.ridge
+    sampled = moments.for_reference_of(sizes.reference, sampled=len(events))
+    return ConvexNull.of(sampled, ridge, np.zeros_like(ridge), len(ridge)).law.mean
+
+
+def with_capacity(
+    pool: Float32,
+    n_features: int = 100,
+    seed: int | np.random.SeedSequence = 0,
+    target: float | None = None,
+    spread: float = 3.0,
+    sizes: DatasetSizes | None = None,
+) -> ConvexAlternative:
+    """Bumps of the one width that gives the test the capacity `target`; see `ConvexAlternative.from_pool`."""
+    target = default_capacity(n_features) if target is None else target
+    sizes = sizes or DatasetSizes()
+    features = GaussianFeatures.from_pool(pool, n_features, seed)
+
+    def at(log_width: float) -> ConvexAlternative:
+        # four digits, so that no rounding of a matrix library moves the features
+        width = float(f"{np.exp(log_width):.4g}")
+        return ConvexAlternative.with_prior(replace(features, widths=np.array([width])), pool, spread)
+
+    def excess(log_width: float) -> float:
+        return capacity(at(log_width), pool[:EVENTS], sizes) - target
+
+    tried: dict[float, float] = {}
+    for log_width in np.log(_median_distance(features) * WIDTHS):
+        tried[log_width] = excess(log_width)
+        if tried[log_width] > 0.0:
+            break
+    wide, narrow = list(tried)[-2:] if len(tried) > 1 else (log_width, log_width)
+    if not tried[wide] < 0.0 < tried[narrow]:
+        raise DatasetError(
+            f"a capacity of {target:.4g} cannot be had with {n_features} features, "
+            f"only {min(tried.values()) + target:.3g} to {max(tried.values()) + target:.3g}"
+        )
+    return at(brentq(excess, narrow, wide, xtol=1e-3))
+
+
+def _median_distance(features: GaussianFeatures) -> float:
+    centres = features.centres
+    distances = np.linalg.norm(centres[:, None] - centres[None], axis=2)
+    return float(np.median(distances[distances > 0])) if len(centres) > 1 else 1.0
