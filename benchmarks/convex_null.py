@@ -21,7 +21,7 @@ from scipy import stats
 
 from covad import latent
 from covad.latent import LatentWorld
-from covad.nplm.capacity import with_capacity
+from covad.nplm.capacity import DatasetSizes, with_capacity
 from covad.nplm.convex import ConvexAlternative, ConvexProblem
 from covad.nplm.dataset import Dataset
 from covad.nplm.null import ConvexNull, analytic_null
@@ -76,24 +76,26 @@ STUDIES = {
     "matched-none": Study(15, nuisances=0, normalisation=False, matched=True),
     "matched-two": Study(16, nuisances=2, matched=True),
     "matched-n1000": Study(17, expected=1_000.0, control=True, matched=True),
+    "matched-n200": Study(18, expected=200.0, control=True, matched=True),
 }
 
 
 @cache
-def alternative(n_features: int, matched: bool) -> ConvexAlternative:
+def alternative(study: Study) -> ConvexAlternative:
     """The test of the study: features and ridge by one of the rules, from events of their own."""
-    seeds = np.random.SeedSequence(SEED, spawn_key=(0, n_features)).spawn(2)
-    rule = with_capacity if matched else ConvexAlternative.from_pool
-    return rule(latent.background(50_000, np.random.default_rng(seeds[0])), n_features, seeds[1])
+    seeds = np.random.SeedSequence(SEED, spawn_key=(0, study.n_features)).spawn(2)
+    pool = latent.background(50_000, np.random.default_rng(seeds[0]))
+    if not study.matched:
+        return ConvexAlternative.from_pool(pool, study.n_features, seeds[1])
+    sizes = DatasetSizes(study.expected, study.world().n_reference)
+    return with_capacity(pool, study.n_features, seeds[1], sizes=sizes)
 
 
 def null_of(study: Study) -> ConvexNull:
     """The analytic null, from a reference ten times as large as that of a toy."""
     rng = np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=(0, 0)))
     sample = study.world(reference_factor=10).toy(rng)
-    return analytic_null(
-        alternative(study.n_features, study.matched), sample, _truth(study), study.world().n_reference
-    )
+    return analytic_null(alternative(study), sample, _truth(study), study.world().n_reference)
 
 
 def _truth(study: Study) -> np.ndarray:
@@ -102,7 +104,7 @@ def _truth(study: Study) -> np.ndarray:
 
 
 def run_toy(study: Study, null: ConvexNull, index: int) -> dict[str, object]:
-    model = alternative(study.n_features, study.matched)
+    model = alternative(study)
     dataset = study.toy(index)
     result = likelihood_ratio(dataset, model, seed=0)
     row: dict[str, object] = {"index": index, "t": result.t, "status": str(result.status)}

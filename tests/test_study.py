@@ -91,7 +91,11 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("profiled", "profild", "configurations.1.treatment: it should be 'none' or 'profiled'"),
         ("slurm", "pbs", "cluster.system: it should be 'slurm' or 'htcondor'"),
         ("{network: {clip: 1.9}, convex: {spread: 5e-1}}", "{}", "tests: at least one of"),
-        ("{spread: 5e-1}", "{features: 40, capacity: 45}", "tests.convex: 40 features cannot have"),
+        (
+            "{spread: 5e-1}",
+            "{features: 40, capacity: 45}",
+            "tests.convex: capacity 45 needs more than 40 features",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence_with_its_key(tmp_path, old, new, message):

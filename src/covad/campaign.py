@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from covad.study import Configuration, Study
+from covad.study import Configuration, Sizes, Study
 from covad.toys.alternatives import ConvexSettings, NetworkSettings
 from covad.toys.plan import AlternativeSettings, Draw, Ensemble, Request, Source, Stream, Treatment
 
@@ -14,8 +14,8 @@ Space = tuple[str, int]
 #: W per configuration, by its name, as far as it is known.
 Clips = Mapping[str, float]
 Sources = Mapping[Space, Source]
-#: Features and ridge of the convex test per space, as JSON.
-ConvexModels = Mapping[Space, str]
+#: Features and ridge of the convex test per configuration, by its name, as JSON.
+ConvexModels = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,13 @@ def clips_to_tune(study: Study, known: Clips) -> list[Configuration]:
     return [] if study.tests.network is None else [c for c in study.configurations if c.name not in known]
 
 
+def sizes_of(study: Study, configuration: Configuration) -> Sizes:
+    return configuration.sizes or study.sizes
+
+
 def null_draw(study: Study, configuration: Configuration) -> Draw:
     """R_0: background at the central nuisances."""
-    sizes = configuration.sizes or study.sizes
+    sizes = sizes_of(study, configuration)
     return Draw(
         embedding=configuration.embedding or "",
         treatment=configuration.treatment,
@@ -90,9 +94,9 @@ def network_settings(study: Study, source: Source, clip: float) -> NetworkSettin
     return NetworkSettings(widths=widths, clip=clip, starts=network.starts, hops=network.hops)
 
 
-def convex_settings(study: Study, model: str | None = None) -> ConvexSettings | None:
-    """The convex test, with its features if they are chosen already."""
-    convex, sizes = study.tests.convex, study.sizes
+def convex_settings(study: Study, sizes: Sizes, model: str | None = None) -> ConvexSettings | None:
+    """The convex test of datasets of these sizes, with its features if they are chosen already."""
+    convex = study.tests.convex
     if convex is None:
         return None
     return ConvexSettings(**convex.model_dump(), **sizes.model_dump(), model=model)
@@ -117,7 +121,8 @@ def _tests(
         known = None if source is None or clip is None else network_settings(study, source, clip)
         yield "network", known
     if study.tests.convex is not None:
-        yield "convex", None if source is None else convex_settings(study, models.get(where))
+        model, sizes = models.get(configuration.name), sizes_of(study, configuration)
+        yield "convex", None if source is None else convex_settings(study, sizes, model)
 
 
 def _entry(

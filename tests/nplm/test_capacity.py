@@ -22,8 +22,14 @@ def clustered(n_events):
 @pytest.mark.parametrize("target", [15.0, 25.0])
 def test_the_capacity_is_the_one_asked_for_whatever_the_space(pool, target):
     model = with_capacity(pool, 50, 3, target, sizes=SIZES)
-    assert capacity(model, pool[:10_000], SIZES) == pytest.approx(target, rel=0.01)
-    assert capacity(model, pool[10_000:], SIZES) == pytest.approx(target, rel=0.03)
+    assert capacity(model, pool, SIZES) == pytest.approx(target, rel=0.01)
+
+
+def test_a_sorted_pool_has_the_capacity_of_its_mix():
+    pool = clustered(40_000)
+    in_order = pool[np.argsort(pool[:, 0])]
+    model = with_capacity(in_order, 40, 3, 20.0, sizes=SIZES)
+    assert capacity(model, pool, SIZES) == pytest.approx(20.0, rel=0.02)
 
 
 def test_it_is_the_mean_of_the_analytic_null_but_for_the_nuisances():
@@ -45,16 +51,24 @@ def test_units_of_the_space_do_not_matter():
 
 
 def test_the_default_is_that_of_the_network_or_half_of_the_features():
-    assert (default_capacity(100), default_capacity(20)) == (45.0, 10.0)
+    assert (default_capacity(100), default_capacity(20)) == (45.0, 11.0)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3])
+def test_few_features_do_as_well(n_features):
+    model = with_capacity(POOL, n_features, 3, sizes=SIZES)
+    assert capacity(model, POOL, SIZES) == pytest.approx(1 + 0.5 * n_features, rel=0.01)
 
 
 def test_narrow_bumps_that_hold_no_event_do_not_hide_the_right_width():
     """In a wide cloud with a dense core most centres of the narrowest bumps are alone."""
     rng = np.random.default_rng(3)
     cloud = rng.standard_t(2.5, size=(20_000, 4)).astype(np.float32)
-    assert capacity(with_capacity(cloud, 60, 3, 55.0), cloud[:10_000], SIZES) == pytest.approx(55.0, rel=0.01)
+    assert capacity(with_capacity(cloud, 60, 3, 55.0), cloud, SIZES) == pytest.approx(55.0, rel=0.01)
 
 
 def test_what_the_features_cannot_do_is_said():
-    with pytest.raises(DatasetError, match="a capacity of 35 cannot be had with 20 features, only"):
+    with pytest.raises(DatasetError, match="cannot be had with 20 features: it is at most 2"):
         with_capacity(POOL, 20, 3, 35.0)
+    with pytest.raises(DatasetError, match="cannot be had: it is at least 1"):
+        with_capacity(POOL, 20, 3, 0.5)

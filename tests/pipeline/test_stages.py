@@ -99,7 +99,7 @@ def test_the_study_is_kept_with_the_run(tmp_path):
 def test_features_are_chosen_once_and_kept(tmp_path):
     run_study(study(), tmp_path, here)
     stored = json.loads((tmp_path / "convex.json").read_text())
-    model = stored["latent_linear"]
+    model = stored["latent, profiled"]
     assert len(model["arrays"]["centres"]) == 5
     model["ridge"] *= 2
     (tmp_path / "convex.json").write_text(json.dumps(stored))

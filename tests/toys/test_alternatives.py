@@ -41,7 +41,9 @@ def test_a_network_toy_is_the_same_again():
 
 def test_degrees_of_freedom():
     assert NetworkSettings(clip=2.0).degrees_of_freedom == 45
-    assert ConvexSettings(features=100).degrees_of_freedom == 101
+    assert ConvexSettings(features=100).degrees_of_freedom == 45
+    assert ConvexSettings(features=20).degrees_of_freedom == 11
+    assert ConvexSettings(features=20, capacity=7.0).degrees_of_freedom == 7
 
 
 def test_chosen_features_change_nothing_but_the_time():

@@ -20,8 +20,8 @@ from covad.nplm.null import ConvexNull, ScoreMoments
 
 #: Parameters of the paper's network, 4-4-4-1: the mean of its t.
 NETWORK_CAPACITY = 45.0
-#: Events on which the null is computed: its mean is known to about a thousandth.
-EVENTS = 10_000
+#: Events on which ridge and capacity are computed.
+EVENTS = 20_000
 #: Widths that bracket the right one, in units of the median distance of two centres. They go from wide to
 #: narrow: bumps that are too narrow to hold an event have little capacity again.
 WIDTHS = 2.0 ** np.arange(7, -7, -1)
@@ -36,19 +36,23 @@ class DatasetSizes:
 
 
 def default_capacity(n_features: int) -> float:
-    """That of the paper's network, or half the number of features where that is less."""
-    return min(NETWORK_CAPACITY, 0.5 * n_features)
+    """That of the paper's network; with few features half their number, and one for the constant."""
+    return min(NETWORK_CAPACITY, 1.0 + 0.5 * n_features)
 
 
 def capacity(model: ConvexAlternative, events: Float32, sizes: DatasetSizes) -> float:
-    """The mean of t under the null, without nuisances: they take away less than one."""
+    """The mean of t under the null, without nuisances: each of them takes away up to one."""
     columns = evaluate(model.features, events)
-    weights = np.full(len(events), sizes.expected / len(events))
-    moments = ScoreMoments.of(columns, weights, np.ones(len(events)))
-    ridge = np.zeros(columns.shape[1])
-    ridge[: model.features.n_ridged] = model.ridge
-    sampled = moments.for_reference_of(sizes.reference, sampled=len(events))
-    return ConvexNull.of(sampled, ridge, np.zeros_like(ridge), len(ridge)).law.mean
+    moments = ScoreMoments.of(
+        columns, np.full(len(events), sizes.expected / len(events)), np.ones(len(events))
+    )
+    null = ConvexNull.of(
+        moments.for_reference_of(sizes.reference, sampled=len(events)),
+        ridge=model.ridge_by_column,
+        auxiliary=np.zeros(model.n_parameters),
+        n_features=model.n_parameters,
+    )
+    return null.law.mean
 
 
 def with_capacity(
@@ -59,34 +63,43 @@ def with_capacity(
     spread: float = 3.0,
     sizes: DatasetSizes | None = None,
 ) -> ConvexAlternative:
-    """Bumps of the one width that gives the test the capacity `target`; see `ConvexAlternative.from_pool`."""
+    """Bumps of the one width that gives the test the capacity `target`, and the ridge of `spread`."""
     target = default_capacity(n_features) if target is None else target
     sizes = sizes or DatasetSizes()
     features = GaussianFeatures.from_pool(pool, n_features, seed)
+    events = _some_of(pool)
 
     def at(log_width: float) -> ConvexAlternative:
         # four digits, so that no rounding of a matrix library moves the features
         width = float(f"{np.exp(log_width):.4g}")
-        return ConvexAlternative.with_prior(replace(features, widths=np.array([width])), pool, spread)
+        return ConvexAlternative.with_prior(replace(features, widths=np.array([width])), events, spread)
 
-    def excess(log_width: float) -> float:
-        return capacity(at(log_width), pool[:EVENTS], sizes) - target
+    def capacity_at(log_width: float) -> float:
+        return capacity(at(log_width), events, sizes)
 
     tried: dict[float, float] = {}
     for log_width in np.log(_median_distance(features) * WIDTHS):
-        tried[log_width] = excess(log_width)
-        if tried[log_width] > 0.0:
+        tried[log_width] = capacity_at(log_width)
+        if tried[log_width] >= target:
             break
     wide, narrow = list(tried)[-2:] if len(tried) > 1 else (log_width, log_width)
-    if not tried[wide] < 0.0 < tried[narrow]:
+    if tried[wide] >= target:
+        raise DatasetError(f"a capacity of {target:.4g} cannot be had: it is at least {tried[wide]:.3g}")
+    if tried[narrow] < target:
+        most = max(tried.values())
         raise DatasetError(
-            f"a capacity of {target:.4g} cannot be had with {n_features} features, "
-            f"only {min(tried.values()) + target:.3g} to {max(tried.values()) + target:.3g}"
+            f"a capacity of {target:.4g} cannot be had with {n_features} features: it is at most {most:.3g}"
         )
-    return at(brentq(excess, narrow, wide, xtol=1e-3))
+    return at(brentq(lambda log_width: capacity_at(log_width) - target, narrow, wide, xtol=1e-3))
+
+
+def _some_of(pool: Float32) -> Float32:
+    """Random events of the pool, which may be sorted."""
+    rng = np.random.default_rng(len(pool))
+    return pool[np.sort(rng.choice(len(pool), min(EVENTS, len(pool)), replace=False))]
 
 
 def _median_distance(features: GaussianFeatures) -> float:
     centres = features.centres
     distances = np.linalg.norm(centres[:, None] - centres[None], axis=2)
-    return float(np.median(distances[distances > 0])) if len(centres) > 1 else 1.0
+    return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0

@@ -69,6 +69,13 @@ class ConvexAlternative:
     def n_parameters(self) -> int:
         return self.features.n_columns
 
+    @property
+    def ridge_by_column(self) -> Float64:
+        """lambda for the bumps, zero for the constant."""
+        ridge = np.zeros(self.n_parameters)
+        ridge[: self.features.n_ridged] = self.ridge
+        return ridge
+
     def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AlternativeFit:  # noqa: ARG002
         """tau. Nothing is random here: the seed, which the interface offers, is not used."""
         clock = time.process_time()
@@ -106,8 +113,7 @@ class ConvexProblem:
     def of(cls, model: ConvexAlternative, dataset: Dataset) -> ConvexProblem:
         n = model.features.n_columns
         nuisances = GaussianPenalty.of_nuisances(dataset)
-        ridge = np.zeros(n + len(nuisances.centre))
-        ridge[: model.features.n_ridged] = model.ridge
+        ridge = np.append(model.ridge_by_column, np.zeros(len(nuisances.centre)))
         norm = dataset.normalisation is not None
         return cls(
             dataset=dataset,

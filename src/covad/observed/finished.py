@@ -110,7 +110,8 @@ class FinishedRun:
             "response": self.directory.response(embedding, fold, order).exists(),
             "pools": (self.directory.pools(space(self.configuration)) / MANIFEST).exists(),
             "clip": tests.network is None or self.configuration.name in self.directory.clips(),
-            "toys": tests.convex is None or self._space_name in (self.directory.read("convex.json") or {}),
+            "toys": tests.convex is None
+            or self.configuration.name in (self.directory.read("convex.json") or {}),
         }
         for stage, is_done in done.items():
             if not is_done:

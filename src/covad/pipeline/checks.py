@@ -172,7 +172,7 @@ class _ReachJudge:
     @classmethod
     def of(cls, study: Study, features: Float32, model: ResponseModel) -> _ReachJudge:
         """The bumps measure distances in units of the spread of `features`: z need not be standardised."""
-        settings = convex_settings(study) or ConvexSettings(**study.sizes.model_dump())
+        settings = convex_settings(study, study.sizes) or ConvexSettings(**study.sizes.model_dump())
         reference_ratio = study.sizes.reference / study.sizes.expected
         return cls(model, settings.choose(features), study.normalisation, reference_ratio)
 
@@ -204,8 +204,7 @@ class _ReachJudge:
         z = pairs.nominal[pairs.nominal_passes][: 4 * _BLOCK]
         response = response_of(self.model, z)
         n_features = self.test.features.n_columns
-        ridge = np.zeros(n_features + len(self._nuisances(nu)))
-        ridge[: self.test.features.n_ridged] = self.test.ridge
+        ridge = np.append(self.test.ridge_by_column, np.zeros(len(self._nuisances(nu))))
         precision = np.concatenate([np.zeros(n_features), np.ones(len(nu))])
         if self.normalisation:
             precision = np.append(precision, self.normalisation**-2)

@@ -7,7 +7,7 @@ models/          encoders and responses, with the state of a training that goes 
 embedded/        events of the response and check pools at several nu, by content
 pools/           embedded events that toys are drawn from, per embedding and order of the response
 checks/          how well the responses describe fresh events
-convex.json      the features of the convex test, chosen once per space
+convex.json      the features of the convex test, chosen once per configuration
 clip.json        W per configuration, with the scan that led to it
 toys/            blocks of pseudo-experiments
 """

@@ -6,10 +6,19 @@ import json
 import os
 from pathlib import Path
 
-from covad.campaign import ConvexModels, Sources, Space, background_first, convex_settings, plan, requests
+from covad.campaign import (
+    ConvexModels,
+    Sources,
+    background_first,
+    convex_settings,
+    plan,
+    requests,
+    sizes_of,
+    space,
+)
 from covad.errors import PlanError
 from covad.pipeline.clip import choose_clips
-from covad.pipeline.directory import RunDirectory, space_name
+from covad.pipeline.directory import RunDirectory
 from covad.pipeline.manifest import timed
 from covad.pipeline.progress import learning_progress
 from covad.study import Collisions, LatentWorld, PoolDirectory, Study
@@ -116,21 +125,21 @@ def open_sources(study: Study, directory: RunDirectory, verify: bool = True) -> 
     """
     if not isinstance(study.source, Collisions):
         return dict.fromkeys(study.spaces, _given_source(study, verify))
-    ready = [space for space in study.spaces if (directory.pools(space) / MANIFEST).exists()]
-    return {space: PoolSource.open(directory.pools(space), verify) for space in ready}
+    ready = [where for where in study.spaces if (directory.pools(where) / MANIFEST).exists()]
+    return {where: PoolSource.open(directory.pools(where), verify) for where in ready}
 
 
 def convex_models(study: Study, sources: Sources, directory: RunDirectory) -> ConvexModels:
     """Features and ridge of the convex test: chosen by the first run, read by the others."""
-    settings = convex_settings(study)
-    if settings is None:
-        return {}
     stored = directory.read("convex.json") or {}
-    models: dict[Space, str] = {}
-    for space, source in sources.items():
-        name = space_name(space)
+    models: dict[str, str] = {}
+    for configuration in study.configurations:
+        source, name = sources.get(space(configuration)), configuration.name
+        settings = convex_settings(study, sizes_of(study, configuration))
+        if settings is None or source is None:
+            continue
         if name not in stored:
             stored[name] = json.loads(settings.chosen(source).model or "")
             directory.write("convex.json", stored)
-        models[space] = json.dumps(stored[name])
+        models[name] = json.dumps(stored[name])
     return models

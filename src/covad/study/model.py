@@ -31,18 +31,18 @@ class ConvexTest(Section):
     """The ridge on fixed features; see `covad.toys.alternatives.ConvexSettings`.
 
     `capacity` is the mean of t under the null to which the width of the features is tuned: 45 unless told,
-    as for the paper's network, or half the number of features where that is less.
+    as for the paper's network, or with few features half their number and one.
     """
 
     features: Count = 100
-    capacity: Positive | None = None
+    capacity: Annotated[float, Field(gt=1.0)] | None = None
     spread: Positive = 3.0
     seed: Index = 0
 
     @model_validator(mode="after")
     def _within_reach(self) -> Self:
         if self.capacity is not None and self.capacity >= self.features:
-            raise ValueError(f"{self.features} features cannot have a capacity of {self.capacity:g}")
+            raise ValueError(f"capacity {self.capacity:g} needs more than {self.features} features")
         return self
 
 

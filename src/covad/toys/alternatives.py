@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from covad.nplm.capacity import DatasetSizes, default_capacity, with_capacity
 from covad.nplm.dataset import Float32
 from covad.nplm.fit import Alternative
 from covad.nplm.rows import count_parameters
@@ -64,14 +65,18 @@ class ConvexSettings:
     model: str | None = field(default=None, compare=False, repr=False)
 
     @property
+    def target(self) -> float:
+        """The mean of t under the null, to which the width is tuned."""
+        return default_capacity(self.features) if self.capacity is None else self.capacity
+
+    @property
     def degrees_of_freedom(self) -> int:
-        """The bumps and the constant: an upper limit, which the ridge lowers."""
-        return self.features + 1
+        return round(self.target)
 
     def describe(self) -> dict[str, Any]:
         settings = asdict(self)
         del settings["model"]  # it follows from the rest and the source
-        return {"kind": "convex", **settings}
+        return {"kind": "convex", **settings, "capacity": self.target}
 
     def chosen(self, source: Source) -> ConvexSettings:
         """With the model, for a run directory and for workers."""
@@ -89,8 +94,6 @@ class ConvexSettings:
 
     def choose(self, events: Float32) -> ConvexAlternative:
         """Centres, width and ridge by their rules, from events that no toy uses."""
-        from covad.nplm.capacity import DatasetSizes, with_capacity
-
         sizes = DatasetSizes(self.expected, self.reference)
         return with_capacity(events, self.features, self.seed, self.capacity, self.spread, sizes)
 

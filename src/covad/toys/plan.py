@@ -119,7 +119,7 @@ class AlternativeSettings(Hashable, Protocol):
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Parameters of h."""
+        """The mean of t under the null, to which the test is tuned."""
         ...
 
     def describe(self) -> dict[str, Any]:
