@@ -203,7 +203,8 @@ def test_the_clip_is_found_treatment_by_treatment(tmp_path, stretched_study):
         scanned = [p for p in stored[name]["scan"] if abs(p["clip"] - clip) < 0.5]
         slope = np.mean([p["mean"] / p["clip"] for p in scanned])
         # the root to the tolerance that choose_clip promises, 0.1 of sqrt(2 dof), taken five times
-        assert clip * slope == pytest.approx(6, abs=0.5 * np.sqrt(12))
+        dof = CHEAP.degrees_of_freedom
+        assert clip * slope == pytest.approx(dof, abs=0.5 * np.sqrt(2 * dof))
     streams = [json.loads(path.read_text())["stream"] for path in (tmp_path / "toys").glob("*.json")]
     assert streams.count("toys") == 2
     assert streams.count("scan") > 4
