@@ -22,6 +22,7 @@ import numpy as np
 from scipy import stats
 
 from covad import latent
+from covad.nplm.capacity import with_capacity
 from covad.nplm.convex import ConvexAlternative
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
 from covad.nplm.features import Precomputed, evaluate
@@ -51,7 +52,7 @@ class Tilted:
 
     @classmethod
     def build(cls) -> Tilted:
-        bumps = ConvexAlternative.from_pool(latent.background(50_000, _generator(0, 60)), N_FEATURES, 61)
+        bumps = with_capacity(latent.background(50_000, _generator(0, 60)), N_FEATURES, 61)
         events = latent.background(POOL, _generator(0, 62))
         phi = evaluate(bumps.features, events)
         model = ConvexAlternative(Precomputed(phi.shape[1], bumps.features.n_ridged), bumps.ridge)
