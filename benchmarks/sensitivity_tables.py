@@ -64,9 +64,11 @@ def over_nu(found: Sensitivity, test: str, configuration: str) -> Iterator[str]:
         star = "" if resolved or test == "convex" else "*"
         z = [row["z"] for row in used]
         toys = "/".join(str(row["n_toys"]) for row in used)
-        error = sum(row["high"] - row["low"] for row in used) / (2 * len(used))
+        # an upper end that the toys do not resolve is open
+        widths = [row["high"] - row["low"] for row in used if row["high"] is not None]
+        error = f"{sum(widths) / (2 * len(widths)):.2f}" if widths else "?"
         cells = " | ".join(f"{row['text']}{star}" for row in used)
-        yield f"| {found.label(signal)} | {cells} | {max(z) - min(z):.2f} (each +-{error:.2f}) | {toys} |"
+        yield f"| {found.label(signal)} | {cells} | {max(z) - min(z):.2f} (each +-{error}) | {toys} |"
 
 
 def differences(found: Sensitivity, test: str, nu: tuple[float, ...]) -> Iterator[str]:

@@ -36,7 +36,7 @@ def test_it_is_the_mean_of_the_analytic_null_but_for_the_nuisances():
     model = with_capacity(POOL, 50, 3, sizes=SIZES)
     world = LatentWorld(n_reference=52_000, expected=10_000.0)
     null = analytic_null(model, world.toy(np.random.default_rng(4)))
-    assert null.law.mean == pytest.approx(default_capacity(50), abs=1.0)
+    assert null.law.mean == pytest.approx(default_capacity(50, 1e4), abs=1.0)
 
 
 def test_more_data_need_wider_bumps():
@@ -51,7 +51,14 @@ def test_units_of_the_space_do_not_matter():
 
 
 def test_the_default_is_that_of_the_network_or_half_of_the_features():
-    assert (default_capacity(100), default_capacity(20)) == (45.0, 11.0)
+    assert (default_capacity(100, 1e4), default_capacity(20, 1e4)) == (45.0, 11.0)
+
+
+def test_few_events_bear_less_capacity():
+    assert default_capacity(100, 1000.0) == 45.0
+    assert default_capacity(100, 200.0) == 11.0
+    few = DatasetSizes(200.0, 1040)
+    assert capacity(with_capacity(POOL, 100, 3, sizes=few), POOL, few) == pytest.approx(11.0, rel=0.01)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3])

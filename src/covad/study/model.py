@@ -31,7 +31,7 @@ class ConvexTest(Section):
     """The ridge on fixed features; see `covad.toys.alternatives.ConvexSettings`.
 
     `capacity` is the mean of t under the null to which the width of the features is tuned: 45 unless told,
-    as for the paper's network, or with few features half their number and one.
+    as for the paper's network, less with few features or events (`covad.nplm.capacity.default_capacity`).
     """
 
     features: Count = 100

@@ -67,7 +67,7 @@ class ConvexSettings:
     @property
     def target(self) -> float:
         """The mean of t under the null, to which the width is tuned."""
-        return default_capacity(self.features) if self.capacity is None else self.capacity
+        return default_capacity(self.features, self.expected) if self.capacity is None else self.capacity
 
     @property
     def degrees_of_freedom(self) -> int:
