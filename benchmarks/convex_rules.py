@@ -40,8 +40,8 @@ def null_of(model: ConvexAlternative, x: Float32, expected: float, n_reference: 
     n = model.features.n_columns
     weights = np.full(len(x), expected / len(x))
     moments = ScoreMoments.of(x, weights, np.ones(len(x))).for_reference_of(n_reference, sampled=len(x))
-    ridge, auxiliary = np.zeros(x.shape[1]), np.zeros(x.shape[1])
-    ridge[: model.features.n_ridged] = model.ridge
+    ridge = np.append(model.ridge_by_column, np.zeros(x.shape[1] - n))
+    auxiliary = np.zeros(x.shape[1])
     auxiliary[n:] = 1.0
     auxiliary[-1] = 100.0
     return ConvexNull.of(moments, ridge, auxiliary, n)

@@ -95,11 +95,30 @@ def calibrations(found: Sensitivity, test: str) -> Iterator[str]:
         yield f"- {test}, {configuration}: {said}"
 
 
+def power_at_two_sigma(summary: dict[str, Any]) -> Iterator[str]:
+    """Power at nu = 0 where the null R_0 passes with 2.3 %, of the profiled tests."""
+    found: dict[str, dict[str, str]] = {}
+    for row in summary["power"]:
+        if row["null"] != "R_0" or any(row["nu"]) or not row["configuration"].endswith("profiled"):
+            continue
+        i = min(range(len(row["z_alpha"])), key=lambda k: abs(row["z_alpha"][k] - 2.0))
+        share = 100 * row["injected"] / summary["study"]["sizes"]["expected"]
+        line = found.setdefault(f"{row['signal']} {share:g} %", {})
+        cell = f"{row['power'][i]:.2f} [{row['low'][i]:.2f}, {row['high'][i]:.2f}]"
+        line[f"{row['configuration']}: {row['test']}"] = cell
+    columns = list(dict.fromkeys(name for line in found.values() for name in line))
+    yield "| power at Z = 2 | " + " | ".join(columns) + " |"
+    yield "| --- " * (len(columns) + 1) + "|"
+    for signal, line in found.items():
+        yield f"| {signal} | " + " | ".join(line.get(name, "") for name in columns) + " |"
+
+
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path, exists=True))
 def main(run: Path) -> None:
     """Print the tables."""
-    found = Sensitivity(json.loads((run / "summary.json").read_text()))
+    summary = json.loads((run / "summary.json").read_text())
+    found = Sensitivity(summary)
     for test in dict.fromkeys(key[0] for key in found.z):
         centre = next(key[4] for key in found.z if not any(key[4]))
         blocks = [differences(found, test, centre)]
@@ -109,6 +128,7 @@ def main(run: Path) -> None:
         blocks.append(calibrations(found, test))
         for block in blocks:
             click.echo("\n".join(block) + "\n")
+    click.echo("\n".join(power_at_two_sigma(summary)))
 
 
 if __name__ == "__main__":
