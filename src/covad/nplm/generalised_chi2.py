@@ -17,19 +17,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtri_exp
 
 from covad.errors import DatasetError
 from covad.nplm.dataset import Float64
 
-_TOLERANCE = 1e-10
+Complex128 = NDArray[np.complex128]
+
+#: Of an integral when its step was halved, which about squares the error: the finer one is good to 1e-10.
+_CHANGE = 1e-8
 _MAX_HALVINGS = 8
+#: Values of x that are integrated at once: enough to hide the interpreter, few enough to stay in the cache.
+_TOGETHER = 16
 #: Beyond this, sinh(u) has left any integrand: 1 dof at x = 0 still decays like e^{-u/2}.
 _U_MAX = 80.0
+#: Of the logarithm of a saddle point, whose bracket spans a few units.
+_BISECTIONS = 24
 
 
 @dataclass(frozen=True)
@@ -65,11 +73,11 @@ class GeneralisedChi2:
 
     def log_sf(self, x: ArrayLike) -> Float64:
         """log P(Q > x), accurate to about 1e-10 relative in P wherever P < 0.9, and in 1 - P elsewhere."""
-        return self._each(x, lambda value: _log_tails(self._active, value)[0])
+        return self._log_tails(x)[0]
 
     def log_cdf(self, x: ArrayLike) -> Float64:
         """log P(Q < x)."""
-        return self._each(x, lambda value: _log_tails(self._active, value)[1])
+        return self._log_tails(x)[1]
 
     def sf(self, x: ArrayLike) -> Float64:
         """P(Q > x), the p-value of an observed x."""
@@ -90,7 +98,7 @@ class GeneralisedChi2:
         log_odds = np.log(p) - np.log1p(-p)
 
         def excess(x: float) -> float:
-            log_sf, log_cdf = _log_tails(self._active, x)
+            log_sf, log_cdf = self._log_tails(x)
             return float(np.clip(log_sf - log_cdf, -1e300, 1e300) - log_odds)
 
         low, high = self.mean - self.std, self.mean + self.std
@@ -107,85 +115,116 @@ class GeneralisedChi2:
         active: Float64 = self.weights[size > 1e-13 * size.max()]
         return active
 
-    @staticmethod
-    def _each(x: ArrayLike, function: Callable[[float], float]) -> Float64:
+    def _log_tails(self, x: ArrayLike) -> tuple[Float64, Float64]:
+        """log P(Q > x) and log P(Q < x): the smaller one by integration, the other from it."""
         values = np.asarray(x, dtype=np.float64)
         if np.isnan(values).any():
             raise DatasetError("the tail of a generalised chi2 was asked for at NaN")
-        return np.array([function(float(value)) for value in values.flat]).reshape(values.shape)
+        weights, flat = self._active, values.ravel()
+        log_sf, log_cdf = np.zeros_like(flat), np.zeros_like(flat)
+        above = (flat == np.inf) | ((flat >= 0) & (weights.max() <= 0))
+        below = (flat == -np.inf) | ((flat <= 0) & (weights.min() >= 0))
+        log_sf[above], log_cdf[below & ~above] = -np.inf, -np.inf
+        inside = ~(above | below)
+        upper, lower = inside & (flat > weights.sum()), inside & (flat <= weights.sum())
+        log_sf[upper] = _log_upper_tails(weights, flat[upper])
+        log_cdf[upper] = np.log1p(-np.exp(log_sf[upper]))
+        log_cdf[lower] = _log_upper_tails(-weights, -flat[lower])
+        log_sf[lower] = np.log1p(-np.exp(log_cdf[lower]))
+        return log_sf.reshape(values.shape), log_cdf.reshape(values.shape)
 
 
-def _log_tails(weights: Float64, x: float) -> tuple[float, float]:
-    """log P(Q > x) and log P(Q < x): the smaller one by integration, the other from it."""
-    if x == np.inf or (x >= 0 and weights.max() <= 0):
-        return -np.inf, 0.0
-    if x == -np.inf or (x <= 0 and weights.min() >= 0):
-        return 0.0, -np.inf
-    if x > weights.sum():
-        log_sf = _log_upper_tail(weights, x)
-        return log_sf, float(np.log1p(-np.exp(log_sf)))
-    log_cdf = _log_upper_tail(-weights, -x)
-    return float(np.log1p(-np.exp(log_cdf))), log_cdf
+def _log_upper_tails(weights: Float64, x: Float64) -> Float64:
+    """log P(Q > x) of many x; neighbours, whose contours are alike, are integrated together."""
+    found = np.empty_like(x)
+    order = np.argsort(x)
+    for start in range(0, len(x), _TOGETHER):
+        some = order[start : start + _TOGETHER]
+        found[some] = _log_upper_tail(weights, x[some])
+    return found
 
 
-def _log_upper_tail(weights: Float64, x: float) -> float:
-    """log P(Q > x), by the trapezoidal rule over s = c + i y + kappa y^2.
+def _log_upper_tail(weights: Float64, x: Float64) -> Float64:
+    """log P(Q > x), by the trapezoidal rule over s = c + i y + kappa y^2, one contour per x.
 
     The contour bends towards where e^{-s x} decays. With y = width * sinh(u) the rule converges
     exponentially, also where the integrand has only a power to decay with.
     """
+    x = x[:, None]
     c = _saddle(weights, x)
     tilted = weights / (1.0 - 2.0 * weights * c)
-    curvature = float(2.0 * np.sum(tilted**2) + 1.0 / c**2)
-    skewness = float(8.0 * np.sum(tilted**3) - 2.0 / c**3)
+    curvature = _sum(2.0 * tilted**2) + 1.0 / c**2
+    skewness = _sum(8.0 * tilted**3) - 2.0 / c**3
     width = 1.0 / np.sqrt(curvature)
     bend = np.copysign(0.05 / width, x)
-    kappa = (max if x >= 0 else min)(skewness / (6.0 * curvature), bend)
-    log_peak = float(-0.5 * np.sum(np.log1p(-2.0 * weights * c)) - c * x - np.log(c))
+    steepest = skewness / (6.0 * curvature)
+    kappa = np.where(x >= 0, np.maximum(steepest, bend), np.minimum(steepest, bend))
+    log_peak = _sum(-0.5 * np.log1p(-2.0 * weights * c)) - c * x - np.log(c)
 
     def integrand(u: Float64) -> Float64:
         y = width * np.sinh(u)
         s = c + 1j * y + kappa * y**2
-        log_mgf = -0.5 * np.log(1.0 - 2.0 * np.outer(s, weights)).sum(axis=1)
-        value = np.exp(log_mgf - s * x - np.log(s) - log_peak) * (1.0 - 2j * kappa * y)
+        value = np.exp(_log_mgf(weights, s) - s * x - np.log(s) - log_peak) * (1.0 - 2j * kappa * y)
         return np.asarray(value.real * np.cosh(u))
 
-    return log_peak + float(np.log(width * _trapezoid(integrand) / np.pi))
+    tails: Float64 = log_peak[:, 0] + np.log(width[:, 0] * _trapezoid(integrand) / np.pi)
+    return tails
 
 
-def _saddle(weights: Float64, x: float) -> float:
-    """The minimum over s > 0 of the convex exponent K(s) - s x - log s, before the first branch point."""
+def _log_mgf(weights: Float64, s: Complex128) -> Complex128:
+    """K(s) of each s, by modulus and phase: four times as fast as complex logarithms."""
+    real, imaginary = 1.0 - 2.0 * weights * s.real[..., None], -2.0 * weights * s.imag[..., None]
+    log_modulus = 0.5 * np.log(real**2 + imaginary**2).sum(axis=-1)
+    phase = np.arctan2(imaginary, real).sum(axis=-1)
+    return np.asarray(-0.5 * (log_modulus + 1j * phase))
+
+
+def _sum(terms: Float64) -> Float64:
+    """Over the weights, for each x."""
+    return np.asarray(terms.sum(axis=1, keepdims=True))
+
+
+def _saddle(weights: Float64, x: Float64) -> Float64:
+    """The minimum over s > 0 of the convex exponent K(s) - s x - log s, before the first branch point.
+
+    By bisection of log s, up to what moves the contour by a millionth: it need not run exactly through it.
+    """
     largest = float(weights.max())
     edge = 0.5 / largest if largest > 0 else np.inf
 
-    def slope(s: float) -> float:
-        return float(np.sum(weights / (1.0 - 2.0 * weights * s)) - x - 1.0 / s)
+    def rises(s: Float64) -> Any:
+        return _sum(weights / (1.0 - 2.0 * weights * s)) - x - 1.0 / s > 0
 
-    low = high = min(0.5 * edge, 1.0 / float(np.abs(weights).max()))
-    while slope(low) > 0:
-        low *= 0.5
-    while slope(high) < 0:
-        high = 0.5 * (high + edge) if np.isfinite(edge) else 2.0 * high
-    return float(brentq(slope, low, high, xtol=1e-300, rtol=1e-12)) if low < high else low
+    start = min(0.5 * edge, 1.0 / float(np.abs(weights).max()))
+    low, high = np.full_like(x, start), np.full_like(x, start)
+    while (wrong := rises(low)).any():
+        low[wrong] *= 0.5
+    while (wrong := ~rises(high)).any():
+        high[wrong] = 0.5 * (high[wrong] + edge) if np.isfinite(edge) else 2.0 * high[wrong]
+    for _ in range(_BISECTIONS):
+        middle = np.sqrt(low * high)
+        up = rises(middle)
+        low, high = np.where(up, low, middle), np.where(up, middle, high)
+    return low
 
 
-def _trapezoid(integrand: Callable[[Float64], Float64]) -> float:
-    """Integral over u from 0 to infinity of a function that is even in u and dies out."""
+def _trapezoid(integrand: Callable[[Float64], Float64]) -> Float64:
+    """Integrals over u from 0 to infinity of functions that are even in u and die out, one per row."""
     step = 0.25
-    end = _where_it_ends(integrand)
-    total = 0.5 * float(integrand(np.zeros(1))[0]) + float(integrand(np.arange(step, end, step)).sum())
+    end = _where_they_end(integrand)
+    total = 0.5 * integrand(np.zeros(1))[:, 0] + integrand(np.arange(step, end, step)).sum(axis=1)
     for _ in range(_MAX_HALVINGS):
-        finer = total + float(integrand(np.arange(0.5 * step, end, step)).sum())
-        converged = abs(finer - 2.0 * total) <= _TOLERANCE * abs(finer)
+        finer = total + integrand(np.arange(0.5 * step, end, step)).sum(axis=1)
+        converged = np.abs(finer - 2.0 * total) <= _CHANGE * np.abs(finer)
         step, total = 0.5 * step, finer
-        if converged:
+        if converged.all():
             break
-    return step * total
+    return np.asarray(step * total)
 
 
-def _where_it_ends(integrand: Callable[[Float64], Float64]) -> float:
-    """A u beyond which the integrand is below double precision."""
+def _where_they_end(integrand: Callable[[Float64], Float64]) -> float:
+    """A u beyond which all integrands are below double precision."""
     end = 2.0
-    while end < _U_MAX and abs(float(integrand(np.array([end]))[0])) > 1e-17:
+    while end < _U_MAX and np.abs(integrand(np.array([end]))).max() > 1e-17:
         end *= 1.2
     return 1.2 * end

@@ -80,7 +80,7 @@ class FinishedRun:
     def groups(self) -> tuple[Group, ...]:
         """Each test of the study with its nulls in this configuration."""
         entries = self._null_entries()
-        toys = {r.ensemble.identity: self.directory.toys.load(r) for r in requests(entries)}
+        toys = self.directory.toys.load_all(requests(entries))
         for found in toys.values():
             self._require_toys(found)
         return tuple(RunToys(self.directory, self.study, entries, toys).groups())

@@ -27,6 +27,8 @@ _NAME_LENGTH = 64
 _KEYWORDS = [
     {"name": "phrases", "values": ["Anomaly detection", "Systematic uncertainties", "Contrastive learning"]}
 ]
+#: The one in C, where PyYAML has it, is six times as fast.
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 Plain = dict[str, Any]
 
 
@@ -62,7 +64,7 @@ def write_hepdata(folder: Path, evidence: Evidence, tables: Iterable[Table]) -> 
 
 
 def _write(path: Path, documents: Sequence[Any]) -> None:
-    text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=110)
+    text = yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
     with writing(path):
         path.write_text(text, encoding="utf-8")
 

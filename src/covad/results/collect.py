@@ -123,5 +123,5 @@ def collect(path: Path) -> RunToys:
     study = directory.study()
     sources = open_sources(study, directory, verify=False)
     entries = plan(study, sources, directory.clips(), convex_models(study, sources, directory))
-    toys = {r.ensemble.identity: directory.toys.load(r) for r in requests(entries)}
+    toys = directory.toys.load_all(requests(entries))
     return RunToys(directory, study, entries, toys)

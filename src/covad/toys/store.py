@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -157,15 +157,17 @@ class ToyStore:
 
     def load(self, request: Request) -> EnsembleToys:
         """The toys that are there; corrupt blocks are left out, as `missing` toys."""
-        found: dict[int, Toy] = {}
+        return self.load_all([request])[request.ensemble.identity]
+
+    def load_all(self, requests: Sequence[Request]) -> dict[str, EnsembleToys]:
+        """The toys of many requests, by identity, in one pass over the directory."""
+        found: dict[str, dict[int, Toy]] = {request.ensemble.identity: {} for request in requests}
         for block in self._blocks():
-            if block.ensemble == request.ensemble.identity:
+            if block.ensemble in found:
                 with suppress(FileFormatError):
                     for toy in block.toys():
-                        found.setdefault(toy.index, toy)
-        toys = tuple(found[index] for index in sorted(found) if index < request.toys)
-        refuse_collisions(toys)
-        return EnsembleToys(request.toys, toys)
+                        found[block.ensemble].setdefault(toy.index, toy)
+        return {r.ensemble.identity: _first(r.toys, found[r.ensemble.identity]) for r in requests}
 
     def set_corrupt_aside(self, requests: Sequence[Request]) -> list[Path]:
         """Verify the blocks of these requests; what is not as it was written is moved away, with a word."""
@@ -226,6 +228,12 @@ class ToyStore:
             self.directory.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary, writing(path):
             temporary.write_text(json.dumps(ensemble.describe(), indent=1) + "\n")
+
+
+def _first(requested: int, stored: Mapping[int, Toy]) -> EnsembleToys:
+    toys = tuple(stored[index] for index in sorted(stored) if index < requested)
+    refuse_collisions(toys)
+    return EnsembleToys(requested, toys)
 
 
 def _count(summaries: Sequence[Summary], requested: int) -> Counts:
