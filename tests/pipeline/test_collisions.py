@@ -19,7 +19,7 @@ from covad.pipeline.collisions import CollisionData, check_collisions
 from covad.pipeline.embedded import Standardisation, unweighted
 from covad.pipeline.models import response_grid
 from covad.pipeline.progress import learning_progress
-from covad.results import summarise
+from covad.results import collect, summarise
 from covad.study import parse_study, read_study
 from covad.toys.plan import Shard
 from covad.toys.pools import open_pools
@@ -109,7 +109,7 @@ def test_a_run_copied_elsewhere_goes_on(run, tmp_path):
 
 
 def _results(path):
-    found = summarise(path)
+    found = summarise(collect(path))
     return {key: found[key] for key in ("ensembles", "spaces", "closure", "significance")} | {
         "ensembles": [
             {k: v for k, v in line.items() if k != "seconds_per_toy"} for line in found["ensembles"]
@@ -136,7 +136,7 @@ def test_every_fold_is_trained_and_checked_and_toys_use_one(run, tmp_path):
     content = STUDY | {"source": STUDY["source"] | changes, "configurations": STUDY["configurations"][1:]}
     folded = parse_study(content, "here")
     run_study(folded, tmp_path, here, until="checks", workers=2)
-    spaces = summarise(tmp_path)["spaces"]
+    spaces = summarise(collect(tmp_path))["spaces"]
     assert [line["fold"] for line in spaces[0]["folds"]] == [0, 1]
     assert spaces[0]["folds"][1]["reach"] == spaces[0]["reach"]
     assert spaces[0]["folds"][0]["reach"] != spaces[0]["reach"]
@@ -264,7 +264,7 @@ def test_a_file_may_be_sorted_by_process(run, tmp_path):
         with EventWriter(path, source.layout, source.process_names) as writer:
             writer.append(events[np.argsort(events.process, kind="stable")])
     run_study(study(background={"files": [str(path)]}), tmp_path / "run", here, until="checks", workers=2)
-    spaces = (summarise(where)["spaces"] for where in (run, tmp_path / "run"))
+    spaces = (summarise(collect(where))["spaces"] for where in (run, tmp_path / "run"))
     shuffled, in_order = ([space["probe"]["accuracy"] for space in found] for found in spaces)
     # judged on 2000 events each: 5 standard errors of the difference of two accuracies around 0.7
     assert in_order == pytest.approx(shuffled, abs=5 * np.sqrt(2 * 0.21 / 2000))
@@ -341,7 +341,7 @@ def _begun(path, stage):
 def _finished(path, stage):
     directory = RunDirectory(path)
     if stage == "toys":
-        return all(line["missing"] == 0 for line in summarise(path)["ensembles"])
+        return all(line["missing"] == 0 for line in summarise(collect(path))["ensembles"])
     if stage == "clip":
         return len(directory.clips()) == len(STUDY["configurations"])
     progress = learning_progress(directory.study(), directory)

@@ -151,13 +151,13 @@ def test_a_report_is_drawn_again_only_if_what_it_shows_has_changed(tmp_path, mon
 
     monkeypatch.setattr("covad.report.write.write_evidence", draw)
     evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
-    monkeypatch.setattr("covad.report.write.read_evidence", lambda _: evidence)
-    write_report(tmp_path)
+    monkeypatch.setattr("covad.report.write.read_evidence", lambda *_: evidence)
+    write_report(tmp_path, {})
     evidence.summary["manifest"]["seconds"]["toys"] += 1.0
-    assert write_report(tmp_path) == tmp_path / "report.html"
+    assert write_report(tmp_path, {}) == tmp_path / "report.html"
     assert len(drawn) == 1
     next(iter(evidence.t.values()))[0] += 0.1
-    write_report(tmp_path)
+    write_report(tmp_path, {})
     assert len(drawn) == 2
 
 
@@ -167,8 +167,23 @@ def test_a_number_that_a_check_could_not_compute_does_not_stop_the_report(tmp_pa
     line = evidence.checks["covariant_linear"]["comparisons"][0]
     line["p"] = line["observed"][2] = float("nan")
     evidence.summary["spaces"][0]["validation"][0]["p"] = float("nan")
-    monkeypatch.setattr("covad.report.write.read_evidence", lambda _: evidence)
-    assert write_report(tmp_path).exists()
+    monkeypatch.setattr("covad.report.write.read_evidence", lambda *_: evidence)
+    assert write_report(tmp_path, {}).exists()
+
+
+def test_a_report_that_fails_leaves_the_earlier_one_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
+    write_evidence(evidence, tmp_path)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+
+    def refuse(*_):
+        raise FileFormatError("no valid submission")
+
+    monkeypatch.setattr("covad.report.write.write_hepdata", refuse)
+    with pytest.raises(FileFormatError, match="no valid submission"):
+        write_evidence(evidence, tmp_path)
+    assert {file: file.read_bytes() for file in before} == before
 
 
 def test_what_cannot_be_told_has_no_colour(monkeypatch):
@@ -183,18 +198,17 @@ def test_what_cannot_be_told_has_no_colour(monkeypatch):
 
 @pytest.mark.parametrize("name", ["checks/covariant_linear.json", "observed/a.json"])
 @pytest.mark.parametrize("content", ['{"comparisons": [', "[]"], ids=["cut off", "no object"])
-def test_a_damaged_file_is_named_in_one_sentence(tmp_path, monkeypatch, name, content):
-    monkeypatch.setattr("covad.report.evidence.toy_values", lambda _: {})
+def test_a_damaged_file_is_named_in_one_sentence(tmp_path, name, content):
     (tmp_path / "summary.json").write_text("{}")
     (tmp_path / name).parent.mkdir()
     (tmp_path / name).write_text(content)
     with pytest.raises(FileFormatError, match=name):
-        write_report(tmp_path)
+        write_report(tmp_path, {})
 
 
 def test_a_directory_without_summary_is_refused_in_one_sentence(tmp_path):
     with pytest.raises(FileFormatError, match=r"summary\.json: cannot be read"):
-        write_report(tmp_path)
+        write_report(tmp_path, {})
 
 
 @pytest.mark.skipif(

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from covad.pipeline import run_study
-from covad.results import collect, headlines, summarise, toy_values, write_summary
+from covad.results import collect, headlines, summarise, write_summary
 from covad.study import parse_study
 from covad.toys.toy import run_block
 
@@ -37,7 +37,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def summary(run):
-    return write_summary(run)
+    return write_summary(collect(run))
 
 
 def test_the_summary_is_json_and_stays_in_the_run(run, summary):
@@ -53,13 +53,13 @@ def test_every_ensemble_adds_up(summary):
 
 
 def test_means_are_those_of_the_toys(run, summary):
-    values = toy_values(run)
+    values = collect(run).values
     for line in summary["ensembles"]:
         assert line["mean"] == pytest.approx(values[line["identity"]].mean())
 
 
 def test_the_significance_is_that_of_the_median_among_the_null(run, summary):
-    values = toy_values(run)
+    values = collect(run).values
     lines = {(e["test"], e["configuration"], tuple(e["nu"]), e["signal"]): e for e in summary["ensembles"]}
     key = ("convex", "latent, profiled", (0.0,))
     null, signal = values[lines[*key, None]["identity"]], values[lines[*key, "signal"]["identity"]]
@@ -104,7 +104,7 @@ def test_closure_has_a_line_per_shift_and_a_verdict_per_configuration(summary):
 def test_an_unfinished_run_says_what_it_can(tmp_path):
     study = parse_study(STUDY | {"tests": {"convex": {"features": 8}}, "toys": 5}, "here")
     run_study(study, tmp_path, here)
-    found = summarise(tmp_path)
+    found = summarise(collect(tmp_path))
     assert found["nulls"] == found["closure"] == found["significance"] == []
     assert found["toys"]["done"] == 35
     assert list(collect(tmp_path).groups()) == []
@@ -119,11 +119,11 @@ def test_headlines_say_what_closes_and_what_is_there(summary):
 
 
 def test_a_summary_is_made_again_only_if_its_files_have_changed(run, monkeypatch):
-    before = write_summary(run)
+    before = write_summary(collect(run))
     calls = []
-    monkeypatch.setattr("covad.results.summary.summarise", lambda path: calls.append(path) or {})
-    assert write_summary(run) == before
+    monkeypatch.setattr("covad.results.summary.summarise", lambda run: calls.append(run.directory.path) or {})
+    assert write_summary(collect(run)) == before
     assert calls == []
     next((run / "toys").glob("*.parquet")).touch()
-    write_summary(run)
+    write_summary(collect(run))
     assert calls == [run]

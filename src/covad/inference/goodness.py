@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -104,10 +105,8 @@ def anderson_darling(t: Float64, law: Law, seed: int, repetitions: int = REPETIT
     """A2 = -n - 1/n sum_i (2i - 1) [log u_(i) + log(1 - u_(n+1-i))], with weight on the tails."""
     ordered = np.sort(t)
     observed = _anderson_darling(law.cdf(ordered), law.sf(ordered)[::-1])
-    exceeding = 0
-    for u in _sorted_uniforms(len(t), repetitions, np.random.default_rng(seed)):
-        exceeding += int(np.count_nonzero(_anderson_darling(u, 1.0 - u[:, ::-1]) >= observed))
-    return _monte_carlo("AD", float(observed), exceeding, repetitions)
+    repeated = _repeated_anderson_darling(len(t), repetitions, seed)
+    return _monte_carlo("AD", float(observed), int(np.count_nonzero(repeated >= observed)), repetitions)
 
 
 def cramer_von_mises(t: Float64, law: Law) -> GoodnessOfFit:
@@ -140,19 +139,12 @@ def anderson_darling_two(
     but the largest: f_j of them are equal, B_j of the N = n + m and M_j of the first n are not above them.
     """
     values, counts = np.unique(np.concatenate([t, other]), return_counts=True)
-    below = np.cumsum(counts)
-    n, total = len(t), int(below[-1])
-    ends, multiplicity = below[:-1], counts[:-1]
-
-    def statistic(n_first: NDArray[Any]) -> Any:
-        return ((total * n_first - n * ends) ** 2 / (ends * (total - ends))) @ multiplicity
-
-    observed = statistic(np.searchsorted(np.sort(t), values[:-1], side="right").astype(np.float64))
-    exceeding = 0
-    for first in _permuted_labels(n, total, repetitions, np.random.default_rng(seed)):
-        n_first = np.cumsum(first, axis=1, dtype=np.float64)[:, ends - 1]
-        exceeding += int(np.count_nonzero(statistic(n_first) >= observed * (1.0 - 1e-12)))
-    return _monte_carlo("AD", float(observed) / (n * (total - n)), exceeding, repetitions)
+    n, below = len(t), tuple(np.cumsum(counts).tolist())
+    not_above = np.searchsorted(np.sort(t), values[:-1], side="right").astype(np.float64)
+    observed = float(_anderson_darling_two(not_above, n, below))
+    repeated = _permuted_anderson_darling(n, below, repetitions, seed)
+    exceeding = int(np.count_nonzero(repeated >= observed * (1.0 - 1e-12)))
+    return _monte_carlo("AD", observed / (n * len(other)), exceeding, repetitions)
 
 
 def cramer_von_mises_two(t: Float64, other: Float64) -> GoodnessOfFit:
@@ -179,6 +171,32 @@ def _anderson_darling(cdf: Float64, reversed_sf: Float64) -> Any:
     odd = 2.0 * np.arange(1, n + 1) - 1.0
     tiny = np.finfo(np.float64).tiny
     return -n - (np.log(np.maximum(cdf, tiny)) + np.log(np.maximum(reversed_sf, tiny))) @ odd / n
+
+
+@lru_cache(maxsize=8)
+def _repeated_anderson_darling(n: int, repetitions: int, seed: int) -> Float64:
+    """A2 of uniform samples, the same for every ensemble of n toys."""
+    blocks = _sorted_uniforms(n, repetitions, np.random.default_rng(seed))
+    return np.concatenate([_anderson_darling(u, 1.0 - u[:, ::-1]) for u in blocks])
+
+
+def _anderson_darling_two(not_above: Float64, n: int, below: tuple[int, ...]) -> Any:
+    """n m A2 along the last axis, from M_j, with B_j = `below`, whose last is N."""
+    total, ends = below[-1], np.array(below[:-1])
+    multiplicity = np.diff(ends, prepend=0)
+    return ((total * not_above - n * ends) ** 2 / (ends * (total - ends))) @ multiplicity
+
+
+@lru_cache(maxsize=8)
+def _permuted_anderson_darling(n: int, below: tuple[int, ...], repetitions: int, seed: int) -> Float64:
+    """n m A2 with permuted labels, the same for every two ensembles of these sizes without ties."""
+    ends = np.array(below[:-1])
+    return np.concatenate(
+        [
+            _anderson_darling_two(np.cumsum(first, axis=1, dtype=np.float64)[:, ends - 1], n, below)
+            for first in _permuted_labels(n, below[-1], repetitions, np.random.default_rng(seed))
+        ]
+    )
 
 
 def _sorted_uniforms(n: int, repetitions: int, rng: np.random.Generator) -> Iterator[Float64]:

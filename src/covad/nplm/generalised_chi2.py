@@ -120,18 +120,30 @@ class GeneralisedChi2:
         values = np.asarray(x, dtype=np.float64)
         if np.isnan(values).any():
             raise DatasetError("the tail of a generalised chi2 was asked for at NaN")
-        weights, flat = self._active, values.ravel()
-        log_sf, log_cdf = np.zeros_like(flat), np.zeros_like(flat)
-        above = (flat == np.inf) | ((flat >= 0) & (weights.max() <= 0))
-        below = (flat == -np.inf) | ((flat <= 0) & (weights.min() >= 0))
+        wanted = values.ravel().tolist()
+        new = [value for value in dict.fromkeys(wanted) if value not in self._known]
+        self._known.update(zip(new, zip(*self._compute(np.array(new)), strict=True), strict=True))
+        found = np.array([self._known[value] for value in wanted]).reshape(*values.shape, 2)
+        return found[..., 0], found[..., 1]
+
+    @cached_property
+    def _known(self) -> dict[float, tuple[float, float]]:
+        """Tails by x: a study asks for those of each toy in every goodness-of-fit test and power curve."""
+        return {}
+
+    def _compute(self, x: Float64) -> tuple[Float64, Float64]:
+        weights = self._active
+        log_sf, log_cdf = np.zeros_like(x), np.zeros_like(x)
+        above = (x == np.inf) | ((x >= 0) & (weights.max() <= 0))
+        below = (x == -np.inf) | ((x <= 0) & (weights.min() >= 0))
         log_sf[above], log_cdf[below & ~above] = -np.inf, -np.inf
         inside = ~(above | below)
-        upper, lower = inside & (flat > weights.sum()), inside & (flat <= weights.sum())
-        log_sf[upper] = _log_upper_tails(weights, flat[upper])
+        upper, lower = inside & (x > weights.sum()), inside & (x <= weights.sum())
+        log_sf[upper] = _log_upper_tails(weights, x[upper])
         log_cdf[upper] = np.log1p(-np.exp(log_sf[upper]))
-        log_cdf[lower] = _log_upper_tails(-weights, -flat[lower])
+        log_cdf[lower] = _log_upper_tails(-weights, -x[lower])
         log_sf[lower] = np.log1p(-np.exp(log_cdf[lower]))
-        return log_sf.reshape(values.shape), log_cdf.reshape(values.shape)
+        return log_sf, log_cdf
 
 
 def _log_upper_tails(weights: Float64, x: Float64) -> Float64:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from covad.errors import FileFormatError
 from covad.pipeline import RunDirectory
 from covad.pipeline.directory import SCALE
-from covad.results import toy_values
 from covad.results.summary import SUMMARY
 from covad.toys.pools import MANIFEST, Pools, fingerprint, open_pools
 
@@ -170,15 +169,15 @@ def _distinct(values: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def read_evidence(run: Path) -> Evidence:
-    """All that is there of a run that has a summary."""
+def read_evidence(run: Path, t: Mapping[str, Float64]) -> Evidence:
+    """All that is there of a run that has a summary, with t of its toys by the identity of their ensemble."""
     files = RunDirectory(run)
     if not (run / SUMMARY).exists():
         raise FileFormatError(f"{run / SUMMARY}: cannot be read, the run has no summary")
     pools = sorted((run / "pools").glob(f"*/{MANIFEST}"))
     return Evidence(
         summary=_document(files, SUMMARY),
-        t=toy_values(run),
+        t=t,
         checks=_documents(files, "checks"),
         spaces={file.parent.name: _latent_space(files, file.parent) for file in pools},
         observed=tuple(_documents(files, "observed").values()),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from covad.atomic import replacing, writing
 from covad.digests import code_digest
-from covad.report.evidence import Evidence, read_evidence
+from covad.report.evidence import Evidence, Float64, read_evidence
 from covad.report.hepdata import write_hepdata
 from covad.report.page import Section, render, sections
 from covad.report.table import csv_text, latex_text
@@ -20,12 +21,13 @@ FOLDER = "report"
 _DRAWN_FROM = "drawn_from.txt"
 
 
-def write_report(run: Path) -> Path:
+def write_report(run: Path, t: Mapping[str, Float64]) -> Path:
     """RUN/report.html and, in RUN/report, figures (PDF), tables (LaTeX, CSV) and a HEPData submission.
 
-    A report of the same evidence, drawn by the same code, is left as it is.
+    `t` are the values of its toys, by the identity of their ensemble. A report of the same evidence, drawn by
+    the same code, is left as it is.
     """
-    evidence = read_evidence(run)
+    evidence = read_evidence(run, t)
     mark, digest = run / FOLDER / _DRAWN_FROM, _digest(evidence)
     if (run / PAGE).exists() and mark.exists() and mark.read_text() == digest:
         return run / PAGE
@@ -49,16 +51,18 @@ def _digest(evidence: Evidence) -> str:
 
 
 def write_evidence(evidence: Evidence, run: Path) -> Path:
-    """The report of given evidence; the files of an earlier report are replaced."""
+    """The report of given evidence; the files of an earlier one are replaced once all new ones are there."""
     chapters = sections(evidence)
-    folder = run / FOLDER
+    folder, fresh, page = run / FOLDER, run / f".{FOLDER}.part", run / PAGE
+    with writing(folder):
+        shutil.rmtree(fresh, ignore_errors=True)
+        for part in ("figures", "tables", "hepdata"):
+            (fresh / part).mkdir(parents=True)
+        _write_parts(fresh, chapters)
+    write_hepdata(fresh / "hepdata", evidence, [table for c in chapters for table in c.tables])
     with writing(folder):
         shutil.rmtree(folder, ignore_errors=True)
-        for part in ("figures", "tables", "hepdata"):
-            (folder / part).mkdir(parents=True)
-        _write_parts(folder, chapters)
-    write_hepdata(folder / "hepdata", evidence, [table for c in chapters for table in c.tables])
-    page = run / PAGE
+        fresh.rename(folder)
     with replacing(page) as temporary, writing(page):
         temporary.write_text(render(evidence, chapters), encoding="utf-8")
     return page

@@ -2,6 +2,6 @@
 
 from covad.results.collect import RunToys, collect
 from covad.results.headlines import headlines
-from covad.results.summary import summarise, toy_values, write_summary
+from covad.results.summary import summarise, write_summary
 
-__all__ = ["RunToys", "collect", "headlines", "summarise", "toy_values", "write_summary"]
+__all__ = ["RunToys", "collect", "headlines", "summarise", "write_summary"]

@@ -113,6 +113,11 @@ class RunToys:
             return None
         return Group(test, configuration, null, shifted, signals, ensemble)
 
+    @property
+    def values(self) -> dict[str, Float64]:
+        """t of the toys that are done, by the identity of their ensemble."""
+        return {identity: toys.t for identity, toys in self.toys.items()}
+
     def t(self, entry: Entry) -> Float64:
         return np.zeros(0) if entry.ensemble is None else self.toys[entry.ensemble.identity].t
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from covad.inference.power import power_curve
 from covad.inference.significance import median_z
 from covad.pipeline import RunDirectory
 from covad.pipeline.directory import space_name
-from covad.results.collect import Group, RunToys, collect, null_name
+from covad.results.collect import Group, RunToys, null_name
 from covad.study import Collisions
 
 SUMMARY = "summary.json"
@@ -44,14 +43,14 @@ SUMMARY_SCHEMA = 1
 Z_ALPHA = np.linspace(0.0, 5.0, 51)
 
 
-def write_summary(path: Path) -> dict[str, Any]:
+def write_summary(run: RunToys) -> dict[str, Any]:
     """Summarise a run, and keep the summary in it; one that was made of the same is kept."""
-    directory = RunDirectory(path)
+    directory = run.directory
     made_of, known = _made_of(directory), directory.read(SUMMARY) or {}
     if known.get("made_of") == made_of:
         content = known | {"manifest": directory.read("manifest.json") or {}}
     else:
-        content = summarise(path) | {"made_of": made_of}
+        content = summarise(run) | {"made_of": made_of}
     directory.write(SUMMARY, content)
     return dict(content)
 
@@ -74,14 +73,8 @@ def _made_of(directory: RunDirectory) -> str:
     return digest.hexdigest()
 
 
-def toy_values(path: Path) -> dict[str, Float64]:
-    """t of the toys that are done, by the identity of their ensemble."""
-    return {identity: toys.t for identity, toys in collect(path).toys.items()}
-
-
-def summarise(path: Path) -> dict[str, Any]:
+def summarise(run: RunToys) -> dict[str, Any]:
     """What the toys that are there say; ensembles without toys are left out of the statements."""
-    run = collect(path)
     groups = list(run.groups())
     closure = [line for group in groups for line in _closure(group, run.study.seed)]
     return {
