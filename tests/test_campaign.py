@@ -46,6 +46,13 @@ def test_all_ensembles_are_different():
     assert len(set(identities)) == len(identities)
 
 
+def test_background_toys_are_asked_for_apart():
+    more = study(configurations=[{"treatment": "none", "toys": 5}, {"background_toys": 11}])
+    found = {(e.draw.treatment, e.draw.signal is None, e.toys) for e in entries(more)}
+    none, profiled = Treatment.NONE, Treatment.PROFILED
+    assert found == {(none, True, 5), (none, False, 5), (profiled, True, 11), (profiled, False, 7)}
+
+
 def test_sizes_and_settings_reach_the_ensembles():
     some = study(
         sizes={"expected": 500, "reference": 900},

@@ -68,7 +68,9 @@ def test_laptop_has_the_ensembles_of_the_paper_and_both_tests(tmp_path):
         signals = {(e.draw.signal, e.draw.injected, e.draw.nu) for e in mine if e.draw.signal}
         n_points = 1 if configuration.treatment == "none" else 3
         assert len(signals) == 4 * 2 * n_points
-        assert {e.toys for e in mine} == {400}
+        assert {e.toys for e in mine if e.draw.signal} == {400}
+        profiled = configuration.treatment == "profiled"
+        assert {e.toys for e in mine if not e.draw.signal} == {1200 if profiled else 400}
         assert {(e.draw.expected, e.draw.n_reference) for e in mine} == {(10_000, 52_000)}
     large = [e for e in entries if e.configuration == study.configurations[5] and e.test == "network"]
     assert [(e.draw.nu, e.toys, e.draw.n_reference) for e in large] == [

@@ -179,6 +179,7 @@ def test_the_key_that_changed_is_named(tmp_path):
 
 def test_toys_and_cluster_may_change(tmp_path):
     assert change(tmp_path, "seed: 1", "seed: 1\ntoys: 900") is None
+    assert change(tmp_path, "treatment: none", "treatment: none, background_toys: 900") is None
     assert change(tmp_path, "jobs: 2", "jobs: 20") is None
 
 

@@ -136,7 +136,12 @@ def _entry(
     ensemble = None
     if settings is not None:
         ensemble = Ensemble(draw, settings, sources[space(configuration)], study.seed, Stream.TOYS)
-    return Entry(test, configuration, draw, configuration.toys or study.toys, ensemble)
+    return Entry(test, configuration, draw, _toys(study, configuration, draw), ensemble)
+
+
+def _toys(study: Study, configuration: Configuration, draw: Draw) -> int:
+    toys = configuration.toys or study.toys
+    return toys if draw.signal is not None else configuration.background_toys or toys
 
 
 def background_first(entries: list[Entry]) -> list[Entry]:

@@ -22,6 +22,7 @@ FREE_KEYS = (
     "toys",
     "cluster",
     "configurations.*.toys",
+    "configurations.*.background_toys",
     "source.path",
     "source.folder",
     "source.background.files",
