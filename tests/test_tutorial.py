@@ -11,7 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from event_files import write_events
 
+from covad.cli import commands as cli
 from covad.events.registry import make_systematic
 from covad.events.systematics import shift_events
 from covad.pipeline import RunDirectory
@@ -67,9 +70,24 @@ def test_the_shift_lifts_events_over_the_trigger(events):
     assert down < 1.0 < up
 
 
+def test_inspect_applies_cuts_and_systematics_of_the_study(events, tmp_path):
+    path = write_events(tmp_path / "mine.h5", events)
+    result = CliRunner().invoke(cli, ["inspect", str(path), "--study", str(EXAMPLE / "study.yaml")])
+    assert result.exit_code == 0, result.output
+    data = CollisionData.of(read_study(EXAMPLE / "study.yaml"), RunDirectory(Path("nowhere")))
+    n_selected = len(data.selection.apply(events)[0])
+    assert 0 < n_selected < len(events)
+    assert f"after the cuts: {n_selected} events, efficiency {n_selected / len(events):.4f}" in result.output
+    for nu in (-1, 1):
+        ratio = shift_events(events, data.systematics, [nu], data.selection).yield_ratio
+        (line,) = (line for line in result.output.splitlines() if f" {nu:+d} " in line)
+        assert "photon_scale" in line
+        assert f"{ratio:.4f}" in line
+
+
 def test_the_tutorial_has_commands_for_every_step():
     verbs = [line.split()[1] for line in commands() if line.startswith("covad")]
-    assert verbs == ["inspect", "run", "status", "report", "test", "export"]
+    assert verbs == ["inspect", "inspect", "run", "status", "report", "test", "export"]
 
 
 @pytest.mark.slow
