@@ -23,7 +23,10 @@ from covad.study import read_study
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "own_events"
-SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+SHELL_BLOCK, PYTHON_BLOCK = (
+    re.compile(rf"^```{language}\n(.*?)^```", re.MULTILINE | re.DOTALL) for language in ("sh", "python")
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,7 @@ def events():
 
 
 def commands() -> list[str]:
-    blocks = SHELL_BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text())
+    blocks = SHELL_BLOCK.findall(TUTORIAL.read_text())
     return [line for block in blocks for line in block.splitlines()]
 
 
@@ -60,6 +63,22 @@ def test_the_systematic_moves_photons_and_balances_the_missing_momentum(events):
     momentum = [(p[..., 0] * np.cos(p[..., layout.column("phi")])) for p in (before, shifted.particles)]
     visible = np.r_[layout.slots("met").start, np.arange(photons.start, photons.stop)]
     assert momentum[1][:, visible].sum(axis=1) == pytest.approx(momentum[0][:, visible].sum(axis=1), abs=1e-3)
+
+
+def test_the_unweighting_of_the_tutorial_gives_the_weighted_distribution(events):
+    (code,) = (block for block in PYTHON_BLOCK.findall(TUTORIAL.read_text()) if "def unweighted" in block)
+    exec(code, definitions := {})
+    unweighted, rng = definitions["unweighted"], np.random.default_rng(20)  # not the seed of the events
+    pt = events.objects("photon")[:, 0, 0]
+    weights = np.where(events.process == 0, 0.2, 1.0) * np.minimum(pt / 50, 2)
+    kept = unweighted(events, weights, rng)
+    share = len(kept) / len(events)
+    assert share == pytest.approx(weights.mean() / weights.max(), abs=4 * np.sqrt(share / len(events)))
+    for value, before in ((kept.process, events.process), (kept.objects("photon")[:, 0, 0], pt)):
+        mean = np.average(before, weights=weights)
+        assert value.mean() == pytest.approx(mean, abs=4 * value.std() / np.sqrt(len(kept)))
+    with pytest.raises(ValueError, match="negative weights"):
+        unweighted(events, weights - 0.5, rng)
 
 
 def test_the_shift_lifts_events_over_the_trigger(events):
