@@ -118,7 +118,7 @@ def test_inspect_applies_cuts_and_systematics_of_the_study(events, tmp_path):
 
 def test_the_tutorial_has_commands_for_every_step():
     verbs = [line.split()[1] for line in commands() if line.startswith("covad")]
-    assert verbs == ["inspect", "inspect", "run", "status", "report", "test", "export"]
+    assert verbs == ["inspect", "inspect", "schema", "run", "status", "report", "test", "export"]
 
 
 @pytest.mark.slow
