@@ -16,6 +16,9 @@ from samples import random_events
 from covad.events.files import EventWriter, open_events
 from covad.events.layout import Collection, EventLayout
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
+OWN_STUDY, LATENT_STUDY = EXAMPLES / "own_events" / "study.yaml", EXAMPLES / "latent.yaml"
+
 
 def covad(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from covad.cli import main; main()", *map(str, arguments)]
@@ -104,6 +107,10 @@ def test_help_names_every_process() -> None:
         (("simulate", "--process", "w", "--events", 5), "Missing option '--out'"),
         (("inspect", "missing.h5"), "missing.h5"),
         (("inspect", "missing.h5", "--systematic", "luck"), "unknown systematic 'luck'"),
+        (("inspect", "missing.h5", "--study", "none.yaml"), "none.yaml: cannot be read"),
+        (("inspect", "missing.h5", "--study", OWN_STUDY), "missing.h5"),
+        (("inspect", "missing.h5", "--study", LATENT_STUDY), "a study of events was expected, not latent"),
+        (("inspect", "x.h5", "--study", OWN_STUDY, "--systematic", "met_soft_scale"), "exclude each other"),
         (("fetch", "adc2022"), "No such command 'adc2022'"),
         (("inspect", "."), "is a directory"),
     ],
@@ -156,6 +163,11 @@ def test_inspect_of_events_that_all_fail_the_selection(tmp_path: Path) -> None:
 
 def test_inspect_names_a_collection_that_is_not_there(sample: Path) -> None:
     assert "no collection 'jets'" in complaint(covad("inspect", sample, "--collection", "jets"))
+
+
+def test_inspect_with_a_study_refuses_events_that_its_cuts_do_not_fit(sample: Path) -> None:
+    """The run would refuse them too, later; without a study the default cuts are adapted to the file."""
+    assert "no collection 'photon'" in complaint(covad("inspect", sample, "--study", OWN_STUDY))
 
 
 def test_inspect_shows_brackets_as_they_are(tmp_path: Path) -> None:

@@ -1,15 +1,22 @@
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
 
 import pytest
 import yaml
+from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
 
 from covad.errors import StudyError
-from covad.study import changed_key, json_schema, parse_study, read_study
+from covad.study import Study, changed_key, json_schema, parse_study, read_study
 from covad.toys.plan import Treatment
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+STUDY_KEYS = ROOT / "docs" / "study.md"
 STUDY = """\
 seed: 1
 source: {kind: latent, nuisances: 1}
@@ -198,3 +205,39 @@ def test_settings_of_the_models_have_the_defaults_of_their_classes():
     fit = asdict(FitSettings()) | {"hidden": ResponseSettings(4, 1).hidden}
     del fit["seed"]
     assert ResponseFit().model_dump() == fit
+
+
+def keys_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo, bool]]:
+    """All keys below a section as docs/study.md writes them, and whether they hold sections again."""
+    for name, field in model.model_fields.items():
+        below = list(sections_in(field.annotation))
+        yield prefix + name, field, bool(below)
+        for path, section in below:
+            yield from keys_of(section, f"{prefix}{name}{path}.")
+
+
+def sections_in(annotation: Any, path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield path, annotation
+    steps = {tuple: "[]", dict: ".NAME"}
+    for part in get_args(annotation):
+        yield from sections_in(part, path + steps.get(get_origin(annotation), ""))
+
+
+def documented_defaults() -> dict[str, str]:
+    rows = [line.split(" | ") for line in STUDY_KEYS.read_text().splitlines() if line.startswith("| `")]
+    return {key: row[1].strip("`") for row in rows for key in re.findall(r"`(.*?)`", row[0])}
+
+
+def test_every_key_and_its_default_is_documented():
+    rows = documented_defaults()
+    for key, field, has_parts in keys_of(Study):
+        assert key in rows or (has_parts and any(row.startswith(key) for row in rows)), key
+        if has_parts or field.get_default(call_default_factory=True) is None:
+            continue
+        if field.is_required():
+            assert rows[key] == "needed", key
+        else:
+            value = TypeAdapter(Annotated[field.annotation, *field.metadata, "a default"])
+            expected = field.get_default(call_default_factory=True)
+            assert value.validate_python(yaml.safe_load(rows[key])) == expected, key

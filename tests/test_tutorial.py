@@ -11,7 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from event_files import write_events
 
+from covad.cli import commands as cli
 from covad.events.registry import make_systematic
 from covad.events.systematics import shift_events
 from covad.pipeline import RunDirectory
@@ -20,7 +23,10 @@ from covad.study import read_study
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "own_events"
-SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+SHELL_BLOCK, PYTHON_BLOCK = (
+    re.compile(rf"^```{language}\n(.*?)^```", re.MULTILINE | re.DOTALL) for language in ("sh", "python")
+)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +38,7 @@ def events():
 
 
 def commands() -> list[str]:
-    blocks = SHELL_BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text())
+    blocks = SHELL_BLOCK.findall(TUTORIAL.read_text())
     return [line for block in blocks for line in block.splitlines()]
 
 
@@ -59,6 +65,34 @@ def test_the_systematic_moves_photons_and_balances_the_missing_momentum(events):
     assert momentum[1][:, visible].sum(axis=1) == pytest.approx(momentum[0][:, visible].sum(axis=1), abs=1e-3)
 
 
+def python_block(mark: str) -> str:
+    """The one block of Python in the tutorial that has this in it."""
+    (code,) = (block for block in PYTHON_BLOCK.findall(TUTORIAL.read_text()) if mark in block)
+    return code
+
+
+def test_the_numbers_of_the_sizing_table_are_those_of_its_code(capsys):
+    exec(python_block("norm.isf"))
+    rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 5
+    assert set(rows) <= set(TUTORIAL.read_text().splitlines())
+
+
+def test_the_unweighting_of_the_tutorial_gives_the_weighted_distribution(events):
+    exec(python_block("def unweighted"), definitions := {})
+    unweighted, rng = definitions["unweighted"], np.random.default_rng(20)  # not the seed of the events
+    pt = events.objects("photon")[:, 0, 0]
+    weights = np.where(events.process == 0, 0.2, 1.0) * np.minimum(pt / 50, 2)
+    kept = unweighted(events, weights, rng)
+    share = len(kept) / len(events)
+    assert share == pytest.approx(weights.mean() / weights.max(), abs=4 * np.sqrt(share / len(events)))
+    for value, before in ((kept.process, events.process), (kept.objects("photon")[:, 0, 0], pt)):
+        mean = np.average(before, weights=weights)
+        assert value.mean() == pytest.approx(mean, abs=4 * value.std() / np.sqrt(len(kept)))
+    with pytest.raises(ValueError, match="negative weights"):
+        unweighted(events, weights - 0.5, rng)
+
+
 def test_the_shift_lifts_events_over_the_trigger(events):
     data = CollisionData.of(read_study(EXAMPLE / "study.yaml"), RunDirectory(Path("nowhere")))
     up, down = (
@@ -67,9 +101,24 @@ def test_the_shift_lifts_events_over_the_trigger(events):
     assert down < 1.0 < up
 
 
+def test_inspect_applies_cuts_and_systematics_of_the_study(events, tmp_path):
+    path = write_events(tmp_path / "mine.h5", events)
+    result = CliRunner().invoke(cli, ["inspect", str(path), "--study", str(EXAMPLE / "study.yaml")])
+    assert result.exit_code == 0, result.output
+    data = CollisionData.of(read_study(EXAMPLE / "study.yaml"), RunDirectory(Path("nowhere")))
+    n_selected = len(data.selection.apply(events)[0])
+    assert 0 < n_selected < len(events)
+    assert f"after the cuts: {n_selected} events, efficiency {n_selected / len(events):.4f}" in result.output
+    for nu in (-1, 1):
+        ratio = shift_events(events, data.systematics, [nu], data.selection).yield_ratio
+        (line,) = (line for line in result.output.splitlines() if f" {nu:+d} " in line)
+        assert "photon_scale" in line
+        assert f"{ratio:.4f}" in line
+
+
 def test_the_tutorial_has_commands_for_every_step():
     verbs = [line.split()[1] for line in commands() if line.startswith("covad")]
-    assert verbs == ["inspect", "run", "status", "report", "test", "export"]
+    assert verbs == ["inspect", "inspect", "schema", "run", "status", "report", "test", "export"]
 
 
 @pytest.mark.slow

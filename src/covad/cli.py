@@ -11,11 +11,16 @@ import logging
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from covad import __version__
-from covad.errors import CovadError
+from covad.errors import CovadError, StudyError
+
+if TYPE_CHECKING:
+    from covad.events.selection import Selection
+    from covad.events.systematics import Systematic
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -119,10 +124,18 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
 @commands.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="File with the labels of a prepared npz.")
-@click.option("--systematic", default="jet_energy_scale", show_default=True, help="Built-in one to apply.")
+@click.option("--systematic", help="Built-in one to apply; default: jet_energy_scale.")
 @click.option("--collection", help="Collection whose change is shown; default: jet, if there are jets.")
-def inspect(path: Path, labels: Path | None, systematic: str, collection: str | None) -> None:
-    """Show what an event file holds: counts, ranges, problems, a systematic at work. Of a run: its status."""
+@click.option(
+    "--study",
+    "study_file",
+    type=click.Path(path_type=Path),
+    help="Apply the cuts and the systematics of this study file instead of the default ones.",
+)
+def inspect(
+    path: Path, labels: Path | None, systematic: str | None, collection: str | None, study_file: Path | None
+) -> None:
+    """Show what an event file holds: counts, ranges, cuts and systematics at work. Of a run: its status."""
     if (path / "study.json").exists():
         from covad.status import print_status, run_status
 
@@ -130,18 +143,41 @@ def inspect(path: Path, labels: Path | None, systematic: str, collection: str | 
         return
     from covad.console import print_sample, with_progress
     from covad.events.files import open_events
-    from covad.events.registry import make_systematic
-    from covad.events.selection import Selection
     from covad.events.summary import summarise
 
-    shifting = make_systematic({"name": systematic})
+    if study_file and systematic:
+        raise click.UsageError("--systematic and --study exclude each other: a study names its own")
+    systematics, selection = _cuts_of(study_file) if study_file else _default_cuts(systematic)
     with open_events(path, labels) as source:
-        has_jets = any(c.name == "jet" for c in source.layout.collections)
-        systematics = [shifting] if collection or has_jets else []
+        names = [c.name for c in source.layout.collections]
+        shown = collection or ("jet" if "jet" in names else names[0])
+        if study_file is None:
+            selection = selection.within(source.layout)
+            systematics = systematics if collection or shown == "jet" else ()
         chunks = with_progress(source.chunks(), len(source), "reading")
-        selection = Selection().within(source.layout)
-        summary = summarise(chunks, systematics, collection or "jet", selection=selection)
-        print_sample(path, source.provenance, summary, source.untidied)
+        print_sample(source, selection, summarise(chunks, systematics, shown, selection=selection))
+
+
+def _default_cuts(systematic: str | None) -> tuple[tuple[Systematic, ...], Selection]:
+    from covad.events.registry import make_systematic
+    from covad.events.selection import Selection
+
+    return (make_systematic({"name": systematic or "jet_energy_scale"}),), Selection()
+
+
+def _cuts_of(study_file: Path) -> tuple[tuple[Systematic, ...], Selection]:
+    """Systematics and selection of a study, as its run has them."""
+    from covad.pipeline import RunDirectory
+    from covad.pipeline.collisions import CollisionData
+    from covad.study import Collisions, read_study
+
+    study = read_study(study_file)
+    if not isinstance(study.source, Collisions):
+        raise StudyError(
+            f"{study_file}: source.kind: a study of events was expected, not {study.source.kind}"
+        )
+    data = CollisionData.of(study, RunDirectory(study_file.parent))
+    return data.systematics, data.selection
 
 
 @commands.command()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -20,7 +18,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from covad.events.files import EventSource
 from covad.events.layout import Events
+from covad.events.selection import Selection
 from covad.events.summary import CollectionSummary, SampleSummary, ShiftSummary
 
 #: Columns of tables that go to a file or a pipe.
@@ -59,20 +59,24 @@ def with_progress(chunks: Iterable[Events], total: int, what: str) -> Iterator[E
             progress.advance(task, len(chunk))
 
 
-def print_sample(path: Path, provenance: Mapping[str, Any], summary: SampleSummary, untidied: int) -> None:
-    """The answer of `covad inspect` for an event file."""
+def print_sample(source: EventSource, selection: Selection, summary: SampleSummary) -> None:
+    """The answer of `covad inspect` for an event file that was read to its end."""
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False, highlight=False)
-    console.print(f"{path}: {summary.n_events} events")
-    for key, value in provenance.items():
+    console.print(f"{source.path}: {summary.n_events} events")
+    for key, value in source.provenance.items():
         if not isinstance(value, Mapping):
             console.print(f"  {key}: {value}")
+    share = summary.n_selected / max(summary.n_events, 1)
+    console.print(f"after the cuts: {summary.n_selected} events, efficiency {share:.4f} ({selection})")
     console.print(_process_table(summary))
     console.print(_collection_table(summary.collections))
     if any(s.n_nominal for s in summary.shifts):
         console.print(_shift_table(summary.shifts))
     elif summary.shifts:
         console.print("no shifts are shown, because no event passes the selection at nu = 0")
-    console.print(f"events whose objects had to be sorted, or whose empty slots were not empty: {untidied}")
+    console.print(
+        f"events whose objects had to be sorted, or whose empty slots were not empty: {source.untidied}"
+    )
 
 
 def _table(title: str, *columns: str) -> Table:

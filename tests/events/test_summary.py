@@ -5,7 +5,7 @@ from samples import leading_lepton
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.summary import summarise
-from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events
+from covad.events.systematics import JetEnergyResolution, JetEnergyScale, LeptonEnergyScale, shift_events
 
 
 def test_chunks_add_up_to_the_whole(events: Events) -> None:
@@ -41,6 +41,15 @@ def test_yield_ratio_over_chunks_is_that_of_the_sample(events: Events) -> None:
     summary = summarise([events[:500], events[500:]], [scale], nu=(1.0,), selection=selection)
     whole = shift_events(events, [scale], [1.0], selection)
     assert summary.shifts[0].yield_ratio == pytest.approx(whole.yield_ratio)
+
+
+def test_selected_events_are_those_that_a_run_has_at_nu_zero(events: Events) -> None:
+    """The nominal sample is already smeared by the resolution: cuts on jets see smeared ones."""
+    systematics = [JetEnergyScale(), JetEnergyResolution()]
+    selection = Selection(trigger=("jet",), trigger_minimum=40.0)
+    summary = summarise([events[:500], events[500:]], systematics, nu=(), selection=selection)
+    assert summary.n_selected == len(shift_events(events, systematics, [0.0, 0.0], selection).events)
+    assert summary.n_selected != len(selection.apply(events)[0])
 
 
 def test_pieces_in_which_nothing_passes_count_as_well(events: Events) -> None:

@@ -216,6 +216,20 @@ def test_what_a_users_function_returns_is_checked(events: Events) -> None:
         UserSystematic("bad", 1.0, lambda *_: other).shift(events, 1.0)
 
 
+def test_a_mistake_in_a_users_function_is_one_sentence_with_its_line(events: Events) -> None:
+    def divide(_: Events, amount: float) -> Events:
+        raise ZeroDivisionError(f"by {amount}")
+
+    with pytest.raises(CovadError) as failure:
+        UserSystematic("bad", 1.0, divide).shift(events, 0.0)
+    line = divide.__code__.co_firstlineno + 1
+    assert (
+        str(failure.value) == f"systematic 'bad' ended in ZeroDivisionError: by 0.0 ({__file__}, line {line})"
+    )
+    with pytest.raises(CovadError, match="'bad' ended in TypeError"):
+        UserSystematic("bad", 1.0, lambda: None).shift(events, 0.0)  # type: ignore[arg-type, misc]
+
+
 def test_a_lepton_filter_that_is_no_number_is_refused(events: Events) -> None:
     odd = Events(
         events.layout, events.particles, events.process, events.process_names, {"lepton_filter": "high"}

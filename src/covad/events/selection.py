@@ -32,6 +32,12 @@ class Selection:
             trigger=tuple(name for name in self.trigger if name in names),
         )
 
+    def __str__(self) -> str:
+        """The cuts as `covad inspect` names them."""
+        objects = [f"{name} >= {cut:g}" for name, cut in self.object_minimum]
+        trigger = [f"{' or '.join(self.trigger)} >= {self.trigger_minimum:g}"] if self.trigger else []
+        return f"objects: {', '.join(objects) or 'all'}; trigger: {', '.join(trigger) or 'none'}"
+
     def apply(self, events: Events) -> tuple[Events, NDArray[np.int64]]:
         """The selected events and their row numbers in the input."""
         particles = events.particles

@@ -80,9 +80,10 @@ class ShiftSummary:
 
 @dataclass(frozen=True)
 class SampleSummary:
-    """Everything that `covad inspect` shows."""
+    """Everything that `covad inspect` shows; `n_selected` events pass the cuts at nu = 0."""
 
     n_events: int
+    n_selected: int
     processes: dict[str, int]
     collections: list[CollectionSummary]
     shifts: list[ShiftSummary]
@@ -99,9 +100,10 @@ def summarise(
     processes: Counter[str] = Counter()
     collections: dict[str, CollectionSummary] = {}
     shifts: dict[tuple[str, float], ShiftSummary] = {}
-    n_events = 0
+    n_events = n_selected = 0
     for chunk in chunks:
         n_events += len(chunk)
+        n_selected += len(shift_events(chunk, systematics, [0.0] * len(systematics), selection).events)
         processes.update(chunk.process_counts())
         for c in chunk.layout.collections:
             collections.setdefault(c.name, CollectionSummary(c.name, c.features)).add(chunk)
@@ -110,5 +112,9 @@ def summarise(
             fresh = ShiftSummary(systematic, value, empty)
             shifts.setdefault((systematic.name, value), fresh).add(chunk, selection)
     return SampleSummary(
-        n_events, dict(processes.most_common()), list(collections.values()), list(shifts.values())
+        n_events,
+        n_selected,
+        dict(processes.most_common()),
+        list(collections.values()),
+        list(shifts.values()),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from traceback import extract_tb
 from typing import Protocol
 
 import numpy as np
@@ -254,7 +255,7 @@ class UserSystematic:
     function: Callable[[Events, float], Events] = field(repr=False)
 
     def shift(self, events: Events, nu: float) -> Variation:
-        varied = self.function(events, self.sigma * nu)
+        varied = self._varied(events, self.sigma * nu)
         if not isinstance(varied, Events) or len(varied) != len(events):
             raise CovadError(
                 f"systematic '{self.name}' must return as many Events as it was given: cuts come afterwards"
@@ -264,3 +265,16 @@ class UserSystematic:
         varied.layout.check(varied.particles, f"systematic '{self.name}'")
         tidy, _ = varied.layout.tidy(varied.particles)
         return Variation(varied.with_particles(tidy))
+
+    def _varied(self, events: Events, amount: float) -> Events:
+        """What the function returns; its own mistakes become one sentence, with the line where they are."""
+        try:
+            return self.function(events, amount)
+        except CovadError:
+            raise
+        except Exception as failure:
+            place = extract_tb(failure.__traceback__)[:2][-1]
+            raise CovadError(
+                f"systematic '{self.name}' ended in {type(failure).__name__}: {failure} "
+                f"({place.filename}, line {place.lineno})"
+            ) from failure
