@@ -175,7 +175,7 @@ def _log_upper_tail(weights: Float64, x: Float64) -> Float64:
 
     def integrand(u: Float64) -> Float64:
         y = width * np.sinh(u)
-        s = c + 1j * y + kappa * y**2
+        s = np.asarray(c + kappa * y**2 + 1j * y, dtype=np.complex128)
         value = np.exp(_log_mgf(weights, s) - s * x - np.log(s) - log_peak) * (1.0 - 2j * kappa * y)
         return np.asarray(value.real * np.cosh(u))
 
