@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from covad.campaign import (
@@ -17,6 +16,7 @@ from covad.campaign import (
     space,
 )
 from covad.errors import PlanError
+from covad.parallel import cores
 from covad.pipeline.clip import choose_clips
 from covad.pipeline.directory import RunDirectory
 from covad.pipeline.manifest import timed
@@ -41,10 +41,6 @@ def choose_workers(study: Study, number: int | None, address: str | None) -> Loc
     if study.cluster is not None and number is None:
         return DaskWorkers(BatchCluster(**study.cluster.model_dump()))
     return LocalWorkers(number or cores())
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 def run_study(
