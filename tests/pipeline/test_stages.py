@@ -10,6 +10,7 @@ from toy_world import CHEAP, latent_pools
 from covad.campaign import plan, requests
 from covad.errors import FileFormatError, PlanError, StudyError
 from covad.pipeline import RunDirectory, choose_workers, open_sources, run_study
+from covad.pipeline.stages import LEARNING_STAGES
 from covad.study import Sizes, parse_study
 from covad.toys.draw import LatentSource
 from covad.toys.plan import Shard
@@ -65,6 +66,16 @@ def test_pools_that_changed_are_refused_and_pools_that_moved_are_not(tmp_path):
 def test_a_stage_that_does_not_exist_is_named(tmp_path):
     with pytest.raises(PlanError, match="no stage 'toy'"):
         run_study(study(), tmp_path, here, until="toy")
+
+
+@pytest.mark.parametrize("stage", LEARNING_STAGES)
+@pytest.mark.parametrize("kind", ["latent", "pools"])
+def test_a_learning_stage_that_a_study_does_not_have_tunes_nothing(tmp_path, kind, stage):
+    write_pools(tmp_path / "pools", latent_pools())
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "e"}
+    tuned = study(source=source if kind == "pools" else SMALL["source"], tests={"network": {"clip": "tune"}})
+    assert run_study(tuned, tmp_path / "run", here, until=stage) is None
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["study.json"]
 
 
 def test_until_clip_runs_no_toys(tmp_path):

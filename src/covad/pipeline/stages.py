@@ -62,6 +62,8 @@ def run_study(
                 return None
         else:
             directory.claim(study, _given_source(study).fingerprint)
+            if until in LEARNING_STAGES:
+                return None
         sources = open_sources(study, directory)
         with timed(directory, "clip"):
             choose_clips(study, sources, directory, backend, shard)
