@@ -11,6 +11,7 @@ from covad.campaign import plan, requests
 from covad.errors import FileFormatError, PlanError, StudyError
 from covad.pipeline import RunDirectory, choose_workers, open_sources, run_study
 from covad.pipeline.stages import LEARNING_STAGES
+from covad.results.collect import collect
 from covad.study import Sizes, parse_study
 from covad.toys.draw import LatentSource
 from covad.toys.plan import Shard
@@ -78,9 +79,31 @@ def test_a_learning_stage_that_a_study_does_not_have_tunes_nothing(tmp_path, kin
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["study.json"]
 
 
-def test_until_clip_runs_no_toys(tmp_path):
-    assert run_study(study(), tmp_path, here, until="clip") is None
+def test_until_clip_chooses_the_features_and_runs_no_toys(tmp_path):
+    two = study(configurations=[{"treatment": "none"}, {"treatment": "profiled"}])
+    assert run_study(two, tmp_path, here, until="clip") is None
     assert not (tmp_path / "toys").exists()
+    assert set(RunDirectory(tmp_path).convex_models()) == {"latent, none", "latent, profiled"}
+
+
+def test_shards_wait_for_the_features_and_leave_them_as_they_are(tmp_path):
+    with pytest.raises(PlanError, match=r"features of the convex test .* --until clip"):
+        run_study(study(), tmp_path, here, Shard(1, 2))
+    assert not (tmp_path / "convex.json").exists()
+    run_study(study(), tmp_path, here, until="clip")
+    chosen = (tmp_path / "convex.json").stat()
+    assert [run_study(study(), tmp_path, here, Shard(n, 2)).computed for n in (1, 2)] == [10, 2]
+    assert (tmp_path / "convex.json").stat() == chosen
+
+
+def test_a_run_whose_features_are_lost_has_no_ensembles_to_judge(tmp_path):
+    run_study(study(), tmp_path, here)
+    assert len(list(collect(tmp_path).groups())) == 1
+    (tmp_path / "convex.json").unlink()
+    found = collect(tmp_path)
+    assert [entry.ensemble for entry in found.entries] == [None]
+    assert list(found.groups()) == []
+    assert not (tmp_path / "convex.json").exists()
 
 
 def test_shards_wait_for_the_clip(tmp_path):

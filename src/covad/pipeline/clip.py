@@ -13,7 +13,7 @@ from covad.errors import PlanError
 from covad.nplm.dataset import Float64
 from covad.pipeline.directory import RunDirectory
 from covad.study import Configuration, Study
-from covad.toys.plan import Ensemble, Request, Shard, Source, Stream
+from covad.toys.plan import Ensemble, Request, Source, Stream
 from covad.toys.run import Backend, run_toys
 
 log = logging.getLogger(__name__)
@@ -22,13 +22,9 @@ log = logging.getLogger(__name__)
 CLIP_DIGITS = 4
 
 
-def choose_clips(
-    study: Study, sources: Sources, directory: RunDirectory, backend: Backend, shard: Shard | None
-) -> None:
+def choose_clips(study: Study, sources: Sources, directory: RunDirectory, backend: Backend) -> None:
     """Tune what is not known yet."""
     for configuration in clips_to_tune(study, directory.clips()):
-        if shard is not None and shard.total > 1:
-            raise PlanError("the clip has to be tuned before shards are run: `covad run ... --until clip`")
         _tune(study, sources[space(configuration)], directory, configuration, backend)
 
 
