@@ -71,6 +71,17 @@ def test_failures_are_shown_with_their_reason(tmp_path, capsys):
     assert "failed (convex): DatasetError: the data is empty" in capsys.readouterr().out
 
 
+def test_brackets_are_shown_as_they_are(tmp_path, capsys):
+    run = tmp_path / "[/run]"
+    run_study(study(), run, here, until="checks")
+    found = run_status(run)
+    failing = replace(found.ensembles[0].counts, reasons={"[/tmp/x] is lost": 1})
+    print_status(replace(found, ensembles=[replace(found.ensembles[0], counts=failing)]))
+    shown = capsys.readouterr().out
+    assert "1 failed (convex): [/tmp/x] is lost" in shown
+    assert "[/run]" in shown
+
+
 def test_a_network_that_waits_for_its_clip_is_missing(tmp_path, capsys):
     run_study(study(tests={"convex": {"features": 5}}), tmp_path / "a", here)
     tuned = study(tests={"network": {"clip": "tune"}})

@@ -137,7 +137,7 @@ _COLUMNS = (
 
 def print_status(status: RunStatus) -> None:
     """The table on stdout."""
-    console = Console(soft_wrap=True, highlight=False)
+    console = Console(soft_wrap=True, highlight=False, markup=False)
     console.width = max(console.width, _WIDTH)
     for stage in status.learning:
         note = f" ({stage.note})" if stage.note else ""
