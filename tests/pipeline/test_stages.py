@@ -246,8 +246,27 @@ def test_the_clip_is_found_treatment_by_treatment(tmp_path, stretched_study):
 
 def test_a_search_whose_toys_all_fail_says_why(tmp_path, stretched_study):
     tiny = stretched_study.model_copy(update={"sizes": Sizes(expected=1e-6, reference=10)})
-    with pytest.raises(PlanError, match="all toys of the search for the clip failed: DatasetError"):
+    with pytest.raises(PlanError, match="all toys of the search failed: DatasetError") as failure:
         run_study(tiny, tmp_path, here)
+    assert str(failure.value).startswith("tests.network.clip, for 'latent, none': ")
+
+
+def test_a_clip_that_cannot_be_found_is_named_with_its_key_and_configuration(
+    tmp_path, stretched_study, monkeypatch
+):
+    monkeypatch.setattr(Stretched, "degrees_of_freedom", 1000)
+    with pytest.raises(
+        PlanError, match=r"^tests\.network\.clip, for 'latent, none': no clip from 0\.5 to 4 "
+    ):
+        run_study(stretched_study, tmp_path, here)
+
+
+def test_a_capacity_that_cannot_be_had_is_named_with_its_key_and_configuration(tmp_path):
+    big = study(tests={"convex": {"features": 5, "capacity": 4, "spread": 1e-3}})
+    with pytest.raises(
+        PlanError, match=r"^tests\.convex\.capacity, for 'latent, profiled': a capacity of 4 "
+    ):
+        run_study(big, tmp_path, here)
 
 
 def test_a_killed_search_goes_on_and_ends_alike(tmp_path, stretched_study):
