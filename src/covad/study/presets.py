@@ -10,7 +10,6 @@ from covad.errors import StudyError, UnknownNameError
 
 #: `quick` shows all stages in minutes, `laptop` is the paper's study, `paper` has the paper's training sizes.
 PRESETS = ("quick", "laptop", "paper")
-DEFAULT_PRESET = "quick"
 
 
 def preset_text(name: str) -> str:
