@@ -1,6 +1,9 @@
 """Fixtures shared by all tests."""
 
+import errno
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from public_service import Service, serve
@@ -13,6 +16,18 @@ from covad.events.layout import Events
 @pytest.fixture
 def events() -> Events:
     return random_events(2000, seed=1)
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of any text only the first half can be written."""
+    write = Path.write_text
+
+    def write_half(path: Path, text: str, encoding: str | None = None) -> int:
+        write(path, text[: len(text) // 2], encoding)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", write_half)
 
 
 @pytest.fixture

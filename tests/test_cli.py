@@ -9,10 +9,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from event_files import write_events
 from public_service import Service
 from samples import random_events
 
+from covad import bench
+from covad.cli import commands
 from covad.events.files import EventWriter, open_events
 from covad.events.layout import Collection, EventLayout
 
@@ -240,6 +243,18 @@ def test_inspect_refuses_every_kind_of_bad_file(sample: Path, tmp_path: Path) ->
         sentence = complaint(covad("inspect", tmp_path / name))
         assert name in sentence
         assert message in sentence
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_full_disk_leaves_the_answer_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "bench_toys", lambda fast: {"newton": 1.0})
+    monkeypatch.setattr(bench, "format_table", str)
+    answer = tmp_path / "answer.json"
+    answer.write_bytes(b"{}")
+    result = CliRunner().invoke(commands, ["bench", "toys", "--json", str(answer)])
+    assert str(result.exception) == f"{answer}: cannot be written (No space left on device)"
+    assert answer.read_bytes() == b"{}"
+    assert list(tmp_path.iterdir()) == [answer]
 
 
 def test_the_schema_of_study_files_is_json() -> None:

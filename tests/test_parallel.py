@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 from covad.errors import CovadError, StudyError, WorkerError
-from covad.parallel import run_jobs
+from covad.parallel import cores, run_jobs
+
+
+def test_cores_are_those_of_the_process_or_of_the_machine(monkeypatch):
+    """Only Linux tells which cores a process may use."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 5}, raising=False)
+    assert cores() == 2
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert cores() == 7
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores() == 1
 
 
 def note(folder: Path, name: str) -> None:

@@ -101,6 +101,12 @@ def test_an_existing_file_is_left_as_it_is(tmp_path):
     assert path.read_text() == "mine"
 
 
+def test_a_full_disk_leaves_no_half_preset(tmp_path, full_disk):
+    with pytest.raises(FileWriteError, match="No space left on device"):
+        write_preset("quick", tmp_path / "study.yaml")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_place_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileWriteError, match=r"nowhere/study\.yaml: cannot be written"):
         write_preset("quick", tmp_path / "nowhere" / "study.yaml")

@@ -38,8 +38,13 @@ def here(blocks):
         yield block, run_block(block)
 
 
+def run_half(path):
+    run_study(study(), path, here, until="clip")
+    run_study(study(), path, here, Shard(1, 2))
+
+
 def test_every_line_adds_up(tmp_path):
-    run_study(study(), tmp_path, here, Shard(1, 2))
+    run_half(tmp_path)
     status = run_status(tmp_path)
     assert len(status.ensembles) == 4
     for ensemble in status.ensembles:
@@ -66,6 +71,17 @@ def test_failures_are_shown_with_their_reason(tmp_path, capsys):
     assert "failed (convex): DatasetError: the data is empty" in capsys.readouterr().out
 
 
+def test_brackets_are_shown_as_they_are(tmp_path, capsys):
+    run = tmp_path / "[/run]"
+    run_study(study(), run, here, until="checks")
+    found = run_status(run)
+    failing = replace(found.ensembles[0].counts, reasons={"[/tmp/x] is lost": 1})
+    print_status(replace(found, ensembles=[replace(found.ensembles[0], counts=failing)]))
+    shown = capsys.readouterr().out
+    assert "1 failed (convex): [/tmp/x] is lost" in shown
+    assert "[/run]" in shown
+
+
 def test_a_network_that_waits_for_its_clip_is_missing(tmp_path, capsys):
     run_study(study(tests={"convex": {"features": 5}}), tmp_path / "a", here)
     tuned = study(tests={"network": {"clip": "tune"}})
@@ -76,6 +92,18 @@ def test_a_network_that_waits_for_its_clip_is_missing(tmp_path, capsys):
     assert status.core_seconds_left is None
     print_status(status)
     assert "not chosen yet" in capsys.readouterr().out
+
+
+def test_the_clip_stage_waits_for_the_features_of_the_convex_test(tmp_path, capsys):
+    run_study(study(), tmp_path, here, until="checks")
+    status = run_status(tmp_path)
+    assert not status.plain()["stages"]["clip"]["done"]
+    print_status(status)
+    assert "features of the convex test, latent, profiled: not chosen yet" in capsys.readouterr().out
+    run_study(study(), tmp_path, here, until="clip")
+    status = run_status(tmp_path)
+    assert status.plain()["stages"]["clip"]["done"]
+    assert status.total("missing") == 80
 
 
 def test_the_offset_of_small_pools_is_shown(tmp_path, capsys):
@@ -89,7 +117,7 @@ def test_the_offset_of_small_pools_is_shown(tmp_path, capsys):
 
 
 def test_json_holds_all_of_it(tmp_path):
-    run_study(study(), tmp_path, here, Shard(1, 2))
+    run_half(tmp_path)
     answer = subprocess.run([COVAD, "status", str(tmp_path), "--json"], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
     found = json.loads(answer.stdout)

@@ -95,6 +95,13 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("[0, 1, -1]", "[0, [1, 1]]", "nu: all points need the same number"),
         ("[50, 1e2]", "50", "signals.signal: a list was expected"),
         ("[50, 1e2]", "[0]", "signals.signal.0: it should be greater than 0"),
+        ("[50, 1e2]", "[50, 50.0]", "signals.signal: an entry stands twice"),
+        ("{signal:", "{bump:", "signals.bump: the latent world has one signal, 'signal'"),
+        (
+            "{treatment: none}",
+            "{sizes: {expected: 100}}, {sizes: {expected: 100, reference: 300}}",
+            "configurations.0 and configurations.1 are both 'latent, profiled, 100 events': names must",
+        ),
         ("profiled", "profild", "configurations.1.treatment: it should be 'none' or 'profiled'"),
         ("slurm", "pbs", "cluster.system: it should be 'slurm' or 'htcondor'"),
         ("{network: {clip: 1.9}, convex: {spread: 5e-1}}", "{}", "tests: at least one of"),

@@ -20,7 +20,7 @@ ConvexModels = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the plan; the ensemble is None while its pools or the clip of its network are missing."""
+    """One line of the plan; the ensemble is None while its pools, clip or features are missing."""
 
     test: str
     configuration: Configuration
@@ -44,6 +44,11 @@ def fixed_clips(study: Study) -> dict[str, float]:
 def clips_to_tune(study: Study, known: Clips) -> list[Configuration]:
     """W depends on the space, the number of events and what the test knows about the nuisances."""
     return [] if study.tests.network is None else [c for c in study.configurations if c.name not in known]
+
+
+def models_to_choose(study: Study, known: ConvexModels) -> list[Configuration]:
+    """Configurations whose convex test has no features yet: they depend on the space and the sizes."""
+    return [] if study.tests.convex is None else [c for c in study.configurations if c.name not in known]
 
 
 def sizes_of(study: Study, configuration: Configuration) -> Sizes:
@@ -103,17 +108,21 @@ def convex_settings(study: Study, sizes: Sizes, model: str | None = None) -> Con
 
 
 def plan(study: Study, sources: Sources, clips: Clips, models: ConvexModels | None = None) -> list[Entry]:
-    """All ensembles of the study."""
+    """All ensembles of the study.
+
+    Toys of the convex test are drawn and judged with its features, but counted by an identity that does not
+    hold them: without `models` its ensembles are there all the same.
+    """
     return [
         _entry(study, sources, configuration, draw, name, settings)
         for configuration in study.configurations
         for draw in draws(study, configuration)
-        for name, settings in _tests(study, sources, configuration, clips, models or {})
+        for name, settings in _tests(study, sources, configuration, clips, models)
     ]
 
 
 def _tests(
-    study: Study, sources: Sources, configuration: Configuration, clips: Clips, models: ConvexModels
+    study: Study, sources: Sources, configuration: Configuration, clips: Clips, models: ConvexModels | None
 ) -> Iterator[tuple[str, AlternativeSettings | None]]:
     where = space(configuration)
     source, clip = sources.get(where), clips.get(configuration.name)
@@ -121,8 +130,9 @@ def _tests(
         known = None if source is None or clip is None else network_settings(study, source, clip)
         yield "network", known
     if study.tests.convex is not None:
-        model, sizes = models.get(configuration.name), sizes_of(study, configuration)
-        yield "convex", None if source is None else convex_settings(study, sizes, model)
+        model = None if models is None else models.get(configuration.name)
+        waiting = source is None or (models is not None and model is None)
+        yield "convex", None if waiting else convex_settings(study, sizes_of(study, configuration), model)
 
 
 def _entry(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from covad import __version__
+from covad.atomic import replacing, writing
 from covad.errors import CovadError, StudyError
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ def _describe(failure: OSError) -> str:
     no_space = failure.errno == errno.ENOSPC
     reason = "no space left on the disk" if no_space else (failure.strerror or str(failure))
     return f"{failure.filename}: {reason}" if failure.filename else reason
+
+
+def _write_json(path: Path, content: object) -> None:
+    with replacing(path) as temporary, writing(path):
+        temporary.write_text(json.dumps(content, indent=2) + "\n")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -276,7 +282,7 @@ def test_observed(
     observation = examine(run_path, observed, question)
     print_observation(observation)
     if json_file:
-        json_file.write_text(json.dumps(observation.plain(), indent=2) + "\n")
+        _write_json(json_file, observation.plain())
 
 
 @commands.command()
@@ -305,4 +311,4 @@ def bench_toys(fast: bool, json_file: Path | None) -> None:
     figures = benchmark.bench_toys(fast)
     click.echo(benchmark.format_table(figures))
     if json_file:
-        json_file.write_text(json.dumps(figures, indent=2) + "\n")
+        _write_json(json_file, figures)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from covad.nplm.dataset import Dataset, Normalisation, Response
 
 N_FEATURES = 4
+#: What its one signal is called.
+SIGNAL = "signal"
 #: Mixture: fraction, mean and spread of each component; the spread is a diagonal.
 _FRACTIONS = np.array([0.59, 0.34, 0.07])
 _EDGES = np.cumsum(_FRACTIONS)[:-1]

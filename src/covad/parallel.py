@@ -25,6 +25,13 @@ _THREAD_VARIABLES = (
 )
 
 
+def cores() -> int:
+    """Cores that this process may use, where the system tells (Linux); else all of the machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Processes started meanwhile compute on one thread; they have to know before they import numpy."""

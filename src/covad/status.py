@@ -11,7 +11,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from covad.campaign import Clips, Entry, clips_to_tune, plan, requests
+from covad.campaign import Clips, Entry, clips_to_tune, models_to_choose, plan, requests
 from covad.pipeline import RunDirectory, open_sources
 from covad.pipeline.progress import StageProgress, learning_progress
 from covad.toys.draw import PoolOffset, pool_offset
@@ -51,6 +51,7 @@ class RunStatus:
     learning: Sequence[StageProgress]
     clips: Clips
     clips_to_tune: Sequence[str]
+    features_to_choose: Sequence[str]
     ensembles: Sequence[EnsembleStatus]
     corrupt: Sequence[Path]
 
@@ -83,7 +84,10 @@ class RunStatus:
                     }
                     for stage in self.learning
                 },
-                "clip": {"done": not self.clips_to_tune, "clips": dict(self.clips)},
+                "clip": {
+                    "done": not (self.clips_to_tune or self.features_to_choose),
+                    "clips": dict(self.clips),
+                },
                 "toys": {"done": self.total("missing") == 0},
             },
             **{name: self.total(name) for name in ("requested", "done", "failed", "missing", "unconverged")},
@@ -105,9 +109,14 @@ def run_status(path: Path) -> RunStatus:
         else EnsembleStatus(entry, next(known), pool_offset(entry.ensemble))
         for entry in entries
     ]
-    waiting = [configuration.name for configuration in clips_to_tune(study, clips)]
     return RunStatus(
-        path, learning_progress(study, directory), clips, waiting, ensembles, directory.toys.corrupt()
+        path,
+        learning_progress(study, directory),
+        clips,
+        [configuration.name for configuration in clips_to_tune(study, clips)],
+        [configuration.name for configuration in models_to_choose(study, directory.convex_models())],
+        ensembles,
+        directory.toys.corrupt(),
     )
 
 
@@ -128,7 +137,7 @@ _COLUMNS = (
 
 def print_status(status: RunStatus) -> None:
     """The table on stdout."""
-    console = Console(soft_wrap=True, highlight=False)
+    console = Console(soft_wrap=True, highlight=False, markup=False)
     console.width = max(console.width, _WIDTH)
     for stage in status.learning:
         note = f" ({stage.note})" if stage.note else ""
@@ -137,6 +146,8 @@ def print_status(status: RunStatus) -> None:
         console.print(f"clip of the network, {name}: not chosen yet")
     for name, clip in status.clips.items():
         console.print(f"clip of the network, {name}: W = {clip:g}")
+    for name in status.features_to_choose:
+        console.print(f"features of the convex test, {name}: not chosen yet")
     table = Table(title=f"Toys of {status.path}", title_justify="left", box=SIMPLE)
     for number, column in enumerate(_COLUMNS):
         table.add_column(column, justify="right" if number > 3 else "left")

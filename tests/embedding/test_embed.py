@@ -3,7 +3,7 @@ import pytest
 import torch
 from encoders import make_encoder
 
-from covad.embedding.embed import embed, embed_family, encode
+from covad.embedding.embed import embed_family, encode
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events
@@ -14,12 +14,15 @@ SCALES = (JetEnergyScale(), LeptonEnergyScale(sigma=0.05))
 
 def test_a_stream_gives_the_same_as_the_whole(events: Events) -> None:
     encoder = make_encoder(events)
-    whole = embed(encoder, [events], SCALES, [1.0, -1.0], SELECTION)
-    pieces = embed(encoder, [events[:900], events[900:]], SCALES, [1.0, -1.0], SELECTION)
+    nu = (1.0, -1.0)
+    whole, pieces = (
+        embed_family(encoder, stream, SCALES, [nu], SELECTION)[nu]
+        for stream in ([events], [events[:900], events[900:]])
+    )
     np.testing.assert_allclose(pieces.z, whole.z, atol=1e-6)
     assert np.array_equal(pieces.rows, whole.rows)
     assert pieces.yield_ratio == pytest.approx(whole.yield_ratio)
-    shifted = shift_events(events, SCALES, [1.0, -1.0], SELECTION)
+    shifted = shift_events(events, SCALES, nu, SELECTION)
     np.testing.assert_allclose(whole.z, encode(encoder, shifted.events.particles), atol=1e-6)
     assert whole.z.dtype == np.float32
 
@@ -31,7 +34,7 @@ def test_a_family_is_its_members(events: Events) -> None:
     family = embed_family(encoder, [events[:700], events[700:]], SCALES, points, SELECTION)
     assert list(family) == points
     for nu, member in family.items():
-        alone = embed(encoder, [events], SCALES, nu, SELECTION)
+        alone = embed_family(encoder, [events], SCALES, [nu], SELECTION)[nu]
         np.testing.assert_allclose(member.z, alone.z, atol=1e-6)
         assert np.array_equal(member.rows, alone.rows)
         assert member.yield_ratio == pytest.approx(alone.yield_ratio)

@@ -49,10 +49,14 @@ class World:
         return Misfit.matched([MatchedEvents(x, x, self.log_ratio(z), shifted_weights=self.true_ratio(z))])
 
     def unmatched(self, n: int, seed: int) -> Misfit:
+        """From independent samples, which fluctuate apart."""
         rng = np.random.default_rng(seed)
         z, shifted = latent.background(n, rng), latent.tilted_background(n, np.array([NU]), rng)
         yield_ratio = float(self.true_ratio(latent.background(400_000, rng)).mean())
-        return Misfit.unmatched(self.columns(z), self.log_ratio(z), self.columns(shifted), yield_ratio)
+        model = self.columns(z) * np.exp(self.log_ratio(z))[:, None]
+        there = yield_ratio * self.columns(shifted)
+        covariance = sum(np.cov(x, rowvar=False) / len(x) for x in (model, there))
+        return Misfit(there.mean(axis=0) - model.mean(axis=0), covariance, n)
 
     def null(self) -> ScalableNull:
         z = latent.background(50_000, np.random.default_rng(2))

@@ -89,7 +89,6 @@ def test_simulated_values_have_uniform_p_values() -> None:
 def test_moments_and_effective_dof() -> None:
     law = GeneralisedChi2(np.array([2.0, 2.0, 2.0]))
     assert (law.mean, law.variance, law.effective_dof) == pytest.approx((6.0, 24.0, 3.0))
-    assert law.scaled(0.5).mean == pytest.approx(3.0)
 
 
 def test_significance_beyond_the_range_of_doubles() -> None:

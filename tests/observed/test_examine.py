@@ -74,6 +74,22 @@ def test_the_answer_is_kept_and_is_the_same_again(run, observed, tmp_path):
     assert replace(again, name=found.name, file=found.file) == found
 
 
+def test_the_answer_to_one_question_does_not_replace_that_to_another(run, observed):
+    usual = examine(run, observed)
+    assert usual.name.endswith("-covariant-profiled")
+    same = Question(expected=200.0, auxiliary={"jet_energy_scale": 0.0})
+    assert examine(run, observed, same).name == usual.name
+    others = (
+        Question(expected=220.0),
+        Question(auxiliary={"jet_energy_scale": 1.0}),
+        Question(auxiliary={"normalisation": 1.0}),
+    )
+    names = {usual.name, *(examine(run, observed, question).name for question in others)}
+    assert len(names) == 4
+    for name in names:
+        assert (run / "observed" / f"{name}.json").exists()
+
+
 def test_events_are_ranked_by_h_with_their_number_in_the_file(run, observed):
     for test in examine(run, observed).tests:
         excess = test.excess
@@ -220,7 +236,7 @@ def test_a_senseless_yield_is_refused(expected):
         ("models/covariant/fold_0/encoder.safetensors", "encoder"),
         ("models/covariant/fold_0/response_1.safetensors", "response"),
         ("pools/covariant_linear/manifest.json", "pools"),
-        ("convex.json", "toys"),
+        ("convex.json", "clip"),
         ("toys", "toys"),
     ],
 )

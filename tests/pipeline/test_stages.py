@@ -10,6 +10,8 @@ from toy_world import CHEAP, latent_pools
 from covad.campaign import plan, requests
 from covad.errors import FileFormatError, PlanError, StudyError
 from covad.pipeline import RunDirectory, choose_workers, open_sources, run_study
+from covad.pipeline.stages import LEARNING_STAGES
+from covad.results.collect import collect
 from covad.study import Sizes, parse_study
 from covad.toys.draw import LatentSource
 from covad.toys.plan import Shard
@@ -67,9 +69,41 @@ def test_a_stage_that_does_not_exist_is_named(tmp_path):
         run_study(study(), tmp_path, here, until="toy")
 
 
-def test_until_clip_runs_no_toys(tmp_path):
-    assert run_study(study(), tmp_path, here, until="clip") is None
+@pytest.mark.parametrize("stage", LEARNING_STAGES)
+@pytest.mark.parametrize("kind", ["latent", "pools"])
+def test_a_learning_stage_that_a_study_does_not_have_tunes_nothing(tmp_path, kind, stage):
+    write_pools(tmp_path / "pools", latent_pools())
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "e"}
+    tuned = study(source=source if kind == "pools" else SMALL["source"], tests={"network": {"clip": "tune"}})
+    assert run_study(tuned, tmp_path / "run", here, until=stage) is None
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["study.json"]
+
+
+def test_until_clip_chooses_the_features_and_runs_no_toys(tmp_path):
+    two = study(configurations=[{"treatment": "none"}, {"treatment": "profiled"}])
+    assert run_study(two, tmp_path, here, until="clip") is None
     assert not (tmp_path / "toys").exists()
+    assert set(RunDirectory(tmp_path).convex_models()) == {"latent, none", "latent, profiled"}
+
+
+def test_shards_wait_for_the_features_and_leave_them_as_they_are(tmp_path):
+    with pytest.raises(PlanError, match=r"features of the convex test .* --until clip"):
+        run_study(study(), tmp_path, here, Shard(1, 2))
+    assert not (tmp_path / "convex.json").exists()
+    run_study(study(), tmp_path, here, until="clip")
+    chosen = (tmp_path / "convex.json").stat()
+    assert [run_study(study(), tmp_path, here, Shard(n, 2)).computed for n in (1, 2)] == [10, 2]
+    assert (tmp_path / "convex.json").stat() == chosen
+
+
+def test_a_run_whose_features_are_lost_has_no_ensembles_to_judge(tmp_path):
+    run_study(study(), tmp_path, here)
+    assert len(list(collect(tmp_path).groups())) == 1
+    (tmp_path / "convex.json").unlink()
+    found = collect(tmp_path)
+    assert [entry.ensemble for entry in found.entries] == [None]
+    assert list(found.groups()) == []
+    assert not (tmp_path / "convex.json").exists()
 
 
 def test_shards_wait_for_the_clip(tmp_path):
@@ -212,8 +246,27 @@ def test_the_clip_is_found_treatment_by_treatment(tmp_path, stretched_study):
 
 def test_a_search_whose_toys_all_fail_says_why(tmp_path, stretched_study):
     tiny = stretched_study.model_copy(update={"sizes": Sizes(expected=1e-6, reference=10)})
-    with pytest.raises(PlanError, match="all toys of the search for the clip failed: DatasetError"):
+    with pytest.raises(PlanError, match="all toys of the search failed: DatasetError") as failure:
         run_study(tiny, tmp_path, here)
+    assert str(failure.value).startswith("tests.network.clip, for 'latent, none': ")
+
+
+def test_a_clip_that_cannot_be_found_is_named_with_its_key_and_configuration(
+    tmp_path, stretched_study, monkeypatch
+):
+    monkeypatch.setattr(Stretched, "degrees_of_freedom", 1000)
+    with pytest.raises(
+        PlanError, match=r"^tests\.network\.clip, for 'latent, none': no clip from 0\.5 to 4 "
+    ):
+        run_study(stretched_study, tmp_path, here)
+
+
+def test_a_capacity_that_cannot_be_had_is_named_with_its_key_and_configuration(tmp_path):
+    big = study(tests={"convex": {"features": 5, "capacity": 4, "spread": 1e-3}})
+    with pytest.raises(
+        PlanError, match=r"^tests\.convex\.capacity, for 'latent, profiled': a capacity of 4 "
+    ):
+        run_study(big, tmp_path, here)
 
 
 def test_a_killed_search_goes_on_and_ends_alike(tmp_path, stretched_study):

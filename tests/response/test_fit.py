@@ -105,6 +105,14 @@ def test_unfit_input_is_refused() -> None:
         Pairs.align(one, {})
     with pytest.raises(TrainingError, match="event-matched"):
         Pairs.align(one, {(1.0,): one})
+
+
+def test_weight_variations_are_refused() -> None:
+    """Their events do not move: the response would be zero."""
+    nominal = Embedded(np.zeros((2, 1), np.float32), np.arange(2), np.ones(2), 1.0)
+    heavier = replace(nominal, weights=np.array([1.0, 1.2]), yield_ratio=1.1)
+    with pytest.raises(TrainingError, match="not on events with other weights"):
+        Pairs.align(nominal, {(1.0,): heavier})
     with pytest.raises(CovadError, match="validation_share"):
         FitSettings(validation_share=1.0)
     bad = make_pairs(3000, seed=1)

@@ -23,16 +23,6 @@ def test_number_of_columns(order: int, nuisances: int, columns: int) -> None:
     assert ResponseSettings(4, nuisances, order, PAPER_HIDDEN).n_columns == columns
 
 
-def test_normaliser_makes_the_yield_right() -> None:
-    model = ResponseModel(ResponseSettings(1, 1))
-    columns = np.random.default_rng(1).normal(0, 0.1, (100_000, 1)).astype(np.float32)
-    nu = np.array([2.0])
-    k = model.log_normaliser(columns, nu, yield_ratio=1.05)
-    assert np.exp(model.log_ratio(columns, nu) - k).mean() == pytest.approx(1.05, rel=1e-6)
-    centred = columns - columns.mean()
-    assert model.log_normaliser(centred, nu) == pytest.approx(0.5 * 4 * 0.01, rel=0.05)
-
-
 def test_stored_responses_come_back_the_same(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = ResponseModel(ResponseSettings(3, 2, 2, (8,)), n_heads=2)

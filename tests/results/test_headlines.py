@@ -12,7 +12,7 @@ def _summary(closes=True, reach=()):
     return {
         "headline": {"closes": {"convex, a": closes}},
         "closure": shifts,
-        "spaces": [{"name": "covariant_linear", "reach": list(reach)}],
+        "spaces": [{"name": "my_enc_linear", "embedding": "my_enc", "order": 1, "reach": list(reach)}],
         "significance": [],
         "toys": {"requested": 3, "done": 1, "failed": 1, "missing": 1},
     }
@@ -49,4 +49,4 @@ def test_a_verdict_has_three_values(closes, words):
 )
 def test_the_reach_is_the_smallest_with_its_interval_or_a_bound(reach, said):
     line = headlines(_summary(reach=reach))[1]
-    assert line == f"closure reach of covariant, linear for the convex test: {said}"
+    assert line == f"closure reach of my_enc, linear for the convex test: {said}"

@@ -38,18 +38,6 @@ def encode(encoder: Encoder, particles: NDArray[np.float32]) -> NDArray[np.float
     return np.concatenate(parts) if parts else np.zeros((0, encoder.settings.outputs), np.float32)
 
 
-def embed(
-    encoder: Encoder,
-    pieces: Iterable[Events],
-    systematics: Sequence[Systematic],
-    nu: Sequence[float],
-    selection: Selection,
-) -> Embedded:
-    """A stream of events at one nu."""
-    point = tuple(nu)
-    return embed_family(encoder, pieces, systematics, [point], selection)[point]
-
-
 def embed_family(
     encoder: Encoder,
     pieces: Iterable[Events],

@@ -1,7 +1,8 @@
 """Systematic uncertainties: each shifts events by nu, in units of its sigma.
 
-A systematic answers `shift(events, nu)` with a Variation. Three kinds fit that answer: objects that move (all
-systematics of this module), the same events with other weights, and other events from a varied simulation.
+A systematic answers `shift(events, nu)` with a Variation: objects that move, as in all systematics of this
+module and those that a study can name. The same events with other weights, and other events from a varied
+simulation, fit that answer too and can be shifted and counted, but the response is not fitted to them.
 `shift_events` composes several systematics, then applies the selection to what came out, because cuts act on
 measured objects; so nu may change which events pass, and the yield ratio is part of the result.
 """

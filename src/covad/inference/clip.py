@@ -21,10 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covad.errors import InferenceError
-from covad.inference.closure import FalsePositives, false_positives
 from covad.inference.goodness import FEWEST_PER_BIN, PEARSON_DOF, GoodnessOfFit, chi2_law, one_sample
 from covad.inference.intervals import Float64, finite_sample
-from covad.inference.significance import Chi2Null
 
 #: t of the toys with these indices at this clip; NaN marks a failed toy. Toy i is the same data at any clip.
 Toys = Callable[[float, NDArray[np.intp]], ArrayLike]
@@ -68,21 +66,6 @@ class ClipChoice:
     scan: tuple[ClipPoint, ...]
 
 
-@dataclass(frozen=True)
-class ClipValidation:
-    """The null at the chosen clip on independent toys, against the chi2 it is meant to follow.
-
-    A mean that is right and a spread that is too small (`spread_ratio` below 1) make the chi2 calibration
-    conservative in the upper tail; `false_positives` are the rates that it then has.
-    """
-
-    point: ClipPoint
-    dof: int
-    spread_ratio: float  # spread / sqrt(2 dof)
-    spread_ratio_error: float
-    false_positives: tuple[FalsePositives, ...]
-
-
 def choose_clip(
     toys: Toys,
     dof: int,
@@ -102,21 +85,6 @@ def choose_clip(
     anchor, power = search.root(bracket, n)
     search.extend(anchor, n, error)
     return search.correct(anchor, power, n, bracket, error)
-
-
-def validate_clip(fresh_toys: Toys, clip: float, dof: int, n_toys: int, seed: int = 0) -> ClipValidation:
-    """Test the null at the chosen clip with toys of another stream than those that chose it."""
-    t = np.asarray(fresh_toys(clip, np.arange(n_toys)), dtype=np.float64)
-    point = _point(clip, t, dof, seed)
-    done = t[~np.isnan(t)]
-    width = float(np.sqrt(2.0 * dof))
-    return ClipValidation(
-        point=point,
-        dof=dof,
-        spread_ratio=point.spread / width,
-        spread_ratio_error=_spread_error(done) / width,
-        false_positives=false_positives(done, Chi2Null(dof), "R_0"),
-    )
 
 
 class _Search:
@@ -262,13 +230,6 @@ def _point(clip: float, t: Float64, dof: int, seed: int) -> ClipPoint:
 def _mean(values: Any, clip: float) -> tuple[float, float]:
     sample = finite_sample(values, f"the clip {clip:.4g}", at_least=4)
     return float(sample.mean()), float(sample.std(ddof=1) / np.sqrt(len(sample)))
-
-
-def _spread_error(t: Float64) -> float:
-    """Standard error of the standard deviation, from the fourth moment."""
-    centred = t - t.mean()
-    variance = np.square(centred).mean()
-    return float(np.sqrt(max((centred**4).mean() - variance**2, 0.0) / (4.0 * variance * len(t))))
 
 
 def _beyond(level: float, error: float) -> bool:

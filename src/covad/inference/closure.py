@@ -105,7 +105,6 @@ class MedianShift:
 
     shift: float
     spread: float  # in units of t
-    robust: bool
     interval_68: Interval
     interval_95: Interval
 
@@ -132,40 +131,31 @@ def closes(table: ClosureTable, shifts: Iterable[MedianShift]) -> bool | None:
     return True if all(shift.within(TOLERATED_SHIFT) for shift in moved) else None
 
 
-def median_shift(shifted: ArrayLike, nominal: ArrayLike, seed: int, robust: bool = False) -> MedianShift:
+def median_shift(shifted: ArrayLike, nominal: ArrayLike, seed: int) -> MedianShift:
     """The shift of the median with percentile-bootstrap intervals over both ensembles.
 
-    The spread is the standard deviation of the nominal ensemble, or with `robust` half the distance between
-    its 15.87 and 84.13 % quantiles, which is the same for a Gaussian and takes no notice of a few outliers.
+    The spread is the standard deviation of the nominal ensemble.
     """
     t, null = (finite_sample(x, what, 10) for x, what in ((shifted, "R_nu"), (nominal, "R_0")))
-    spread = float(_spread(null, robust))
+    spread = float(null.std(ddof=1))
     if spread == 0.0:
         raise InferenceError("all toys of R_0 have the same t: there is no spread to measure a shift by")
-    repeated = _bootstrapped_shifts(t, null, robust, np.random.default_rng(seed))
+    repeated = _bootstrapped_shifts(t, null, np.random.default_rng(seed))
     return MedianShift(
         shift=float(np.median(t) - np.median(null)) / spread,
         spread=spread,
-        robust=robust,
         interval_68=_central(repeated, 0.68),
         interval_95=_central(repeated, 0.95),
     )
 
 
-def _bootstrapped_shifts(t: Float64, null: Float64, robust: bool, rng: np.random.Generator) -> Float64:
+def _bootstrapped_shifts(t: Float64, null: Float64, rng: np.random.Generator) -> Float64:
     parts = []
     for rows in repetition_blocks(_BOOTSTRAPS, max(len(t), len(null))):
         again, null_again = _resampled(t, rows, rng), _resampled(null, rows, rng)
         difference = np.median(again, axis=1) - np.median(null_again, axis=1)
-        parts.append(difference / _spread(null_again, robust))
+        parts.append(difference / null_again.std(axis=1, ddof=1))
     return np.concatenate(parts)
-
-
-def _spread(t: Float64, robust: bool) -> Float64:
-    if not robust:
-        return np.asarray(t.std(axis=-1, ddof=1))
-    low, high = np.quantile(t, norm.cdf([-1.0, 1.0]), axis=-1)
-    return np.asarray(0.5 * (high - low))
 
 
 def _resampled(t: Float64, rows: int, rng: np.random.Generator) -> Float64:

@@ -83,21 +83,6 @@ class Misfit:
         slopes = np.column_stack([np.eye(len(delta)), -delta]) / mean[-1]
         return cls(delta, slopes @ covariance @ slopes.T, sums.n)
 
-    @classmethod
-    def unmatched(
-        cls, nominal: Columns, log_ratio: Float64, shifted: Columns, yield_ratio: float = 1.0
-    ) -> Misfit:
-        """From independent samples, with the ratio N_nu/N_0 of their yields known."""
-        model, observed = _Sums(), _Sums()
-        for rows in _row_blocks(len(nominal)):
-            model.add(nominal[rows].astype(np.float64) * np.exp(log_ratio[rows])[:, None])
-        for rows in _row_blocks(len(shifted)):
-            observed.add(yield_ratio * shifted[rows].astype(np.float64))
-        (expected, expected_cov), (mean, mean_cov) = (
-            part.mean_and_covariance() for part in (model, observed)
-        )
-        return cls(mean - expected, expected_cov + mean_cov, min(model.n, observed.n))
-
 
 def _row_blocks(n: int) -> Iterator[slice]:
     return (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))

@@ -29,6 +29,10 @@ EVENTS = 20_000
 WIDTHS = 2.0 ** np.arange(7, -7, -1)
 
 
+class CapacityError(DatasetError):
+    """No width of the bumps gives the test the capacity that is asked for."""
+
+
 @dataclass(frozen=True)
 class DatasetSizes:
     """Expected data and reference events of one test: the capacity of given features grows with them."""
@@ -89,10 +93,10 @@ def with_capacity(
             break
     wide, narrow = list(tried)[-2:] if len(tried) > 1 else (log_width, log_width)
     if tried[wide] >= target:
-        raise DatasetError(f"a capacity of {target:.4g} cannot be had: it is at least {tried[wide]:.3g}")
+        raise CapacityError(f"a capacity of {target:.4g} cannot be had: it is at least {tried[wide]:.3g}")
     if tried[narrow] < target:
         most = max(tried.values())
-        raise DatasetError(
+        raise CapacityError(
             f"a capacity of {target:.4g} cannot be had with {n_features} features: it is at most {most:.3g}"
         )
     return at(brentq(lambda log_width: capacity_at(log_width) - target, narrow, wide, xtol=1e-3))

@@ -67,10 +67,6 @@ class GeneralisedChi2:
         """Degrees of freedom of the scaled chi2 with the same mean and variance: (sum w)^2 / sum w^2."""
         return 2.0 * self.mean**2 / self.variance
 
-    def scaled(self, factor: float) -> GeneralisedChi2:
-        """The law of factor * Q."""
-        return GeneralisedChi2(factor * self.weights)
-
     def log_sf(self, x: ArrayLike) -> Float64:
         """log P(Q > x), accurate to about 1e-10 relative in P wherever P < 0.9, and in 1 - P elsewhere."""
         return self._log_tails(x)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from covad.observed.nuisances import judge_nuisances
 from covad.observed.result import Observation, TestResult
 from covad.pipeline.collisions import derived_seed
 from covad.results.collect import Group
+from covad.toys.plan import canonical
 
 #: Standard deviations of the number of events beyond which it deserves a word.
 SURPRISING = 3.0
@@ -79,7 +81,7 @@ def examine(run_path: Path, file: Path, question: Question | None = None) -> Obs
     background = background_events(run)
     tests = tuple(_tested(group, dataset, events, background, sha256) for group in groups)
     observation = Observation(
-        name=f"{file.stem}-{sha256[:8]}-{re.sub(r'[^A-Za-z0-9.]+', '-', run.configuration.name)}",
+        name=_answer_name(run, file, sha256, expected, auxiliary),
         file=file.name,
         sha256=sha256,
         configuration=run.configuration.name,
@@ -105,6 +107,16 @@ def _all_values(run: FinishedRun, given: Mapping[str, float]) -> dict[str, float
                 f"the test '{run.configuration.name}' has no nuisance '{name}' (its nuisances: {known})"
             )
     return {name: given.get(name, 0.0) for name in run.nuisances}
+
+
+def _answer_name(
+    run: FinishedRun, file: Path, sha256: str, expected: float, auxiliary: Mapping[str, float]
+) -> str:
+    """One per question, so that no answer replaces that to another; the usual question goes unsaid."""
+    name = f"{file.stem}-{sha256[:8]}-{re.sub(r'[^A-Za-z0-9.]+', '-', run.configuration.name)}"
+    if expected == run.sizes.expected and not any(auxiliary.values()):
+        return name
+    return f"{name}-{hashlib.sha256(canonical([expected, dict(auxiliary)])).hexdigest()[:8]}"
 
 
 def _refuse_own_sample(run: FinishedRun, file: Path, sha256: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from covad.campaign import Entry, plan, requests, space
 from covad.embedding.encoder import Encoder
 from covad.errors import StudyError, UnfinishedRunError, UnknownNameError
-from covad.pipeline import RunDirectory, convex_models
+from covad.pipeline import RunDirectory
 from covad.pipeline.collisions import CollisionData
 from covad.pipeline.directory import SCALE, space_name
 from covad.pipeline.embedded import Standardisation
@@ -87,10 +87,10 @@ class FinishedRun:
 
     def _null_entries(self) -> list[Entry]:
         sources = {space(self.configuration): self._source}
-        models = convex_models(self.study, sources, self.directory)
+        clips, models = self.directory.clips(), self.directory.convex_models()
         return [
             entry
-            for entry in plan(self.study, sources, self.directory.clips(), models)
+            for entry in plan(self.study, sources, clips, models)
             if entry.configuration == self.configuration and entry.draw.signal is None
         ]
 
@@ -104,14 +104,14 @@ class FinishedRun:
 
     def _require_models(self) -> None:
         """Everything but the toys, which `groups` looks at."""
-        tests, (embedding, order), fold = self.study.tests, space(self.configuration), self.data.source.fold
+        tests, name, fold = self.study.tests, self.configuration.name, self.data.source.fold
+        embedding, order = space(self.configuration)
         done = {
             "encoder": self.directory.encoder(embedding, fold).exists(),
             "response": self.directory.response(embedding, fold, order).exists(),
             "pools": (self.directory.pools(space(self.configuration)) / MANIFEST).exists(),
-            "clip": tests.network is None or self.configuration.name in self.directory.clips(),
-            "toys": tests.convex is None
-            or self.configuration.name in (self.directory.read("convex.json") or {}),
+            "clip": (tests.network is None or name in self.directory.clips())
+            and (tests.convex is None or name in self.directory.convex_models()),
         }
         for stage, is_done in done.items():
             if not is_done:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from covad.atomic import replacing, writing
-from covad.campaign import Space, fixed_clips
+from covad.campaign import ConvexModels, Space, fixed_clips
 from covad.errors import FileFormatError, StudyError
 from covad.study import Collisions, Study, changed_key, parse_study
 from covad.toys.store import ToyStore
@@ -93,6 +93,16 @@ class RunDirectory:
     def tuned_clips(self) -> dict[str, Any]:
         """How W was chosen, per configuration."""
         return self.read("clip.json") or {}
+
+    def convex_models(self) -> ConvexModels:
+        """Features and ridge of the convex test, per configuration."""
+        return {name: json.dumps(model) for name, model in self._stored_models().items()}
+
+    def keep_convex_model(self, configuration: str, model: dict[str, Any]) -> None:
+        self.write("convex.json", self._stored_models() | {configuration: model})
+
+    def _stored_models(self) -> dict[str, Any]:
+        return self.read("convex.json") or {}
 
     def read(self, name: str) -> Any:
         """What a stage left behind, None if nothing."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import platform
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from covad.digests import file_digest
+from covad.parallel import cores
 from covad.pipeline.directory import RunDirectory
 from covad.toys.pools import MANIFEST
 
@@ -50,7 +50,7 @@ def _here() -> dict[str, Any]:
         "machine": {
             "system": platform.platform(),
             "processor": platform.machine(),
-            "cores": len(os.sched_getaffinity(0)),
+            "cores": cores(),
         },
     }
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 
-from covad.campaign import (
-    ConvexModels,
-    Sources,
-    background_first,
-    convex_settings,
-    plan,
-    requests,
-    sizes_of,
-    space,
-)
+from covad.campaign import Sources, background_first, clips_to_tune, models_to_choose, plan, requests
 from covad.errors import PlanError
+from covad.parallel import cores
 from covad.pipeline.clip import choose_clips
 from covad.pipeline.directory import RunDirectory
+from covad.pipeline.features import choose_features
 from covad.pipeline.manifest import timed
 from covad.pipeline.progress import learning_progress
 from covad.study import Collisions, LatentWorld, PoolDirectory, Study
@@ -43,10 +34,6 @@ def choose_workers(study: Study, number: int | None, address: str | None) -> Loc
     return LocalWorkers(number or cores())
 
 
-def cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
 def run_study(
     study: Study,
     out: Path,
@@ -61,28 +48,45 @@ def run_study(
     directory = RunDirectory(out)
     with stoppable():
         if isinstance(study.source, Collisions):
-            _refuse_early_shard(study, directory, shard)
+            _refuse_shard_before_learning(study, directory, shard)
             if not _learn(study, directory, until, workers or cores()):
                 return None
         else:
             directory.claim(study, _given_source(study).fingerprint)
+            if until in LEARNING_STAGES:
+                return None
         sources = open_sources(study, directory)
+        _refuse_shard_before_tuning(study, directory, shard)
         with timed(directory, "clip"):
-            choose_clips(study, sources, directory, backend, shard)
+            choose_features(study, sources, directory)
+            choose_clips(study, sources, directory, backend)
         if until != "toys":
             return None
-        models = convex_models(study, sources, directory)
-        wanted = requests(background_first(plan(study, sources, directory.clips(), models)))
+        entries = plan(study, sources, directory.clips(), directory.convex_models())
+        wanted = requests(background_first(entries))
         with timed(directory, "toys"):
             return run_toys(wanted, directory.toys, backend, shard)
 
 
-def _refuse_early_shard(study: Study, directory: RunDirectory, shard: Shard | None) -> None:
+def _refuse_shard_before_learning(study: Study, directory: RunDirectory, shard: Shard | None) -> None:
     """Many jobs that simulate and train the same would overwrite each other."""
-    if shard is None or shard.total == 1:
-        return
-    if not all(stage.finished for stage in learning_progress(study, directory)):
+    if _is_part(shard) and not all(stage.finished for stage in learning_progress(study, directory)):
         raise PlanError("events are embedded before shards are run: `covad run ... --until clip` comes first")
+
+
+def _refuse_shard_before_tuning(study: Study, directory: RunDirectory, shard: Shard | None) -> None:
+    """So would many jobs that tune the tests."""
+    if not _is_part(shard):
+        return
+    first = "before shards are run: `covad run ... --until clip`"
+    if clips_to_tune(study, directory.clips()):
+        raise PlanError(f"the clip has to be tuned {first}")
+    if models_to_choose(study, directory.convex_models()):
+        raise PlanError(f"the features of the convex test have to be chosen {first}")
+
+
+def _is_part(shard: Shard | None) -> bool:
+    return shard is not None and shard.total > 1
 
 
 def _learn(study: Study, directory: RunDirectory, until: str, workers: int) -> bool:
@@ -127,19 +131,3 @@ def open_sources(study: Study, directory: RunDirectory, verify: bool = True) -> 
         return dict.fromkeys(study.spaces, _given_source(study, verify))
     ready = [where for where in study.spaces if (directory.pools(where) / MANIFEST).exists()]
     return {where: PoolSource.open(directory.pools(where), verify) for where in ready}
-
-
-def convex_models(study: Study, sources: Sources, directory: RunDirectory) -> ConvexModels:
-    """Features and ridge of the convex test: chosen by the first run, read by the others."""
-    stored = directory.read("convex.json") or {}
-    models: dict[str, str] = {}
-    for configuration in study.configurations:
-        source, name = sources.get(space(configuration)), configuration.name
-        settings = convex_settings(study, sizes_of(study, configuration))
-        if settings is None or source is None:
-            continue
-        if name not in stored:
-            stored[name] = json.loads(settings.chosen(source).model or "")
-            directory.write("convex.json", stored)
-        models[name] = json.dumps(stored[name])
-    return models

@@ -64,6 +64,8 @@ class Pairs:
 def _spread(embedded: Embedded, n: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     if (embedded.rows < 0).any():
         raise TrainingError("the response is fitted on event-matched samples")
+    if (embedded.weights != 1.0).any():
+        raise TrainingError("the response is fitted on events that move, not on events with other weights")
     z = np.zeros((n, embedded.z.shape[1]), np.float32)
     passes = np.zeros(n, dtype=bool)
     z[embedded.rows], passes[embedded.rows] = embedded.z, True

@@ -81,13 +81,6 @@ class ResponseModel(nn.Module):
         """nu.g + 1/2 nu.D.nu from columns, without K(nu)."""
         return np.asarray(columns @ polynomial(nu, self.settings.order), dtype=np.float64)
 
-    def log_normaliser(
-        self, reference_columns: NDArray[np.float32], nu: NDArray[np.float64], yield_ratio: float = 1.0
-    ) -> float:
-        """K(nu), from the columns of a nominal sample."""
-        ratio = np.exp(self.log_ratio(reference_columns, nu))
-        return float(np.log(ratio.mean()) - np.log(yield_ratio))
-
     def save(self, path: Path, trained_on: dict[str, Any]) -> None:
         settings = {"response": asdict(self.settings), "heads": len(self.heads), "trained_on": trained_on}
         save_weights(path, "response", self.state_dict(), settings)

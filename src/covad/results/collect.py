@@ -14,7 +14,7 @@ from covad.inference.intervals import Float64
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
 from covad.nplm.convex import ConvexAlternative
 from covad.nplm.null import ConvexNull, analytic_null
-from covad.pipeline import RunDirectory, convex_models, open_sources
+from covad.pipeline import RunDirectory, open_sources
 from covad.study import Configuration, Study
 from covad.toys.plan import Draw, Ensemble
 from covad.toys.store import EnsembleToys
@@ -127,6 +127,6 @@ def collect(path: Path) -> RunToys:
     directory = RunDirectory(path)
     study = directory.study()
     sources = open_sources(study, directory, verify=False)
-    entries = plan(study, sources, directory.clips(), convex_models(study, sources, directory))
+    entries = plan(study, sources, directory.clips(), directory.convex_models())
     toys = directory.toys.load_all(requests(entries))
     return RunToys(directory, study, entries, toys)

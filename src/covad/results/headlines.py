@@ -28,7 +28,7 @@ def _closure(summary: Mapping[str, Any]) -> Iterator[str]:
 def _reach(summary: Mapping[str, Any]) -> Iterator[str]:
     for space in summary["spaces"]:
         if space["reach"]:
-            name = space["name"].replace("_", ", ")
+            name = f"{space['embedding']}, {'linear' if space['order'] == 1 else 'quadratic'}"
             yield f"closure reach of {name} for the convex test: {_smallest_reach(space['reach'])}"
 
 

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from covad import latent
 from covad.study.fields import Clip, Count, Index, Nu, Positive, Section
-from covad.study.sources import AnySource, Collisions
+from covad.study.sources import AnySource, Collisions, LatentWorld
 from covad.toys.plan import Treatment
 
 
@@ -99,6 +100,16 @@ class Configuration(Section):
         return ", ".join(part for part in parts if part)
 
 
+def _refuse_one_name_for_two(names: list[str]) -> None:
+    """Results are stored by the name of their configuration."""
+    for number, name in enumerate(names):
+        if (first := names.index(name)) < number:
+            raise ValueError(
+                f"configurations.{first} and configurations.{number} are both '{name}': names must differ, "
+                "by embedding, treatment, order or sizes.expected"
+            )
+
+
 class Study(Section):
     """Everything that decides the results, and the keys of `FREE_KEYS`, which do not."""
 
@@ -127,9 +138,7 @@ class Study(Section):
                     f"configurations.{number}.embedding: {' or '.join(named)} was expected, "
                     f"not {configuration.embedding}"
                 )
-        names = [configuration.name for configuration in settled]
-        if len(set(names)) < len(names):
-            raise ValueError("configurations: an entry stands twice")
+        _refuse_one_name_for_two([configuration.name for configuration in settled])
         object.__setattr__(self, "configurations", settled)
         return self
 
@@ -139,9 +148,19 @@ class Study(Section):
         for number, configuration in enumerate(self.configurations):
             if configuration.nu is not None:
                 self._check_points(f"configurations.{number}.nu", configuration.nu)
+        for signal, yields in self.signals.items():
+            if len(set(yields)) < len(yields):
+                raise ValueError(f"signals.{signal}: an entry stands twice")
         if isinstance(self.source, Collisions):
             self._check_events(self.source)
+        elif isinstance(self.source, LatentWorld):
+            self._check_latent_signals()
         return self
+
+    def _check_latent_signals(self) -> None:
+        for signal in self.signals:
+            if signal != latent.SIGNAL:
+                raise ValueError(f"signals.{signal}: the latent world has one signal, '{latent.SIGNAL}'")
 
     def _check_events(self, source: Collisions) -> None:
         """Toys need events of every kind; the selection may leave fewer, which the run itself checks."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from covad.atomic import writing
+from covad.atomic import replacing, writing
 from covad.errors import StudyError, UnknownNameError
 
 #: `quick` shows all stages in minutes, `laptop` is the paper's study, `paper` has the paper's training sizes.
 PRESETS = ("quick", "laptop", "paper")
-DEFAULT_PRESET = "quick"
 
 
 def preset_text(name: str) -> str:
@@ -21,12 +20,19 @@ def preset_text(name: str) -> str:
 
 
 def write_preset(name: str, path: Path) -> None:
-    """Write a study file; one that is there already is the user's, and stays."""
+    """Write a study file; one that is there already is the user's, and stays.
+
+    An empty file takes the name first, which only one writer can do, also where there are no hard links.
+    """
     text = preset_text(name)
     with writing(path):
         try:
-            file = path.open("x", encoding="utf-8")
+            path.touch(exist_ok=False)
         except FileExistsError as failure:
             raise StudyError(f"{path}: is there already, and is not overwritten") from failure
-        with file:
-            file.write(text)
+    try:
+        with replacing(path) as temporary, writing(path):
+            temporary.write_text(text, encoding="utf-8")
+    except BaseException:
+        path.unlink()
+        raise

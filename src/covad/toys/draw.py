@@ -42,8 +42,7 @@ class LatentSource:
         return latent.N_FEATURES
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
-        if draw.signal not in (None, "signal"):
-            raise PlanError(f"the latent world has one signal, 'signal', not '{draw.signal}'")
+        self.check(draw)
         truth = true_nuisances(draw, self.n_nuisances)
         reference = latent.background(draw.n_reference, np.random.default_rng(seeds.reference))
         rng = np.random.default_rng(seeds.data)
@@ -64,7 +63,9 @@ class LatentSource:
         return None
 
     def check(self, draw: Draw) -> None:
-        """Fresh events never run out."""
+        """Fresh events never run out, but they are of one signal only."""
+        if draw.signal not in (None, latent.SIGNAL):
+            raise PlanError(f"the latent world has one signal, '{latent.SIGNAL}', not '{draw.signal}'")
 
 
 @dataclass(frozen=True)
