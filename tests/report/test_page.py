@@ -105,7 +105,7 @@ def test_the_same_evidence_gives_the_same_pictures(page):
     ids=["latent only", "convex only", "no signals", "nothing shifted"],
 )
 def test_what_is_not_there_is_said(options, notes, monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
     small = {"configurations": (("covariant", "profiled", 1),)}
     evidence = report_world.evidence(**(small | options))
     text = render(evidence, sections(evidence))
@@ -115,7 +115,7 @@ def test_what_is_not_there_is_said(options, notes, monkeypatch):
 
 
 def test_ensembles_without_toys_leave_gaps_not_errors(monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), checked=False)
     for line in evidence.summary["ensembles"]:
         line.update({"done": 0, "failed": 0, "missing": line["requested"], "seconds_per_toy": None})
@@ -125,12 +125,6 @@ def test_ensembles_without_toys_leave_gaps_not_errors(monkeypatch):
     text = render(evidence, sections(evidence))
     assert "not known yet" in text
     assert "The clip W of the network: not chosen yet." in text
-
-
-def _write_nothing(self, file, **options):
-    """Drawing is tested elsewhere, and takes most of the time."""
-    if options["format"] == "svg":
-        file.write("<svg></svg>")
 
 
 def test_an_svg_stands_alone_in_a_page():
@@ -162,7 +156,7 @@ def test_a_report_is_drawn_again_only_if_what_it_shows_has_changed(tmp_path, mon
 
 
 def test_a_number_that_a_check_could_not_compute_does_not_stop_the_report(tmp_path, monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), injections=())
     line = evidence.checks["covariant_linear"]["comparisons"][0]
     line["p"] = line["observed"][2] = float("nan")
@@ -172,7 +166,7 @@ def test_a_number_that_a_check_could_not_compute_does_not_stop_the_report(tmp_pa
 
 
 def test_what_cannot_be_told_has_no_colour(monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
     for line in evidence.summary["closure"]:
         line["closes"] = None

@@ -4,6 +4,7 @@ import copy
 import csv
 import io
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 import report_world
@@ -12,6 +13,8 @@ import yaml
 from covad.errors import FileFormatError
 from covad.report import observed_files, own_tables, space_tables
 from covad.report.hepdata import check_submission, write_hepdata
+from covad.report.names import SIGNAL_ORDER, latex, signal_label
+from covad.report.page import sections
 from covad.report.paper import read_paper
 from covad.report.paper_tables import absent, other_tables, paper_table
 from covad.report.table import Cell, Column, Row, Table, csv_text, interval_cell, latex_text
@@ -192,6 +195,29 @@ def test_latex_sets_intervals_and_escapes():
     assert r"\multicolumn{1}{c}{G}" in text
 
 
+def test_latex_escapes_what_a_file_may_be_called():
+    escaped = r"a\_b\$1\{2\}\textasciitilde{}\textasciicircum{}\textbackslash{}x.h5"
+    assert latex(r"a_b$1{2}~^\x.h5") == escaped
+
+
+def test_latex_has_a_command_for_every_symbol_of_the_report(evidence, monkeypatch):
+    """Letters of names that others have chosen are left to LaTeX's own UTF-8."""
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
+    observed = replace(evidence, observed=(report_world.observation("a.h5", 3.0),))
+    tables = [table for section in sections(observed) for table in section.tables]
+    assert len(tables) > 15
+    assert [text for table in tables if not (text := latex_text(table)).isascii()] == []
+    captions = files("covad.report").joinpath("texts.yaml").read_text(encoding="utf-8")
+    assert latex(captions).isascii()
+    assert latex(" ".join(signal_label(name).text for name in SIGNAL_ORDER)).isascii()
+
+
+def test_latex_says_that_the_papers_numbers_need_not_agree(evidence):
+    note = "In brackets: the paper's numbers (tab:validation\\_C), from other samples, which need not agree."
+    assert note in latex_text(paper_table(evidence, _spec("tab:validation_C")))
+    assert "In brackets" not in latex_text(own_tables.toys_table(evidence))
+
+
 def test_csv_gives_the_paper_columns_of_its_own():
     header, row = csv.reader(io.StringIO(csv_text(_small_table())))
     assert header == ["ν", "G, a", "G, a (paper)", "b"]
@@ -207,6 +233,8 @@ def test_hepdata_is_valid_and_keeps_numbers_and_bounds(tmp_path, evidence):
     submission = list(yaml.safe_load_all((tmp_path / "submission.yaml").read_text()))
     names = [document["name"] for document in submission[1:]]
     assert {"t", "closure_verdicts", "t_network_covariant_profiled"} <= set(names)
+    assert submission[1]["description"] == "A_title. 50 % of χ²"
+    assert submission[2]["description"].startswith("Does it close? Background-only toys")
     variable, bound = yaml.safe_load((tmp_path / "t.yaml").read_text())["dependent_variables"]
     assert variable["values"][0]["value"] == 1.08
     assert variable["values"][0]["errors"][0]["asymerror"] == {"plus": 0.11, "minus": -0.1}

@@ -20,7 +20,7 @@ from covad.errors import FileFormatError
 from covad.report.evidence import Configuration, Evidence, Line
 from covad.report.names import nu_label, null_label, share, signal_label, slug, test_label
 from covad.report.statistic_figures import background_ensembles, binning, counts
-from covad.report.table import MISSING, Cell, Table
+from covad.report.table import MISSING, Cell, Table, ended
 
 #: HEPData's limit for names of tables.
 _NAME_LENGTH = 64
@@ -106,7 +106,7 @@ def _table(table: Table) -> DataTable:
         )
         for number, column in enumerate(table.columns)
     ]
-    return DataTable(table.name, f"{table.title} {table.caption}", keys, columns)
+    return DataTable(table.name, f"{ended(table.title)} {table.caption}", keys, columns)
 
 
 def _value(cell: Cell, level: str) -> Plain:

@@ -92,12 +92,25 @@ class Table:
     def has_paper(self) -> bool:
         return any(cell.paper is not None for row in self.rows for cell in row.cells)
 
+    def caption_with(self, paper_numbers: str) -> str:
+        """The caption and what the paper's numbers are, which stand `paper_numbers`: 'in brackets'."""
+        if self.has_paper:
+            label = f" ({self.paper_label})" if self.paper_label else ""
+            beside = f"{paper_numbers}: the paper's numbers{label}, from other samples, which need not agree."
+            return f"{self.caption} {beside}"
+        return f"{self.caption} The paper's table: {self.paper_label}." if self.paper_label else self.caption
+
     @property
     def groups(self) -> list[tuple[str, int]]:
         """Headings over the columns with the number of columns under each, empty if there are none."""
         if not any(column.group for column in self.columns):
             return []
         return [(group, len(list(under))) for group, under in groupby(self.columns, lambda c: c.group)]
+
+
+def ended(title: str) -> str:
+    """A title that another sentence can follow."""
+    return title if title.endswith((".", "?", "!")) else f"{title}."
 
 
 def csv_text(table: Table) -> str:
@@ -129,7 +142,7 @@ def latex_text(table: Table) -> str:
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{\textbf{{{latex(table.title)}}} {latex(table.caption)}}}",
+        rf"\caption{{\textbf{{{latex(ended(table.title))}}} {latex(table.caption_with('In brackets'))}}}",
         rf"\label{{{'tab:' + table.name}}}",
         rf"\begin{{tabular}}{{{layout}}}",
         r"\hline",
