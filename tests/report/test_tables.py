@@ -123,6 +123,16 @@ def test_the_reach_is_a_bound_where_no_misfit_is_seen(evidence):
     assert texts == {"ν = +1σ": "12 000 +3 000 -3 000", "ν = −1σ": ">= 8 000"}
 
 
+def test_a_misfit_below_its_noise_has_no_size():
+    few = report_world.evidence((("covariant", "profiled", 1),), injections=())
+    lines = few.summary["spaces"][0]["validation"]
+    for line, share in zip(lines, (-0.07, 0.0, 0.05, 0.1), strict=True):
+        line["residual_share"] = share
+    cells = [row.cells[-1] for row in space_tables.validation_table(few).rows]
+    assert [cell.text for cell in cells] == ["none seen", "0.0", "5.0", "10.0"]
+    assert cells[0].value is None
+
+
 def test_learned_spaces_are_told_by_embedding_and_fold(evidence):
     embeddings = space_tables.embedding_table(evidence)
     assert [row.keys for row in embeddings.rows] == [("contrastive", "ν"), ("covariant", "ν")]
