@@ -60,7 +60,7 @@ def evidence(
         "clips": [],
         **{key: [] for key in ("ensembles", "nulls", "closure", "significance", "power")},
         "toys": {},
-        "headline": {"closes": {}},
+        "headline": {"configuration": _main(configurations), "closes": {}},
     }
     t: dict[str, Any] = {}
     for configuration in configurations:
@@ -74,6 +74,11 @@ def evidence(
         checks[space] = {"comparisons": [_comparison(nu, rng) for nu in (-2.0, -1.0, 1.0, 2.0)]}
         summary["spaces"].append(_space(space, embedding, order, checks[space]["comparisons"]))
     return Evidence(summary, t, checks, observed=observed)
+
+
+def _main(configurations: tuple[tuple[str, str, int], ...]) -> str:
+    proposal = ("covariant", "profiled", 1)
+    return name(*(proposal if proposal in configurations else configurations[0]))
 
 
 def observation(file: str, z: float) -> dict[str, Any]:

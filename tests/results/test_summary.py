@@ -45,6 +45,10 @@ def test_the_summary_is_json_and_stays_in_the_run(run, summary):
     assert "NaN" not in (run / "summary.json").read_text()
 
 
+def test_the_main_configuration_is_named(summary):
+    assert summary["headline"]["configuration"] == "latent, profiled"
+
+
 def test_every_ensemble_adds_up(summary):
     assert len(summary["ensembles"]) == 2 * (2 + 1 + 2 + 2)
     for line in summary["ensembles"]:

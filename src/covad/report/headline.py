@@ -35,10 +35,9 @@ def answers(evidence: Evidence) -> tuple[Answer, ...]:
 
 
 def main_configuration(evidence: Evidence) -> Configuration:
-    """The paper's proposal if it is there, else the last profiled configuration, else the last one."""
-    proposal = evidence.playing({"embedding": "covariant", "treatment": "profiled", "order": 1})
-    profiled = [c for c in evidence.configurations if c.treatment == "profiled"]
-    return proposal or (profiled or list(evidence.configurations))[-1]
+    """The one that `covad.campaign.main_configuration` chose."""
+    chosen = evidence.summary["headline"]["configuration"]
+    return next(c for c in evidence.configurations if c.name == chosen)
 
 
 def _closes(evidence: Evidence, main: Configuration) -> Answer:

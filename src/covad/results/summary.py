@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from covad import __version__
-from covad.campaign import Entry
+from covad.campaign import Entry, main_configuration
 from covad.digests import code_digest
 from covad.inference.closure import (
     FalsePositives,
@@ -98,7 +98,7 @@ def summarise(path: Path) -> dict[str, Any]:
         "significance": [line for group in groups for line in _significance(group)],
         "power": [line for group in groups for line in _power(group)],
         "toys": _counts(run),
-        "headline": {"closes": _verdicts(closure)},
+        "headline": {"configuration": main_configuration(run.study).name, "closes": _verdicts(closure)},
     }
 
 
