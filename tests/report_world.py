@@ -14,6 +14,7 @@ from covad.inference.intervals import Interval
 from covad.inference.power import power_curve
 from covad.inference.significance import Chi2Null, EmpiricalNull, Significance, median_z
 from covad.report.evidence import Evidence
+from covad.results.extrapolated import is_extrapolated
 
 POINTS = ((0.0,), (1.0,), (-1.0,))
 INJECTIONS = (("hpm", 50.0), ("hpm", 100.0), ("lq", 50.0))
@@ -202,7 +203,7 @@ def _add_toys(
             _ensemble(summary, t, key, configuration, nu, signal, injected, toys)
             what = {**key, "nu": list(nu), "signal": signal, "injected": injected, "n_toys": TOYS}
             for label, law in nulls.items():
-                summary["significance"].append(what | {"null": label} | _significance(toys, law))
+                summary["significance"].append(what | {"null": label} | _significance(toys, label, law))
                 summary["power"].append(what | {"null": label} | _power(toys, law))
 
 
@@ -288,13 +289,14 @@ def _rates(toys: Any, null: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _significance(toys: Any, law: Any) -> dict[str, Any]:
+def _significance(toys: Any, null: str, law: Any) -> dict[str, Any]:
     found = median_z(toys, law)
     return {
         "z": found.z,
         "low": found.interval.low,
         "high": found.interval.high,
         "saturated": bool(found.saturated),
+        "extrapolated": is_extrapolated(found.z, null, TOYS),
         "text": found.text,
         "text_as_in_paper": found.text_as_in_paper,
     }

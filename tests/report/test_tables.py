@@ -228,6 +228,17 @@ def test_latex_says_that_the_papers_numbers_need_not_agree(evidence):
     assert "In brackets" not in latex_text(own_tables.toys_table(evidence))
 
 
+def test_a_significance_beyond_the_toys_has_a_dagger_that_is_explained(evidence):
+    table = own_tables.calibration_table(evidence)
+    marked = [cell for row in table.rows for cell in row.cells if cell.extrapolated]
+    assert marked
+    assert all(cell.value > 2.13 for cell in marked)  # 60 toys resolve 2.14
+    value, up, down = marked[0].parts
+    assert f"${value}^{{+{up}}}_{{-{down}}}$$^\\dagger$" in latex_text(table)
+    assert "$^\\dagger$ beyond what toys of this study have tested." in latex_text(table)
+    assert "beyond what toys" not in latex_text(own_tables.toys_table(evidence))
+
+
 def test_csv_gives_the_paper_columns_of_its_own():
     header, row = csv.reader(io.StringIO(csv_text(_small_table())))
     assert header == ["ν", "G, a", "G, a (paper)", "b"]

@@ -76,6 +76,12 @@ def test_the_significance_is_that_of_the_median_among_the_null(run, summary):
     assert found["z"] == pytest.approx(norm.isf((beyond + 1) / 41))
 
 
+def test_a_law_beyond_the_toys_is_marked(summary):
+    """40 toys resolve 1.97."""
+    for line in summary["significance"]:
+        assert line["extrapolated"] == (line["null"] in ("chi2", "analytic") and line["z"] > 1.972)
+
+
 def test_each_test_has_its_own_calibrations(summary):
     nulls = {(line["test"], line["null"]) for line in summary["significance"]}
     assert nulls == {

@@ -8,7 +8,7 @@ from covad.inference.closure import CLOSURE_LEVEL, TOLERATED_SHIFT
 from covad.report.evidence import Evidence, Line
 from covad.report.names import nu_label, null_label, share, signal_label, test_label
 from covad.report.paper import Paper
-from covad.report.table import Cell, Column, Row, Table, interval_cell
+from covad.report.table import Cell, Column, Row, Table, interval_cell, z_cell
 from covad.report.texts import texts
 from covad.report.verdicts import overall, verdict_cell
 
@@ -173,8 +173,7 @@ def calibration_table(evidence: Evidence) -> Table | None:
             continue
         c = by_name[line["configuration"]]
         injection = f"{signal_label(line['signal']).text}, {share(line['injected'], c.expected)}"
-        cell = Cell(line["text"], line["z"], line["low"], line["high"])
-        rows.setdefault((injection, c.short, test_label(line["test"])), {})[line["null"]] = cell
+        rows.setdefault((injection, c.short, test_label(line["test"])), {})[line["null"]] = z_cell(line)
     if not rows:
         return None
     return Table(

@@ -18,7 +18,7 @@ from covad.report.names import (
     test_label,
 )
 from covad.report.paper import Paper, PaperTable, read_paper
-from covad.report.table import Cell, Column, Row, Table
+from covad.report.table import Cell, Column, Row, Table, z_cell
 from covad.report.texts import texts
 
 #: Calibration by the law of the null: chi2 of the network, the generalised chi2 of the convex test.
@@ -229,7 +229,7 @@ def _z_cell(
     line = next((x for x in lines if (x["signal"], x["injected"]) == injection), None)
     if line is None:
         return Cell(paper=paper)
-    return Cell(line["text"], line["z"], line["low"], line["high"], paper)
+    return z_cell(line, paper)
 
 
 def idealised_table(evidence: Evidence, spec: PaperTable) -> Table | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from covad.report.names import latex
+from covad.results.extrapolated import MARK, MEANING
 
 MISSING = "–"
 _ASYMMETRIC = re.compile(r"^(-?[\d.]+) \+(\S+) -(\S+)$")
@@ -26,6 +27,7 @@ class Cell:
     high: float | None = None
     paper: str | None = None
     good: bool | None = None  # a verdict, shown as a colour and a word
+    extrapolated: bool = False  # a significance that gets a mark
 
     @property
     def parts(self) -> tuple[str, str, str] | None:
@@ -92,13 +94,20 @@ class Table:
     def has_paper(self) -> bool:
         return any(cell.paper is not None for row in self.rows for cell in row.cells)
 
+    @property
+    def has_extrapolated(self) -> bool:
+        return any(cell.extrapolated for row in self.rows for cell in row.cells)
+
     def caption_with(self, paper_numbers: str) -> str:
-        """The caption and what the paper's numbers are, which stand `paper_numbers`: 'in brackets'."""
-        if self.has_paper:
-            label = f" ({self.paper_label})" if self.paper_label else ""
-            beside = f"{paper_numbers}: the paper's numbers{label}, from other samples, which need not agree."
-            return f"{self.caption} {beside}"
-        return f"{self.caption} The paper's table: {self.paper_label}." if self.paper_label else self.caption
+        """The caption and what its marks mean; the paper's numbers stand `paper_numbers`: 'in brackets'."""
+        marked = f" {MARK} {MEANING}." if self.has_extrapolated else ""
+        return f"{self.caption}{marked}{self._paper_note(paper_numbers)}"
+
+    def _paper_note(self, paper_numbers: str) -> str:
+        if not self.has_paper:
+            return f" The paper's table: {self.paper_label}." if self.paper_label else ""
+        label = f" ({self.paper_label})" if self.paper_label else ""
+        return f" {paper_numbers}: the paper's numbers{label}, from other samples, which need not agree."
 
     @property
     def groups(self) -> list[tuple[str, int]]:
@@ -169,7 +178,7 @@ def _latex_row(keys: list[str], cells: tuple[Cell, ...]) -> str:
 
 
 def _latex_cell(cell: Cell) -> str:
-    ours = _latex_number(cell.text)
+    ours = _latex_number(cell.text) + (latex(MARK) if cell.extrapolated else "")
     return ours if cell.paper is None else f"{ours} [{_latex_number(cell.paper)}]"
 
 
@@ -178,6 +187,11 @@ def _latex_number(text: str) -> str:
     if parts is not None:
         return f"${parts[0]}^{{+{parts[1]}}}_{{-{parts[2]}}}$"
     return latex(shown(text))
+
+
+def z_cell(line: Mapping[str, Any], paper: str | None = None) -> Cell:
+    """A significance of the summary."""
+    return Cell(line["text"], line["z"], line["low"], line["high"], paper, extrapolated=line["extrapolated"])
 
 
 def interval_cell(value: float, low: Any, high: Any, digits: int = 2) -> Cell:

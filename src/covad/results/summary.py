@@ -36,6 +36,7 @@ from covad.inference.significance import median_z
 from covad.pipeline import RunDirectory
 from covad.pipeline.directory import space_name
 from covad.results.collect import Group, RunToys, collect, null_name
+from covad.results.extrapolated import is_extrapolated
 from covad.study import Collisions
 
 SUMMARY = "summary.json"
@@ -320,6 +321,7 @@ def _significance(group: Group) -> Iterator[dict[str, Any]]:
                 "low": found.interval.low,
                 "high": found.interval.high,
                 "saturated": found.saturated,
+                "extrapolated": is_extrapolated(found.z, name, len(group.null.t)),
                 "text": found.text,
                 "text_as_in_paper": found.text_as_in_paper,
             }
