@@ -95,14 +95,18 @@ def observation(file: str, z: float) -> dict[str, Any]:
         "configuration": name("covariant", "profiled", 1),
         "expected": 10_000.0,
         "n_selected": 10_100,
+        "nuisances": [
+            {"name": "jet_energy_scale", "auxiliary": 0.5, "fitted": -0.25, "error": 0.125, "pull": -0.75}
+        ],
         "compatibility": {"chi2": 1.0, "dof": 2, "p": 0.61},
         "tests": [
             {
                 "test": "network",
+                "t": 60.0,
                 "significances": [asdict(significance) for significance in significances],
                 "excess": {"n_top": 100, "expected": 81.5, "observables": [_observable("sum of pt")]},
             },
-            {"test": "convex", "significances": [], "excess": None},
+            {"test": "convex", "t": None, "significances": [], "excess": None},
         ],
     }
 

@@ -278,8 +278,36 @@ def test_an_observed_z_is_written_as_on_the_terminal():
     observed = report_world.evidence(
         (("covariant", "profiled", 1),), injections=(), checked=False, observed=(line,)
     )
-    (row,) = observed_files.observed_table(observed).rows
-    assert [cell.text for cell in row.cells[3:]] == ["1.00 +open -0.10", "1.00"]
+    network, convex = observed_files.observed_table(observed).rows
+    assert network.keys == ("a.h5", "covariant, profiled", "network")
+    assert [cell.text for cell in network.cells] == ["60.00", "0.16", "1.00 +open -0.10", "0.16", "1.00"]
+    assert {cell.text for cell in convex.cells} == {"–"}
+
+
+def test_an_observed_z_beyond_the_toys_of_its_null_is_marked():
+    told = report_world.evidence(
+        (("covariant", "profiled", 1),), injections=(), checked=False, observed=(_observed_at(2.5),)
+    )
+    network, _ = observed_files.observed_table(told).rows
+    assert [cell.extrapolated for cell in network.cells] == [False, False, False, False, True]
+
+
+def _observed_at(z):
+    return report_world.observation("a.h5", z)
+
+
+def test_the_nuisances_of_observed_files_have_their_pulls():
+    told = report_world.evidence(
+        (("covariant", "profiled", 1),), injections=(), checked=False, observed=(_observed_at(1.0),)
+    )
+    table = observed_files.nuisance_table(told)
+    assert [column.full for column in table.columns[2:5]] == [
+        "jet_energy_scale, auxiliary",
+        "jet_energy_scale, fitted",
+        "jet_energy_scale, pull",
+    ]
+    (row,) = table.rows
+    assert [cell.text for cell in row.cells] == ["10100", "10000", "0.50", "-0.25 ± 0.12", "-0.75", "0.61"]
 
 
 def test_a_broken_submission_is_refused(tmp_path, evidence):

@@ -177,6 +177,8 @@ def _observed(evidence: Evidence) -> Section:
     section.table(
         observed_files.observed_table(evidence), "Observed files: none was tested (covad test RUN FILE)."
     )
+    nuisances = observed_files.nuisance_table(evidence)
+    section.tables += [] if nuisances is None else [nuisances]
     return section
 
 
