@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import report_world
 
-from covad.report import observed_files, response_figures
+from covad.report import observed_files, response_figures, study_figures
 from covad.report.canvas import COLD, WARM, line_style
 from covad.report.latent_figures import Marginal
 
@@ -46,6 +47,27 @@ def test_events_where_none_is_expected_are_drawn_as_arrows(monkeypatch):
     }
     observed_files._observable_panel("x", observable | {"observed": [9, 3, 0, 5], "everywhere": [8, 0, 0, 1]})
     assert drawn == [15.0, 35.0]
+
+
+def test_a_configuration_without_the_papers_null_keeps_its_power_panels(monkeypatch):
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
+    told = report_world.evidence(
+        (("covariant", "profiled", 1), ("contrastive", "profiled", 1)),
+        injections=(("hpm", 50.0),),
+        checked=False,
+    )
+    told.summary["power"] = [
+        line
+        for line in told.summary["power"]
+        if line["configuration"] != "contrastive, profiled" or line["null"] == "R_0"
+    ]
+    shown = []
+    monkeypatch.setattr(
+        study_figures, "panel", lambda name, alt, canvas: shown.append(canvas.axes[0].get_xlabel())
+    )
+    (figure,) = study_figures.power_figures(told)
+    assert shown == [r"$Z_\alpha$ against $R_{\nu=+1\sigma}$", r"$Z_\alpha$ against $R_0$"]
+    assert "R₀ for a configuration without them" in figure.caption
 
 
 def _comparison(nu):

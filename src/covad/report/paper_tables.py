@@ -25,7 +25,15 @@ from covad.report.texts import texts
 LAWS = {"network": "chi2", "convex": "analytic"}
 LAW = "law"
 _LAW_NAMES = "the law of the null (χ² of the network, generalised χ² of the convex test)"
+#: The paper's calibration of Z and power.
+_CALIBRATION = "R_+1"
 Injection = tuple[str, float]
+
+
+def calibration_of(evidence: Evidence, section: str, test: str, configuration: Configuration) -> str:
+    """The paper's null, R_0 for a configuration that has no toys at +1 sigma."""
+    known = evidence.lines(section, test=test, configuration=configuration.name, null=_CALIBRATION)
+    return _CALIBRATION if known else "R_0"
 
 
 def paper_table(evidence: Evidence, spec: PaperTable) -> Table | None:
