@@ -55,7 +55,11 @@ def evidence(
         "schema": 1,
         "covad": "0.0",
         "study": _study(configurations, injections, tests),
-        "manifest": {"versions": {"numpy": "2"}, "machine": {"cores": 2}, "seconds": {"toys": 12.0}},
+        "manifest": {
+            "versions": {"numpy": "2"},
+            "machine": {"cores": 2},
+            "seconds": {"encoder": 60.0, "toys": 12.0},
+        },
         "embeddings": [_embedding(key, alpha) for key, alpha in embeddings.items()],
         "spaces": [],
         "clips": [],

@@ -80,6 +80,13 @@ def test_the_page_answers_compares_and_warns(page):
     assert "somewhere" not in page  # the directory of the study file is nobody's business
 
 
+def test_the_time_of_toys_is_that_of_the_toys_themselves(page):
+    """60 toys of half a second in each of 42 ensembles; the manifest knows the last call only."""
+    assert "0.35 core-hours, those of all 2520 toys" in page
+    assert "encoder 60 s: wall time of the calls of covad run that were completed" in page
+    assert "toys 12 s" not in page
+
+
 def test_observed_files_are_listed_and_the_most_significant_are_pictured(run, page):
     table = (run / "report" / "tables" / "observed_files.csv").read_text()
     files = [line.split(",")[0] for line in table.splitlines()[1:]]

@@ -248,5 +248,17 @@ def _origin(evidence: Evidence) -> Iterator[tuple[str, str]]:
     for title, key in (("versions", "versions"), ("machine", "machine")):
         if content := manifest.get(key):
             yield title, ", ".join(f"{name} {value}" for name, value in content.items())
-    if seconds := manifest.get("seconds"):
-        yield "time per stage", ", ".join(f"{stage} {value:.0f} s" for stage, value in seconds.items())
+    yield (
+        "toys",
+        f"{_core_hours(evidence):.3g} core-hours, those of all {evidence.summary['toys']['done']} toys",
+    )
+    others = {stage: x for stage, x in (manifest.get("seconds") or {}).items() if stage != "toys"}
+    if others:
+        told = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in others.items())
+        yield "other stages", f"{told}: wall time of the calls of covad run that were completed"
+
+
+def _core_hours(evidence: Evidence) -> float:
+    """Of all toys, also those of calls that were interrupted or ran elsewhere: each toy knows its seconds."""
+    lines = evidence.summary["ensembles"]
+    return float(sum(line["done"] * (line["seconds_per_toy"] or 0.0) for line in lines) / 3600)
