@@ -80,6 +80,13 @@ def test_the_page_answers_compares_and_warns(page):
     assert "somewhere" not in page  # the directory of the study file is nobody's business
 
 
+def test_the_words_of_the_summary_are_explained_and_its_configuration_is_named(page):
+    assert "The summary is about the main configuration (covariant, profiled)." in page
+    terms = re.findall(r"<dt>([^<]*)</dt>", page[page.index('id="glossary"') : page.index('class="samples"')])
+    assert len(terms) >= 12
+    assert {"t", "h", "W", "Toy", "Closure reach", "Generalised χ²"} <= set(terms)
+
+
 def test_the_time_of_toys_is_that_of_the_toys_themselves(page):
     """60 toys of half a second in each of 42 ensembles; the manifest knows the last call only."""
     assert "0.35 core-hours, those of all 2520 toys" in page
@@ -220,7 +227,10 @@ def test_a_browser_shows_the_page(run, tmp_path, width):
             ".map(e => parseFloat(getComputedStyle(e).fontSize)))"
         )
         assert smallest >= 11  # pixels: readable on a phone
+        glossary = "document.querySelector('#glossary dl').getBoundingClientRect().height"
+        assert tab.evaluate(glossary) == 0
         folded = "document.querySelector('details:has(table)').getBoundingClientRect().height"
         assert tab.evaluate(folded) < 100
         tab.call("Emulation.setEmulatedMedia", media="print")
         assert tab.evaluate(folded) > 500  # paper cannot be unfolded
+        assert tab.evaluate(glossary) > 200

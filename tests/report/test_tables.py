@@ -173,6 +173,16 @@ def test_a_verdict_has_three_values_and_a_colour_only_where_it_is_known(evidence
     assert {(cell.text, cell.good) for cell in cells} == {(word, closes)}
 
 
+def test_the_spread_of_every_configuration_stands_beside_its_verdict(evidence):
+    table = own_tables.verdict_table(evidence)
+    spread = [column.label for column in table.columns].index("spread of Z over ν")
+    papers = {row.keys: row.cells[spread].paper for row in table.rows if row.cells[spread].paper}
+    assert papers == {
+        ("network", "contrastive, profiled"): "0.95",
+        ("network", "covariant, profiled"): "0.16",
+    }
+
+
 def test_false_positives_say_what_calibrates_them(evidence):
     table = own_tables.shift_table(evidence)
     by = {(row.keys[0], row.keys[3]) for row in table.rows}
@@ -255,7 +265,9 @@ def test_hepdata_is_valid_and_keeps_numbers_and_bounds(tmp_path, evidence):
     names = [document["name"] for document in submission[1:]]
     assert {"t", "closure_verdicts", "t_network_covariant_profiled"} <= set(names)
     assert submission[1]["description"] == "A_title. 50 % of χ²"
-    assert submission[2]["description"].startswith("Does it close? Background-only toys")
+    assert submission[2]["description"].startswith(
+        "Does it close, and does Z depend on ν? Background-only toys"
+    )
     variable, bound = yaml.safe_load((tmp_path / "t.yaml").read_text())["dependent_variables"]
     assert variable["values"][0]["value"] == 1.08
     assert variable["values"][0]["errors"][0]["asymerror"] == {"plus": 0.11, "minus": -0.1}

@@ -19,10 +19,11 @@ from covad.report import (
 )
 from covad.report.canvas import Figure
 from covad.report.evidence import Evidence
-from covad.report.headline import answers
+from covad.report.headline import answers, main_configuration
 from covad.report.paper import Paper, read_paper
 from covad.report.paper_tables import absent, other_tables, paper_table
 from covad.report.table import Table, shown
+from covad.report.texts import glossary
 
 
 @dataclass
@@ -226,6 +227,8 @@ def render(evidence: Evidence, chapters: list[Section]) -> str:
     environment.filters["shown"] = shown
     return environment.get_template("report.html.j2").render(
         answers=answers(evidence),
+        main=main_configuration(evidence).short,
+        glossary=glossary(),
         sections=chapters,
         samples=samples_differ(evidence, read_paper()),
         summary=evidence.summary,
