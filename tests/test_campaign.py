@@ -2,7 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from covad.campaign import background_first, clips_to_tune, fixed_clips, plan, requests
+from covad.campaign import (
+    background_first,
+    clips_to_tune,
+    fixed_clips,
+    main_configuration,
+    plan,
+    requests,
+)
 from covad.pipeline import RunDirectory, open_sources
 from covad.study import parse_study
 from covad.toys.plan import Treatment
@@ -108,3 +115,37 @@ def test_background_comes_before_signals_and_keeps_its_order():
     assert {True, False} == set(with_signal)
     plain = [entry for entry in entries(study()) if entry.draw.signal is None]
     assert ordered[: len(plain)] == plain
+
+
+def _of_collisions(*configurations):
+    source = {
+        "kind": "events",
+        "background": {"simulate": 6_000_000},
+        "embeddings": {"plain": {"alpha": 0}, "linear": {"alpha": 30}},
+    }
+    return study(source=source, signals={}, configurations=configurations)
+
+
+@pytest.mark.parametrize(
+    ("configurations", "chosen"),
+    [
+        ([("plain", {}), ("linear", {"order": 2}), ("linear", {})], "linear, profiled"),
+        ([("plain", {}), ("linear", {"sizes": {"expected": 500, "reference": 900}})], "plain, profiled"),
+        ([("linear", {"treatment": "none"}), ("plain", {}), ("linear", {"order": 2})], "plain, profiled"),
+        ([("linear", {"treatment": "none"}), ("plain", {"treatment": "none"})], "linear, none"),
+    ],
+    ids=["the paper's proposal", "of the study's sizes", "the first profiled", "the first"],
+)
+def test_the_main_configuration(configurations, chosen):
+    the_study = _of_collisions(*({"embedding": name} | other for name, other in configurations))
+    assert main_configuration(the_study).name == chosen
+
+
+def test_the_main_configuration_of_the_latent_world_profiles():
+    assert main_configuration(study()).name == "latent, profiled"
+
+
+def test_own_sizes_that_are_the_studys_are_no_other_sizes():
+    same = {"sizes": {"expected": 10_000, "reference": 52_000}}
+    the_study = _of_collisions({"embedding": "plain"}, {"embedding": "linear"} | same)
+    assert main_configuration(the_study).embedding == "linear"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from covad.study import Configuration, Sizes, Study
+from covad.study import Collisions, Configuration, Sizes, Study
 from covad.toys.alternatives import ConvexSettings, NetworkSettings
 from covad.toys.plan import AlternativeSettings, Draw, Ensemble, Request, Source, Stream, Treatment
 
@@ -53,6 +53,28 @@ def models_to_choose(study: Study, known: ConvexModels) -> list[Configuration]:
 
 def sizes_of(study: Study, configuration: Configuration) -> Sizes:
     return configuration.sizes or study.sizes
+
+
+def main_configuration(study: Study) -> Configuration:
+    """The one that speaks for the study: in the report's summary, and for observed files unless told.
+
+    The paper's proposal if it is there (covariant embedding, nuisances profiled, linear response, of the
+    study's own sizes), else the first that profiles the nuisances, else the first.
+    """
+    profiled = [c for c in study.configurations if c.treatment is Treatment.PROFILED]
+    proposals = [c for c in profiled if _covariant(study, c) and c.order == 1 and not _own_sizes(study, c)]
+    return (proposals or profiled or list(study.configurations))[0]
+
+
+def _covariant(study: Study, configuration: Configuration) -> bool:
+    """Whether the covariance loss had a part in the training of its embedding."""
+    if not isinstance(study.source, Collisions) or configuration.embedding is None:
+        return False
+    return study.source.embeddings[configuration.embedding].alpha > 0
+
+
+def _own_sizes(study: Study, configuration: Configuration) -> bool:
+    return sizes_of(study, configuration) != study.sizes
 
 
 def null_draw(study: Study, configuration: Configuration) -> Draw:

@@ -265,7 +265,11 @@ def report(path: Path) -> None:
 @click.argument("observed", metavar="OBSERVED", type=click.Path(path_type=Path))
 @click.option("--expected", type=float, help="Yield expected after the selection; default: the study's.")
 @click.option("--auxiliary", multiple=True, metavar="NAME=VALUE", help="Measured nuisance, in sigma.")
-@click.option("--configuration", help="Name of a configuration of the study; default: the first profiled.")
+@click.option(
+    "--configuration",
+    help="Name of a configuration of the study; default: the main one, which the report's summary is about: "
+    "covariant, profiled, linear, of the study's sizes, else the first profiled, else the first.",
+)
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the answer as JSON.")
 def test_observed(
     run_path: Path,

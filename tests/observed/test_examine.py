@@ -60,6 +60,8 @@ def test_a_file_is_tested_against_every_null_of_the_run(run, observed):
         assert test.t >= -0.01
         # the rank of the file among the 10 toys and itself
         assert test.significances[0].p * 11 == pytest.approx(round(test.significances[0].p * 11))
+        for line in test.significances:  # ten toys resolve 1.34
+            assert line.extrapolated == (not line.null.startswith("R_") and line.z > 1.336)
     assert [line.name for line in found.nuisances] == ["jet_energy_scale", "normalisation"]
     assert found.compatibility.dof == 2
     assert found.warnings == ()

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import report_world
 
-from covad.report import response_figures
+from covad.report import observed_files, response_figures, study_figures
 from covad.report.canvas import COLD, WARM, line_style
 from covad.report.latent_figures import Marginal
 
@@ -16,6 +17,57 @@ def test_lines_look_alike_only_after_all_combinations(colours):
 
 def test_up_to_four_lines_have_dash_patterns_of_their_own():
     assert len({line_style(number, WARM)["linestyle"] for number in range(4)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("observable", "label"),
+    [
+        ("leading jet pt", "leading jet pt [GeV]"),
+        ("sum of pt", "sum of pt [GeV]"),
+        ("number of jets", "number of jets"),
+    ],
+)
+def test_momenta_have_a_unit(observable, label):
+    assert observed_files.axis_label(observable) == label
+
+
+def test_events_where_none_is_expected_are_drawn_as_arrows(monkeypatch):
+    drawn = []
+
+    def keep(name, alt, canvas):
+        (arrows,) = [line for line in canvas.axes[1].lines if line.get_marker() == "^"]
+        drawn.extend(arrows.get_xdata())
+
+    monkeypatch.setattr(observed_files, "panel", keep)
+    observable = {
+        "name": "sum of pt",
+        "edges": [0, 10, 20, 30, 40],
+        "top": [1, 1, 1, 1],
+        "region": [1, 1, 1, 1],
+    }
+    observed_files._observable_panel("x", observable | {"observed": [9, 3, 0, 5], "everywhere": [8, 0, 0, 1]})
+    assert drawn == [15.0, 35.0]
+
+
+def test_a_configuration_without_the_papers_null_keeps_its_power_panels(monkeypatch):
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
+    told = report_world.evidence(
+        (("covariant", "profiled", 1), ("contrastive", "profiled", 1)),
+        injections=(("hpm", 50.0),),
+        checked=False,
+    )
+    told.summary["power"] = [
+        line
+        for line in told.summary["power"]
+        if line["configuration"] != "contrastive, profiled" or line["null"] == "R_0"
+    ]
+    shown = []
+    monkeypatch.setattr(
+        study_figures, "panel", lambda name, alt, canvas: shown.append(canvas.axes[0].get_xlabel())
+    )
+    (figure,) = study_figures.power_figures(told)
+    assert shown == [r"$Z_\alpha$ against $R_{\nu=+1\sigma}$", r"$Z_\alpha$ against $R_0$"]
+    assert "R₀ for a configuration without them" in figure.caption
 
 
 def _comparison(nu):

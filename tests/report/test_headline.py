@@ -35,12 +35,29 @@ def test_the_main_configuration_decides_whether_it_closes(evidence, network, con
     assert (closes.verdict, closes.good) == (verdict, good)
 
 
-def test_every_configuration_has_a_point_with_its_own_word(evidence):
+def test_both_tests_have_a_point_with_their_own_word_and_other_configurations_none(evidence):
     closes, _, _ = answers(_with_verdicts(evidence, True, None, False))
-    words = {point.split(" (")[0] for point in closes.points}
-    assert "network, covariant, profiled: closes" in words
-    assert "convex test, covariant, profiled: cannot tell yet" in words
-    assert "network, contrastive, profiled: does not close" in words
+    words = [point.split(" (")[0] for point in closes.points]
+    assert words == ["network: closes", "convex test: cannot tell yet"]
+
+
+def test_the_summary_is_short(evidence):
+    points = [point for answer in answers(evidence) for point in answer.points]
+    assert len(points) < 15
+    assert not any("contrastive" in point or "quadratic" in point for point in points)
+
+
+def test_a_bound_has_the_value_of_the_law_beside_it(evidence):
+    told = copy.deepcopy(evidence)
+    for line in told.summary["significance"]:
+        bound = line["null"] == "R_0" and line["injected"] == 100.0
+        line.update(z=2.5, saturated=bound, text=">= 2.50" if bound else "2.50", extrapolated=True)
+    _, sensitive, _ = answers(told)
+    (point,) = [point for point in sensitive.points if point.startswith("h± → τν")]
+    assert point == (
+        "h± → τν, 0.5 %, 1 % at ν = 0: Z = network 2.50, ≥ 2.50 (χ²: 2.50†); "
+        "convex test 2.50, ≥ 2.50 (generalised χ²: 2.50†)."
+    )
 
 
 def test_the_largest_z_is_of_one_test_against_one_null(evidence):
@@ -61,8 +78,21 @@ def test_bounds_left_out_of_a_spread_are_counted(evidence):
     for line in told.summary["significance"]:
         line.update(z=z[tuple(line["nu"])], saturated=line["test"] == "convex" or line["nu"] == [-1.0])
     _, sensitive, _ = answers(told)
-    (spread,) = [point for point in sensitive.points if "R₀, covariant, profiled:" in point]
+    (spread,) = [point for point in sensitive.points if "spread of Z" in point]
     assert "network 0.40 (bounds left out: 3), convex test not known (bounds left out: 9)" in spread
+
+
+def test_a_spread_is_compared_with_one_of_the_same_calibration(evidence):
+    _, sensitive, _ = answers(evidence)
+    (spread,) = [point for point in sensitive.points if "spread of Z" in point]
+    assert "calibrated by R(ν = +1σ): " in spread
+    assert spread.endswith("(paper: 0.16).")
+    told = copy.deepcopy(evidence)
+    told.summary["significance"] = [s for s in told.summary["significance"] if s["null"] != "R_+1"]
+    _, sensitive, _ = answers(told)
+    (spread,) = [point for point in sensitive.points if "spread of Z" in point]
+    assert "calibrated by R₀: " in spread
+    assert "paper" not in spread
 
 
 def test_the_toys_are_counted(evidence):
@@ -83,7 +113,8 @@ def test_the_reach_is_the_convex_tests_with_its_interval_or_a_bound(evidence):
 def test_false_positives_name_their_calibration(evidence):
     _, _, sure = answers(evidence)
     text = " ".join(sure.points)
-    assert "false positives at 2σ, calibrated by generalised χ²" in text
+    assert "calibrated by generalised χ² (" in text
+    assert text.count("would have been seen with a probability of at least 95 %") == 2
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,25 @@ def test_the_page_answers_compares_and_warns(page):
     assert "somewhere" not in page  # the directory of the study file is nobody's business
 
 
+def test_the_words_of_the_summary_are_explained_and_its_configuration_is_named(page):
+    assert "The summary is about the main configuration (covariant, profiled)." in page
+    terms = re.findall(r"<dt>([^<]*)</dt>", page[page.index('id="glossary"') : page.index('class="samples"')])
+    assert len(terms) >= 12
+    assert {"t", "h", "W", "Toy", "Closure reach", "Generalised χ²"} <= set(terms)
+
+
+def test_the_time_of_toys_is_that_of_the_toys_themselves(page):
+    """60 toys of half a second in each of 42 ensembles; the manifest knows the last call only."""
+    assert "0.35 core-hours, those of all 2520 toys" in page
+    assert "encoder 60 s: wall time of the calls of covad run that were completed" in page
+    assert "toys 12 s" not in page
+
+
 def test_observed_files_are_listed_and_the_most_significant_are_pictured(run, page):
     table = (run / "report" / "tables" / "observed_files.csv").read_text()
-    assert [line.split(",")[0] for line in table.splitlines()[1:]] == [f"file_{i}.h5" for i in range(4)]
-    assert ">= 3.00" in table
+    files = [line.split(",")[0] for line in table.splitlines()[1:]]
+    assert files == [f"file_{i}.h5" for i in range(4) for _ in ("network", "convex")]
+    assert "0.0013,3,2.9,3.1,>=" in table.replace("0.0013499", "0.0013")
     pictured = re.findall(r'figure id="excess_(\w+)_network"', page)
     assert pictured == ["file_1", "file_3"]
     assert "100 observed events of largest h" in page
@@ -105,7 +120,7 @@ def test_the_same_evidence_gives_the_same_pictures(page):
     ids=["latent only", "convex only", "no signals", "nothing shifted"],
 )
 def test_what_is_not_there_is_said(options, notes, monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
     small = {"configurations": (("covariant", "profiled", 1),)}
     evidence = report_world.evidence(**(small | options))
     text = render(evidence, sections(evidence))
@@ -115,7 +130,7 @@ def test_what_is_not_there_is_said(options, notes, monkeypatch):
 
 
 def test_ensembles_without_toys_leave_gaps_not_errors(monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), checked=False)
     for line in evidence.summary["ensembles"]:
         line.update({"done": 0, "failed": 0, "missing": line["requested"], "seconds_per_toy": None})
@@ -125,12 +140,6 @@ def test_ensembles_without_toys_leave_gaps_not_errors(monkeypatch):
     text = render(evidence, sections(evidence))
     assert "not known yet" in text
     assert "The clip W of the network: not chosen yet." in text
-
-
-def _write_nothing(self, file, **options):
-    """Drawing is tested elsewhere, and takes most of the time."""
-    if options["format"] == "svg":
-        file.write("<svg></svg>")
 
 
 def test_an_svg_stands_alone_in_a_page():
@@ -162,7 +171,7 @@ def test_a_report_is_drawn_again_only_if_what_it_shows_has_changed(tmp_path, mon
 
 
 def test_a_number_that_a_check_could_not_compute_does_not_stop_the_report(tmp_path, monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), injections=())
     line = evidence.checks["covariant_linear"]["comparisons"][0]
     line["p"] = line["observed"][2] = float("nan")
@@ -187,7 +196,7 @@ def test_a_report_that_fails_leaves_the_earlier_one_whole(tmp_path, monkeypatch)
 
 
 def test_what_cannot_be_told_has_no_colour(monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
     for line in evidence.summary["closure"]:
         line["closes"] = None
@@ -232,7 +241,10 @@ def test_a_browser_shows_the_page(run, tmp_path, width):
             ".map(e => parseFloat(getComputedStyle(e).fontSize)))"
         )
         assert smallest >= 11  # pixels: readable on a phone
+        glossary = "document.querySelector('#glossary dl').getBoundingClientRect().height"
+        assert tab.evaluate(glossary) == 0
         folded = "document.querySelector('details:has(table)').getBoundingClientRect().height"
         assert tab.evaluate(folded) < 100
         tab.call("Emulation.setEmulatedMedia", media="print")
         assert tab.evaluate(folded) > 500  # paper cannot be unfolded
+        assert tab.evaluate(glossary) > 200

@@ -4,6 +4,7 @@ import copy
 import csv
 import io
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 import report_world
@@ -12,6 +13,8 @@ import yaml
 from covad.errors import FileFormatError
 from covad.report import observed_files, own_tables, space_tables
 from covad.report.hepdata import check_submission, write_hepdata
+from covad.report.names import SIGNAL_ORDER, latex, signal_label
+from covad.report.page import sections
 from covad.report.paper import read_paper
 from covad.report.paper_tables import absent, other_tables, paper_table
 from covad.report.table import Cell, Column, Row, Table, csv_text, interval_cell, latex_text
@@ -120,6 +123,16 @@ def test_the_reach_is_a_bound_where_no_misfit_is_seen(evidence):
     assert texts == {"ν = +1σ": "12 000 +3 000 -3 000", "ν = −1σ": ">= 8 000"}
 
 
+def test_a_misfit_below_its_noise_has_no_size():
+    few = report_world.evidence((("covariant", "profiled", 1),), injections=())
+    lines = few.summary["spaces"][0]["validation"]
+    for line, share in zip(lines, (-0.07, 0.0, 0.05, 0.1), strict=True):
+        line["residual_share"] = share
+    cells = [row.cells[-1] for row in space_tables.validation_table(few).rows]
+    assert [cell.text for cell in cells] == ["none seen", "0.0", "5.0", "10.0"]
+    assert cells[0].value is None
+
+
 def test_learned_spaces_are_told_by_embedding_and_fold(evidence):
     embeddings = space_tables.embedding_table(evidence)
     assert [row.keys for row in embeddings.rows] == [("contrastive", "ν"), ("covariant", "ν")]
@@ -160,6 +173,16 @@ def test_a_verdict_has_three_values_and_a_colour_only_where_it_is_known(evidence
     assert {(cell.text, cell.good) for cell in cells} == {(word, closes)}
 
 
+def test_the_spread_of_every_configuration_stands_beside_its_verdict(evidence):
+    table = own_tables.verdict_table(evidence)
+    spread = [column.label for column in table.columns].index("spread of Z over ν")
+    papers = {row.keys: row.cells[spread].paper for row in table.rows if row.cells[spread].paper}
+    assert papers == {
+        ("network", "contrastive, profiled"): "0.95",
+        ("network", "covariant, profiled"): "0.16",
+    }
+
+
 def test_false_positives_say_what_calibrates_them(evidence):
     table = own_tables.shift_table(evidence)
     by = {(row.keys[0], row.keys[3]) for row in table.rows}
@@ -192,10 +215,87 @@ def test_latex_sets_intervals_and_escapes():
     assert r"\multicolumn{1}{c}{G}" in text
 
 
-def test_csv_gives_the_paper_columns_of_its_own():
+def test_latex_escapes_what_a_file_may_be_called():
+    escaped = r"a\_b\$1\{2\}\textasciitilde{}\textasciicircum{}\textbackslash{}x.h5"
+    assert latex(r"a_b$1{2}~^\x.h5") == escaped
+
+
+def test_latex_has_a_command_for_every_symbol_of_the_report(evidence, monkeypatch):
+    """Letters of names that others have chosen are left to LaTeX's own UTF-8."""
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
+    observed = replace(evidence, observed=(report_world.observation("a.h5", 3.0),))
+    tables = [table for section in sections(observed) for table in section.tables]
+    assert len(tables) > 15
+    assert [text for table in tables if not (text := latex_text(table)).isascii()] == []
+    captions = files("covad.report").joinpath("texts.yaml").read_text(encoding="utf-8")
+    assert latex(captions).isascii()
+    assert latex(" ".join(signal_label(name).text for name in SIGNAL_ORDER)).isascii()
+
+
+def test_latex_says_that_the_papers_numbers_need_not_agree(evidence):
+    note = "In brackets: the paper's numbers (tab:validation\\_C), from other samples, which need not agree."
+    assert note in latex_text(paper_table(evidence, _spec("tab:validation_C")))
+    assert "In brackets" not in latex_text(own_tables.toys_table(evidence))
+
+
+def test_a_significance_beyond_the_toys_has_a_dagger_that_is_explained(evidence):
+    table = own_tables.calibration_table(evidence)
+    marked = [cell for row in table.rows for cell in row.cells if cell.extrapolated]
+    assert marked
+    assert all(cell.value > 2.13 for cell in marked)  # 60 toys resolve 2.14
+    value, up, down = marked[0].parts
+    assert f"${value}^{{+{up}}}_{{-{down}}}$$^\\dagger$" in latex_text(table)
+    assert "$^\\dagger$ beyond what toys of this study have tested." in latex_text(table)
+    assert "beyond what toys" not in latex_text(own_tables.toys_table(evidence))
+
+
+def _csv(*cells):
+    rows = tuple(Row((str(n),), (cell,)) for n, cell in enumerate(cells))
+    header, *lines = csv.reader(io.StringIO(csv_text(Table("t", "", "", ("n",), (Column("a"),), rows, "Z"))))
+    return header[1:], [line[1:] for line in lines]
+
+
+def test_csv_gives_numbers_columns_of_their_own():
     header, row = csv.reader(io.StringIO(csv_text(_small_table())))
-    assert header == ["ν", "G, a", "G, a (paper)", "b"]
-    assert row == ["0", "1.08 +0.11 -0.10", ">= 2.81", "<= 1e-06"]
+    paper = ["G, a (paper)", "G, a (paper) note"]
+    assert header == ["ν", "G, a", "G, a low", "G, a high", *paper, "b", "b note"]
+    assert row == ["0", "1.08", "0.98", "1.19", "2.81", ">=", "1e-06", "<="]
+
+
+def test_csv_notes_what_is_no_plain_number():
+    header, lines = _csv(
+        Cell("3.20 +0.10 -0.10", 3.2, 3.1, 3.3, extrapolated=True),
+        Cell(">= 8 000", None, 8000.0, None),
+        Cell("<= 5.8", None, None, 5.8),
+        Cell("not resolved"),
+        Cell(),
+    )
+    assert header == ["a", "a low", "a high", "a note"]
+    assert lines == [
+        ["3.2", "3.1", "3.3", "†"],
+        ["8000", "8000", "", ">="],
+        ["5.8", "", "5.8", "<="],
+        ["", "", "", "not resolved"],
+        ["", "", "", ""],
+    ]
+
+
+def test_csv_splits_the_papers_intervals_and_leaves_words_alone():
+    header, lines = _csv(Cell("1.00", 1.0, paper="-0.58 +0.07 -open"), Cell("2.00", 2.0, paper="0.7315"))
+    assert header == ["a", "a (paper)", "a (paper) high"]
+    assert lines == [["1", "-0.58", "-0.51"], ["2", "0.7315", ""]]
+    assert _csv(Cell("closes", good=True), Cell("cannot tell yet")) == (
+        ["a"],
+        [["closes"], ["cannot tell yet"]],
+    )
+
+
+@pytest.mark.parametrize("spec", read_paper().tables, ids=lambda spec: spec.label)
+def test_csv_reads_every_number_of_the_paper(evidence, spec):
+    header, *lines = csv.reader(io.StringIO(csv_text(paper_table(evidence, spec))))
+    theirs = [n for n, name in enumerate(header) if name.endswith("(paper)")]
+    assert theirs
+    assert all(float(line[n]) > -1 for line in lines for n in theirs if line[n])
 
 
 def test_an_open_interval_is_written_as_such():
@@ -207,6 +307,10 @@ def test_hepdata_is_valid_and_keeps_numbers_and_bounds(tmp_path, evidence):
     submission = list(yaml.safe_load_all((tmp_path / "submission.yaml").read_text()))
     names = [document["name"] for document in submission[1:]]
     assert {"t", "closure_verdicts", "t_network_covariant_profiled"} <= set(names)
+    assert submission[1]["description"] == "A_title. 50 % of χ²"
+    assert submission[2]["description"].startswith(
+        "Does it close, and does Z depend on ν? Background-only toys"
+    )
     variable, bound = yaml.safe_load((tmp_path / "t.yaml").read_text())["dependent_variables"]
     assert variable["values"][0]["value"] == 1.08
     assert variable["values"][0]["errors"][0]["asymerror"] == {"plus": 0.11, "minus": -0.1}
@@ -229,8 +333,36 @@ def test_an_observed_z_is_written_as_on_the_terminal():
     observed = report_world.evidence(
         (("covariant", "profiled", 1),), injections=(), checked=False, observed=(line,)
     )
-    (row,) = observed_files.observed_table(observed).rows
-    assert [cell.text for cell in row.cells[3:]] == ["1.00 +open -0.10", "1.00"]
+    network, convex = observed_files.observed_table(observed).rows
+    assert network.keys == ("a.h5", "covariant, profiled", "network")
+    assert [cell.text for cell in network.cells] == ["60.00", "0.16", "1.00 +open -0.10", "0.16", "1.00"]
+    assert {cell.text for cell in convex.cells} == {"–"}
+
+
+def test_an_observed_z_beyond_the_toys_of_its_null_is_marked():
+    told = report_world.evidence(
+        (("covariant", "profiled", 1),), injections=(), checked=False, observed=(_observed_at(2.5),)
+    )
+    network, _ = observed_files.observed_table(told).rows
+    assert [cell.extrapolated for cell in network.cells] == [False, False, False, False, True]
+
+
+def _observed_at(z):
+    return report_world.observation("a.h5", z)
+
+
+def test_the_nuisances_of_observed_files_have_their_pulls():
+    told = report_world.evidence(
+        (("covariant", "profiled", 1),), injections=(), checked=False, observed=(_observed_at(1.0),)
+    )
+    table = observed_files.nuisance_table(told)
+    assert [column.full for column in table.columns[2:5]] == [
+        "jet_energy_scale, auxiliary",
+        "jet_energy_scale, fitted",
+        "jet_energy_scale, pull",
+    ]
+    (row,) = table.rows
+    assert [cell.text for cell in row.cells] == ["10100", "10000", "0.50", "-0.25 ± 0.12", "-0.75", "0.61"]
 
 
 def test_a_broken_submission_is_refused(tmp_path, evidence):

@@ -45,6 +45,10 @@ def test_the_summary_is_json_and_stays_in_the_run(run, summary):
     assert "NaN" not in (run / "summary.json").read_text()
 
 
+def test_the_main_configuration_is_named(summary):
+    assert summary["headline"]["configuration"] == "latent, profiled"
+
+
 def test_every_ensemble_adds_up(summary):
     assert len(summary["ensembles"]) == 2 * (2 + 1 + 2 + 2)
     for line in summary["ensembles"]:
@@ -70,6 +74,12 @@ def test_the_significance_is_that_of_the_median_among_the_null(run, summary):
         if (line["test"], line["configuration"], tuple(line["nu"]), line["null"]) == (*key, "R_0")
     ]
     assert found["z"] == pytest.approx(norm.isf((beyond + 1) / 41))
+
+
+def test_a_law_beyond_the_toys_is_marked(summary):
+    """40 toys resolve 1.97."""
+    for line in summary["significance"]:
+        assert line["extrapolated"] == (line["null"] in ("chi2", "analytic") and line["z"] > 1.972)
 
 
 def test_each_test_has_its_own_calibrations(summary):

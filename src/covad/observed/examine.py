@@ -23,9 +23,10 @@ from covad.observed.dataset import ObservedEvents, embedded, make_dataset, read_
 from covad.observed.excess import find_excess
 from covad.observed.finished import FinishedRun
 from covad.observed.nuisances import judge_nuisances
-from covad.observed.result import Observation, TestResult
+from covad.observed.result import Observation, ObservedSignificance, TestResult
 from covad.pipeline.collisions import derived_seed
 from covad.results.collect import Group
+from covad.results.extrapolated import is_extrapolated
 from covad.toys.plan import canonical
 
 #: Standard deviations of the number of events beyond which it deserves a word.
@@ -145,9 +146,17 @@ def _tested(
         tau=float(outcome.tau.value),
         delta=float(outcome.delta.value),
         nu_tau=tuple(float(x) for x in outcome.tau.nu),
-        significances=tuple(observed_z(outcome.t, null) for null in group.nulls.values()),
+        significances=tuple(_significances(outcome.t, group)),
         excess=find_excess(events, background, dataset, alternative, outcome),
     )
+
+
+def _significances(t: float, group: Group) -> Iterator[ObservedSignificance]:
+    """Against every null of the run."""
+    for null in group.nulls.values():
+        found = observed_z(t, null)
+        extrapolated = is_extrapolated(found.z, null.name, len(group.null.t))
+        yield ObservedSignificance(**vars(found), extrapolated=extrapolated)
 
 
 def _warnings(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from covad.campaign import Entry, plan, requests, space
+from covad.campaign import Entry, main_configuration, plan, requests, space
 from covad.embedding.encoder import Encoder
 from covad.errors import StudyError, UnfinishedRunError, UnknownNameError
 from covad.pipeline import RunDirectory
@@ -126,10 +126,9 @@ class FinishedRun:
 
 
 def _chosen(study: Study, name: str | None) -> Configuration:
-    """By name; else the first that profiles the nuisances, or the first of all."""
+    """By name; else the study's main configuration."""
     if name is None:
-        profiled = [c for c in study.configurations if c.treatment is Treatment.PROFILED]
-        return (profiled or list(study.configurations))[0]
+        return main_configuration(study)
     for configuration in study.configurations:
         if configuration.name == name:
             return configuration

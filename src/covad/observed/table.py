@@ -8,6 +8,7 @@ from rich.table import Table
 
 from covad.observed.excess import Excess
 from covad.observed.result import Observation, TestResult
+from covad.results.extrapolated import MARK, MEANING
 
 _WIDTH = 120
 #: Ranked events that are shown; the JSON has all of the region.
@@ -34,7 +35,7 @@ def print_observation(observation: Observation) -> None:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=SIMPLE)
+    table = Table(title=title, title_justify="left", caption_justify="left", box=SIMPLE)
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left")
     return table
@@ -58,7 +59,9 @@ def _significance_table(test: TestResult) -> Table:
     title = f"{test.test} test: " + (test.status if test.t is None else f"t = {test.t:.2f} ({test.status})")
     table = _table(title, "null", "p", "Z")
     for line in test.significances:
-        table.add_row(line.null, f"{line.p:.3g}", line.text)
+        table.add_row(line.null, f"{line.p:.3g}", line.text + (f" {MARK}" if line.extrapolated else ""))
+    if any(line.extrapolated for line in test.significances):
+        table.caption = f"{MARK} {MEANING}"
     return table
 
 

@@ -1,4 +1,4 @@
-"""The top of the page: does it close, how sensitive is it, how sure are we?"""
+"""The top of the page, for the main configuration: does it close, how sensitive is it, how sure are we?"""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from scipy.stats import norm
 
+from covad.inference.closure import DETECTION
 from covad.report.evidence import Configuration, Evidence, Line
 from covad.report.names import nu_label, null_label, share, signal_label, test_label
-from covad.report.paper import read_paper
 from covad.report.paper_tables import LAWS, ordered
+from covad.report.spread import SpreadOfZ, spread_of_z
 from covad.report.table import shown
 from covad.report.verdicts import overall, word
+from covad.results.extrapolated import MARK
 from covad.results.headlines import reach_text
 
 _CLOSES = {True: "Yes,", False: "No,", None: "Not known: too few toys"}
@@ -35,37 +37,31 @@ def answers(evidence: Evidence) -> tuple[Answer, ...]:
 
 
 def main_configuration(evidence: Evidence) -> Configuration:
-    """The paper's proposal if it is there, else the last profiled configuration, else the last one."""
-    proposal = evidence.playing({"embedding": "covariant", "treatment": "profiled", "order": 1})
-    profiled = [c for c in evidence.configurations if c.treatment == "profiled"]
-    return proposal or (profiled or list(evidence.configurations))[-1]
+    """The one that `covad.campaign.main_configuration` chose."""
+    chosen = evidence.summary["headline"]["configuration"]
+    return next(c for c in evidence.configurations if c.name == chosen)
 
 
 def _closes(evidence: Evidence, main: Configuration) -> Answer:
     question = "Does it close?"
-    verdicts = [
-        (test, configuration, lines)
-        for configuration in evidence.configurations
-        for test in evidence.tests
-        if (lines := evidence.lines("closure", test=test, configuration=configuration.name))
-    ]
-    mine = [line for _, configuration, lines in verdicts if configuration == main for line in lines]
-    if not mine:
+    lines = evidence.lines("closure", configuration=main.name)
+    if not lines:
         missing = "Not known: there are no background-only toys at shifted ν yet."
         return Answer(question, "not known yet", None, (missing,))
-    points = tuple(_closure_point(*verdict) for verdict in verdicts)
-    closes = overall(mine)
+    by_test = {test: [line for line in lines if line["test"] == test] for test in evidence.tests}
+    points = tuple(_closure_point(test, mine) for test, mine in by_test.items() if mine)
+    closes = overall(lines)
     return Answer(question, f"{_CLOSES[closes]} in the main configuration ({main.short})", closes, points)
 
 
-def _closure_point(test: str, configuration: Configuration, lines: Sequence[Line]) -> str:
+def _closure_point(test: str, lines: Sequence[Line]) -> str:
     worst = max(lines, key=lambda line: abs(line["median_shift"]["shift"]))
     shift = worst["median_shift"]
     low, high = shift["interval95"]["low"], shift["interval95"]["high"]
     smallest = min((found["corrected_p"] for line in lines for found in line["against_null"]), default=None)
     p = "" if smallest is None else f"smallest corrected p {smallest:.2g}; "
     return shown_signs(
-        f"{test_label(test)}, {configuration.short}: {word(overall(lines))} ({p}median of t moves by "
+        f"{test_label(test)}: {word(overall(lines))} ({p}median of t moves by "
         f"{shift['shift']:+.2f} standard deviations at {nu_label(worst['nu']).text}, "
         f"95 % interval {low:+.2f} to {high:+.2f})."
     )
@@ -82,12 +78,15 @@ def _sensitive(evidence: Evidence, main: Configuration) -> Answer:
     if not lines:
         missing = "There are no toys with signals in the main configuration."
         return Answer(question, "not known", None, (missing,))
+    injections: dict[str, list[float]] = {}
+    for signal, injected in ordered(evidence.injections(main)):
+        injections.setdefault(signal, []).append(injected)
     points = [
-        _sensitivity_point(lines, injection, main, evidence.tests)
-        for injection in ordered(evidence.injections(main))
+        _sensitivity_point(lines, signal, injected, main, evidence.tests)
+        for signal, injected in injections.items()
     ]
-    spreads = [text for c in evidence.configurations if (text := _spread(evidence, c))]
-    return Answer(question, _largest_z(lines, main), None, (*points, *spreads))
+    spread = _spread(evidence, main)
+    return Answer(question, _largest_z(lines, main), None, (*points, *([spread] if spread else ())))
 
 
 def _largest_z(lines: Sequence[Line], main: Configuration) -> str:
@@ -101,44 +100,50 @@ def _largest_z(lines: Sequence[Line], main: Configuration) -> str:
 
 
 def _sensitivity_point(
-    lines: Sequence[Line], injection: tuple[str, float], main: Configuration, tests: Sequence[str]
+    lines: Sequence[Line], signal: str, yields: Sequence[float], main: Configuration, tests: Sequence[str]
 ) -> str:
+    """All yields of one signal; the signals that are asked for may differ in theirs."""
+    shares = ", ".join(share(injected, main.expected) for injected in yields)
     found = []
     for test in tests:
-        for null, name in (("R_0", "R₀"), (LAWS.get(test, ""), "its law")):
-            for line in lines:
-                if (line["signal"], line["injected"], line["test"], line["null"]) == (*injection, test, null):
-                    found.append(f"{test_label(test)} {shown(line['text'])} against {name}")
-    what = f"{signal_label(injection[0]).text}, {share(injection[1], main.expected)} at ν = 0"
-    return f"{what}: Z = {'; '.join(found) or 'not known'}."
+        z = [_z_against_toys(lines, test, signal, injected) for injected in yields]
+        found += [f"{test_label(test)} {', '.join(z)}"] if any(z) else []
+    what = f"{signal_label(signal).text}, {shares} at ν = 0"
+    return shown_signs(f"{what}: Z = {'; '.join(found) or 'not known'}.")
 
 
-def _spread(evidence: Evidence, configuration: Configuration) -> str | None:
-    """The largest change of a significance over nu, for every test that has signals at several nu."""
-    found = [text for test in evidence.tests if (text := _spread_of(evidence, configuration, test))]
-    if not found:
+def _z_against_toys(lines: Sequence[Line], test: str, signal: str, injected: float) -> str:
+    """Against R_0; where that is a bound, the law's value beside it."""
+    mine = {
+        line["null"]: line
+        for line in lines
+        if (line["test"], line["signal"], line["injected"]) == (test, signal, injected)
+    }
+    if "R_0" not in mine:
+        return ""
+    law = mine.get(LAWS.get(test, ""))
+    told = shown(mine["R_0"]["text"])
+    if law is None or not mine["R_0"]["saturated"]:
+        return told
+    mark = MARK if law["extrapolated"] else ""
+    return f"{told} ({null_label(law['null']).text}: {law['z']:.2f}{mark})"
+
+
+def _spread(evidence: Evidence, main: Configuration) -> str | None:
+    """The largest change of a significance over nu, with the calibration of the paper's where it is known."""
+    found = {test: spread_of_z(evidence, main, test) for test in evidence.tests}
+    told = [f"{test_label(test)} {_spread_text(spread)}" for test, spread in found.items() if spread]
+    if not told:
         return None
-    paper = read_paper()
-    same_sizes = paper.comparable(configuration.expected, configuration.reference)
-    compared = same_sizes and configuration.treatment == "profiled" and configuration.order == 1
-    known = paper.spread_of_z.get(configuration.kind or "") if compared else None
-    beside = "" if known is None else f" (paper: {known:g}, calibrated by R₊₁)"
-    return f"Largest spread of Z over ν against R₀, {configuration.short}: {', '.join(found)}{beside}."
+    papers = [spread.paper for spread in found.values() if spread and spread.paper is not None]
+    beside = f" (paper: {papers[0]:g})" if papers else ""
+    by = " and ".join(dict.fromkeys(null_label(spread.null).text for spread in found.values() if spread))
+    return f"Largest spread of Z over ν, calibrated by {by}: {', '.join(told)}{beside}."
 
 
-def _spread_of(evidence: Evidence, configuration: Configuration, test: str) -> str | None:
-    """Bounds have no spread: they are left out, and counted."""
-    spreads, bounds = [], 0
-    key = {"test": test, "configuration": configuration.name, "null": "R_0"}
-    for signal, injected in evidence.injections(configuration):
-        lines = evidence.lines("significance", **key, signal=signal, injected=injected)
-        z = [line["z"] for line in lines if not line["saturated"]]
-        bounds += len(lines) - len(z) if len(lines) > 1 else 0
-        spreads += [max(z) - min(z)] if len(z) > 1 else []
-    if not spreads and not bounds:
-        return None
-    largest = f"{max(spreads):.2f}" if spreads else "not known"
-    return f"{test_label(test)} {largest}" + (f" (bounds left out: {bounds})" if bounds else "")
+def _spread_text(spread: SpreadOfZ) -> str:
+    largest = "not known" if spread.largest is None else f"{spread.largest:.2f}"
+    return largest + (f" (bounds left out: {spread.bounds})" if spread.bounds else "")
 
 
 def _sure(evidence: Evidence, main: Configuration) -> Answer:
@@ -156,19 +161,26 @@ def _limits(evidence: Evidence, main: Configuration) -> Iterator[str]:
         n = null["n_toys"]
         limit = norm.isf(1.0 / (n + 1))
         yield f"A null of {n} toys can tell Z up to {limit:.2f}; beyond it, Z against toys is a bound (≥)."
-    for line in evidence.lines("closure", configuration=main.name):
-        for rate in line["false_positives"]:
-            if rate["sigma"] == 2.0 and rate["detectable_ratio"]:
-                yield _false_positive_point(line, rate)
+    for test in evidence.tests:
+        rates = [
+            (line, rate)
+            for line in evidence.lines("closure", test=test, configuration=main.name)
+            for rate in line["false_positives"]
+            if rate["sigma"] == 2.0 and rate["detectable_ratio"]
+        ]
+        if rates:
+            yield _false_positive_point(*max(rates, key=lambda found: float(found[1]["observed"])))
 
 
 def _false_positive_point(line: Line, rate: Line) -> str:
+    """Of the shifted ensemble that alarms most."""
     observed, low, high = (100 * rate[key] for key in ("observed", "low", "high"))
-    by = null_label(line["false_positives_null"]).text
+    by, at = null_label(line["false_positives_null"]).text, nu_label(line["nu"]).text
     return (
-        f"{test_label(line['test'])} at {nu_label(line['nu']).text}: {observed:.1f} % false positives at 2σ, "
-        f"calibrated by {by} ({low:.1f} to {high:.1f} %; 2.3 % expected); an inflation by "
-        f"{rate['detectable_ratio']:.2g} or more would have been seen."
+        f"{test_label(line['test'])}: up to {observed:.1f} % false positives at 2σ, at {at} and "
+        f"calibrated by {by} ({low:.1f} to {high:.1f} %; 2.3 % expected). An inflation by "
+        f"{rate['detectable_ratio']:.2g} or more would have been seen with a probability of at least "
+        f"{100 * DETECTION:g} %."
     )
 
 

@@ -20,7 +20,8 @@ from covad.errors import FileFormatError
 from covad.report.evidence import Configuration, Evidence, Line
 from covad.report.names import nu_label, null_label, share, signal_label, slug, test_label
 from covad.report.statistic_figures import background_ensembles, binning, counts
-from covad.report.table import MISSING, Cell, Table
+from covad.report.table import MISSING, Cell, Table, ended
+from covad.results.extrapolated import MEANING
 
 #: HEPData's limit for names of tables.
 _NAME_LENGTH = 64
@@ -106,7 +107,16 @@ def _table(table: Table) -> DataTable:
         )
         for number, column in enumerate(table.columns)
     ]
-    return DataTable(table.name, f"{table.title} {table.caption}", keys, columns)
+    return DataTable(table.name, _description(table), keys, columns)
+
+
+def _description(table: Table) -> str:
+    """HEPData has no marks at numbers: where there would be some, the rule stands in their place."""
+    told = f"{ended(table.title)} {table.caption}"
+    if not table.has_extrapolated:
+        return told
+    rule = "where it exceeds what n toys of R₀ resolve, Z = Φ⁻¹(1 − 1/(n+1))."
+    return f"{told} Z against a law is {MEANING} {rule}"
 
 
 def _value(cell: Cell, level: str) -> Plain:

@@ -1,4 +1,4 @@
-"""How things are called in the report: Unicode for the page and CSV, TeX for LaTeX and matplotlib."""
+"""How things are called in the report: Unicode for the page, CSV and LaTeX, mathtext for matplotlib."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ _TEX = {
     "₀": r"$_0$",
     "₊₁": r"$_{+1\sigma}$",
     "₋₁": r"$_{-1\sigma}$",
+    "⁰": r"$^0$",
+    "⁻¹": r"$^{-1}$",
+    "Φ": r"$\Phi$",
+    "×": r"$\times$",
+    "√": r"$\surd$",
+    "†": r"$^\dagger$",
     "ν": r"$\nu$",
     "σ": r"$\sigma$",
     "τ": r"$\tau$",
@@ -28,20 +34,26 @@ _TEX = {
     "_": r"\_",
     "&": r"\&",
     "#": r"\#",
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "$": r"\$",
+    "{": r"\{",
+    "}": r"\}",
 }
 _TEX_PATTERN = re.compile("|".join(re.escape(symbol) for symbol in _TEX))
 
 
 @dataclass(frozen=True)
 class Label:
-    """One name in both scripts."""
+    """One name as text, and as the mathtext of figures."""
 
     text: str
     tex: str
 
 
 def latex(text: str) -> str:
-    """Unicode as LaTeX."""
+    """Plain text as LaTeX: symbols by their commands, LaTeX's own characters escaped."""
     return _TEX_PATTERN.sub(lambda match: _TEX[match.group()], text)
 
 
@@ -57,7 +69,7 @@ SIGNAL_ORDER = tuple(_SIGNALS)
 
 def signal_label(name: str) -> Label:
     """A process of the paper by its name there, any other by its own."""
-    return _SIGNALS.get(name, Label(name, latex(name)))
+    return _SIGNALS.get(name, Label(name, name.replace("$", r"\$")))
 
 
 def share(injected: float, expected: float) -> str:

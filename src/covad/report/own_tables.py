@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from covad.inference.closure import CLOSURE_LEVEL, TOLERATED_SHIFT
+from covad.inference.closure import CLOSURE_LEVEL, DETECTION, TOLERATED_SHIFT
 from covad.report.evidence import Evidence, Line
 from covad.report.names import nu_label, null_label, share, signal_label, test_label
 from covad.report.paper import Paper
-from covad.report.table import Cell, Column, Row, Table, interval_cell
+from covad.report.spread import SpreadOfZ, spread_of_z
+from covad.report.table import MISSING, Cell, Column, Row, Table, interval_cell, z_cell
 from covad.report.texts import texts
 from covad.report.verdicts import overall, verdict_cell
 
@@ -25,12 +26,15 @@ def verdict_table(evidence: Evidence) -> Table | None:
         for test in evidence.tests:
             lines = evidence.lines("closure", test=test, configuration=configuration.name)
             if lines:
-                rows.append(Row((test_label(test), configuration.short), tuple(_verdict(lines))))
+                cells = (*_verdict(lines), *_spread_cells(spread_of_z(evidence, configuration, test)))
+                rows.append(Row((test_label(test), configuration.short), cells))
     if not rows:
         return None
+    percents = {"level": CLOSURE_LEVEL, "probability": DETECTION}
+    criteria = {key: f"{100 * value:g} %" for key, value in percents.items()} | {"tolerated": TOLERATED_SHIFT}
     return Table(
         name="closure_verdicts",
-        **texts("tables", "closure_verdicts", level=f"{100 * CLOSURE_LEVEL:g} %", tolerated=TOLERATED_SHIFT),
+        **texts("tables", "closure_verdicts", **criteria),
         keys=("test", "configuration"),
         columns=(
             Column("closes"),
@@ -38,6 +42,8 @@ def verdict_table(evidence: Evidence) -> Table | None:
             Column("shift of the median", level="95 %"),
             Column("false positives at 2σ [%]"),
             Column("detectable inflation"),
+            Column("spread of Z over ν"),
+            Column("bounds left out"),
         ),
         rows=tuple(rows),
         quantity="closure",
@@ -54,6 +60,14 @@ def _verdict(lines: Sequence[Line]) -> Iterator[Cell]:
     yield _rate_cell(worst)
     ratio = worst.get("detectable_ratio")
     yield Cell() if ratio is None else Cell(f"× {ratio:.2g}", ratio)
+
+
+def _spread_cells(spread: SpreadOfZ | None) -> tuple[Cell, Cell]:
+    if spread is None:
+        return Cell(), Cell()
+    paper = None if spread.paper is None else f"{spread.paper:g}"
+    text = MISSING if spread.largest is None else f"{spread.largest:.2f}"
+    return Cell(text, spread.largest, paper=paper), Cell(f"{spread.bounds}", spread.bounds)
 
 
 def _shift_cell(shift: Line) -> Cell:
@@ -173,8 +187,7 @@ def calibration_table(evidence: Evidence) -> Table | None:
             continue
         c = by_name[line["configuration"]]
         injection = f"{signal_label(line['signal']).text}, {share(line['injected'], c.expected)}"
-        cell = Cell(line["text"], line["z"], line["low"], line["high"])
-        rows.setdefault((injection, c.short, test_label(line["test"])), {})[line["null"]] = cell
+        rows.setdefault((injection, c.short, test_label(line["test"])), {})[line["null"]] = z_cell(line)
     if not rows:
         return None
     return Table(

@@ -19,10 +19,11 @@ from covad.report import (
 )
 from covad.report.canvas import Figure
 from covad.report.evidence import Evidence
-from covad.report.headline import answers
+from covad.report.headline import answers, main_configuration
 from covad.report.paper import Paper, read_paper
 from covad.report.paper_tables import absent, other_tables, paper_table
 from covad.report.table import Table, shown
+from covad.report.texts import glossary
 
 
 @dataclass
@@ -177,6 +178,8 @@ def _observed(evidence: Evidence) -> Section:
     section.table(
         observed_files.observed_table(evidence), "Observed files: none was tested (covad test RUN FILE)."
     )
+    nuisances = observed_files.nuisance_table(evidence)
+    section.tables += [] if nuisances is None else [nuisances]
     return section
 
 
@@ -224,6 +227,8 @@ def render(evidence: Evidence, chapters: list[Section]) -> str:
     environment.filters["shown"] = shown
     return environment.get_template("report.html.j2").render(
         answers=answers(evidence),
+        main=main_configuration(evidence).short,
+        glossary=glossary(),
         sections=chapters,
         samples=samples_differ(evidence, read_paper()),
         summary=evidence.summary,
@@ -246,5 +251,17 @@ def _origin(evidence: Evidence) -> Iterator[tuple[str, str]]:
     for title, key in (("versions", "versions"), ("machine", "machine")):
         if content := manifest.get(key):
             yield title, ", ".join(f"{name} {value}" for name, value in content.items())
-    if seconds := manifest.get("seconds"):
-        yield "time per stage", ", ".join(f"{stage} {value:.0f} s" for stage, value in seconds.items())
+    yield (
+        "toys",
+        f"{_core_hours(evidence):.3g} core-hours, those of all {evidence.summary['toys']['done']} toys",
+    )
+    others = {stage: x for stage, x in (manifest.get("seconds") or {}).items() if stage != "toys"}
+    if others:
+        told = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in others.items())
+        yield "other stages", f"{told}: wall time of the calls of covad run that were completed"
+
+
+def _core_hours(evidence: Evidence) -> float:
+    """Of all toys, also those of calls that were interrupted or ran elsewhere: each toy knows its seconds."""
+    lines = evidence.summary["ensembles"]
+    return float(sum(line["done"] * (line["seconds_per_toy"] or 0.0) for line in lines) / 3600)

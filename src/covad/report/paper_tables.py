@@ -18,14 +18,22 @@ from covad.report.names import (
     test_label,
 )
 from covad.report.paper import Paper, PaperTable, read_paper
-from covad.report.table import Cell, Column, Row, Table
+from covad.report.table import Cell, Column, Row, Table, z_cell
 from covad.report.texts import texts
 
 #: Calibration by the law of the null: chi2 of the network, the generalised chi2 of the convex test.
 LAWS = {"network": "chi2", "convex": "analytic"}
 LAW = "law"
 _LAW_NAMES = "the law of the null (χ² of the network, generalised χ² of the convex test)"
+#: The paper's calibration of Z and power.
+_CALIBRATION = "R_+1"
 Injection = tuple[str, float]
+
+
+def calibration_of(evidence: Evidence, section: str, test: str, configuration: Configuration) -> str:
+    """The paper's null, R_0 for a configuration that has no toys at +1 sigma."""
+    known = evidence.lines(section, test=test, configuration=configuration.name, null=_CALIBRATION)
+    return _CALIBRATION if known else "R_0"
 
 
 def paper_table(evidence: Evidence, spec: PaperTable) -> Table | None:
@@ -229,7 +237,7 @@ def _z_cell(
     line = next((x for x in lines if (x["signal"], x["injected"]) == injection), None)
     if line is None:
         return Cell(paper=paper)
-    return Cell(line["text"], line["z"], line["low"], line["high"], paper)
+    return z_cell(line, paper)
 
 
 def idealised_table(evidence: Evidence, spec: PaperTable) -> Table | None:

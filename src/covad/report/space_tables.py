@@ -173,10 +173,14 @@ def validation_table(evidence: Evidence) -> Table | None:
 
 
 def _validation(line: Line) -> tuple[Cell, ...]:
-    residual = 100 * line["residual_share"]
     return (
         Cell(f"{line['chi2']:.1f}", line["chi2"]),
         Cell(f"{line['dof']}", line["dof"]),
         Cell(f"{line['p']:.2g}", line["p"]),
-        Cell(f"{residual:.1f}", residual),
+        _residual_cell(100 * line["residual_share"]),
     )
+
+
+def _residual_cell(residual: float) -> Cell:
+    """Below zero, the squared misfit is less than the noise expected in it, and has no size."""
+    return Cell("none seen") if residual < 0 else Cell(f"{residual:.1f}", residual)

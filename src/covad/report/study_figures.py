@@ -10,11 +10,9 @@ from scipy.stats import norm
 from covad.report.canvas import COLD, GREY, WARM, Figure, Panel, drawing, legend, line_style, panel
 from covad.report.evidence import Configuration, Evidence, Line
 from covad.report.names import nu_label, null_label, share, signal_label, slug, test_label
-from covad.report.paper_tables import ordered
+from covad.report.paper_tables import calibration_of, ordered
 from covad.report.texts import texts
 
-#: Calibration of the power curves, the paper's; R_0 where there are no toys at +1 sigma.
-_CALIBRATION = "R_+1"
 _LOSSES = (("contrastive", "SupCon", COLD[1]), ("covariance", r"$L_\mathrm{cov}$", WARM[0]))
 _POWER_LABELS = {"0.5 %": "fig:power_curves_emp_n50", "1 %": "fig:power_curves_emp_n100"}
 
@@ -92,9 +90,9 @@ def power_figures(evidence: Evidence) -> Iterator[Figure]:
 def _power_figure(
     evidence: Evidence, test: str, part: str, configurations: Sequence[Configuration]
 ) -> Figure | None:
-    null = _CALIBRATION if evidence.lines("power", test=test, null=_CALIBRATION) else "R_0"
     panels = []
     for configuration in configurations:
+        null = calibration_of(evidence, "power", test, configuration)
         for signal, injected in ordered(evidence.injections(configuration)):
             if share(injected, configuration.expected) != part:
                 continue
@@ -105,7 +103,7 @@ def _power_figure(
     if not panels:
         return None
     label = _POWER_LABELS.get(part, "the power curves")
-    values = {"share": part, "test": test_label(test), "null": null_label(null).text, "label": label}
+    values = {"share": part, "test": test_label(test), "label": label}
     return Figure(slug(f"power_{test}_{part}"), panels=tuple(panels), **texts("figures", "power", **values))
 
 
@@ -124,7 +122,7 @@ def _power_panel(curves: Sequence[Line], configuration: Configuration, signal: s
         axes.plot(z, norm.sf(z), color=GREY, linestyle="--", linewidth=0.9, label="false alarms")
         axes.set_xlim(0.0, 4.0)
         axes.set_ylim(0.0, 1.08)
-        axes.set_xlabel(r"$Z_\alpha$")
+        axes.set_xlabel(rf"$Z_\alpha$ against {null_label(first['null']).tex}")
         axes.set_ylabel("power")
         axes.set_title(f"{signal_label(signal).tex}: {_short(configuration)}", loc="left", pad=3, fontsize=8)
         legend(axes, where="upper right")

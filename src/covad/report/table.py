@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from covad.report.names import latex
+from covad.results.extrapolated import MARK, MEANING
 
 MISSING = "–"
+_BOUND = re.compile(r"^(>=|<=) ")
 _ASYMMETRIC = re.compile(r"^(-?[\d.]+) \+(\S+) -(\S+)$")
 
 
@@ -26,6 +28,7 @@ class Cell:
     high: float | None = None
     paper: str | None = None
     good: bool | None = None  # a verdict, shown as a colour and a word
+    extrapolated: bool = False  # a significance that gets a mark
 
     @property
     def parts(self) -> tuple[str, str, str] | None:
@@ -93,6 +96,21 @@ class Table:
         return any(cell.paper is not None for row in self.rows for cell in row.cells)
 
     @property
+    def has_extrapolated(self) -> bool:
+        return any(cell.extrapolated for row in self.rows for cell in row.cells)
+
+    def caption_with(self, paper_numbers: str) -> str:
+        """The caption and what its marks mean; the paper's numbers stand `paper_numbers`: 'in brackets'."""
+        marked = f" {MARK} {MEANING}." if self.has_extrapolated else ""
+        return f"{self.caption}{marked}{self._paper_note(paper_numbers)}"
+
+    def _paper_note(self, paper_numbers: str) -> str:
+        if not self.has_paper:
+            return f" The paper's table: {self.paper_label}." if self.paper_label else ""
+        label = f" ({self.paper_label})" if self.paper_label else ""
+        return f" {paper_numbers}: the paper's numbers{label}, from other samples, which need not agree."
+
+    @property
     def groups(self) -> list[tuple[str, int]]:
         """Headings over the columns with the number of columns under each, empty if there are none."""
         if not any(column.group for column in self.columns):
@@ -100,27 +118,82 @@ class Table:
         return [(group, len(list(under))) for group, under in groupby(self.columns, lambda c: c.group)]
 
 
+def ended(title: str) -> str:
+    """A title that another sentence can follow."""
+    return title if title.endswith((".", "?", "!")) else f"{title}."
+
+
 def csv_text(table: Table) -> str:
-    """One line a row; the paper's numbers have columns of their own, right of ours."""
+    """One line a row, and numbers in columns of their own: value, ends of the interval, note, the paper's.
+
+    A note is the sign of a bound, the mark of an extrapolation, or a word that stands in place of a number.
+    """
+    columns = [*_key_columns(table)]
+    for number, column in enumerate(table.columns):
+        cells = [row.cells[number] for row in table.rows]
+        columns += _csv_columns(column.full, cells)
+        if any(cell.paper is not None for cell in cells):
+            columns += _csv_columns(f"{column.full} (paper)", [_paper_cell(cell) for cell in cells])
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    with_paper = [
-        any(row.cells[i].paper is not None for row in table.rows) for i in range(len(table.columns))
-    ]
-    header = [*table.keys]
-    for column, paper in zip(table.columns, with_paper, strict=True):
-        header += [column.full, *([f"{column.full} (paper)"] if paper else [])]
-    writer.writerow(header)
-    for row in table.rows:
-        line = [*row.keys]
-        for cell, paper in zip(row.cells, with_paper, strict=True):
-            line += [_plain(cell), *([cell.paper or ""] if paper else [])]
-        writer.writerow(line)
+    writer.writerow([header for header, _ in columns])
+    writer.writerows(zip(*(values for _, values in columns), strict=True))
     return out.getvalue()
 
 
-def _plain(cell: Cell) -> str:
-    return "" if cell.text == MISSING else cell.text
+CsvColumn = tuple[str, list[str]]
+
+
+def _key_columns(table: Table) -> Iterator[CsvColumn]:
+    for number, key in enumerate(table.keys):
+        yield key, [row.keys[number] for row in table.rows]
+
+
+def _csv_columns(header: str, cells: Sequence[Cell]) -> Iterator[CsvColumn]:
+    """Only those that hold something; a column without any number is one of words."""
+    numbers = [_value_or_bound(cell) for cell in cells]
+    if not any(number is not None for number in numbers):
+        yield header, ["" if cell.text == MISSING else cell.text for cell in cells]
+        return
+    yield header, [_digits(number) for number in numbers]
+    parts = {
+        "low": [_digits(cell.low) for cell in cells],
+        "high": [_digits(cell.high) for cell in cells],
+        "note": [_note(cell) for cell in cells],
+    }
+    for name, values in parts.items():
+        if any(values):
+            yield f"{header} {name}", values
+
+
+def _value_or_bound(cell: Cell) -> float | None:
+    """A bound that is the end of an interval without a value is that end."""
+    if cell.value is None and (sign := _BOUND.match(cell.text)):
+        return cell.low if sign[1] == ">=" else cell.high
+    return cell.value
+
+
+def _digits(number: float | None) -> str:
+    return "" if number is None else f"{number:.6g}"
+
+
+def _note(cell: Cell) -> str:
+    sign = _BOUND.match(cell.text)
+    word = cell.text if _value_or_bound(cell) is None and cell.text != MISSING else ""
+    return " ".join(filter(None, (sign[1] if sign else "", word, MARK if cell.extrapolated else "")))
+
+
+def _paper_cell(cell: Cell) -> Cell:
+    """The paper's text as a number of its own."""
+    text = cell.paper or MISSING
+    if parts := _parts(text):
+        value, up, down = parts
+        low = None if down == "open" else float(value) - float(down)
+        high = None if up == "open" else float(value) + float(up)
+        return Cell(text, float(value), low, high)
+    sign = _BOUND.match(text)
+    digits = text[sign.end() :] if sign else text
+    return Cell(text, float(digits)) if _is_number(digits) else Cell(text)
 
 
 def latex_text(table: Table) -> str:
@@ -129,7 +202,7 @@ def latex_text(table: Table) -> str:
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{\textbf{{{latex(table.title)}}} {latex(table.caption)}}}",
+        rf"\caption{{\textbf{{{latex(ended(table.title))}}} {latex(table.caption_with('In brackets'))}}}",
         rf"\label{{{'tab:' + table.name}}}",
         rf"\begin{{tabular}}{{{layout}}}",
         r"\hline",
@@ -156,7 +229,7 @@ def _latex_row(keys: list[str], cells: tuple[Cell, ...]) -> str:
 
 
 def _latex_cell(cell: Cell) -> str:
-    ours = _latex_number(cell.text)
+    ours = _latex_number(cell.text) + (latex(MARK) if cell.extrapolated else "")
     return ours if cell.paper is None else f"{ours} [{_latex_number(cell.paper)}]"
 
 
@@ -165,6 +238,11 @@ def _latex_number(text: str) -> str:
     if parts is not None:
         return f"${parts[0]}^{{+{parts[1]}}}_{{-{parts[2]}}}$"
     return latex(shown(text))
+
+
+def z_cell(line: Mapping[str, Any], paper: str | None = None) -> Cell:
+    """A significance of the summary."""
+    return Cell(line["text"], line["z"], line["low"], line["high"], paper, extrapolated=line["extrapolated"])
 
 
 def interval_cell(value: float, low: Any, high: Any, digits: int = 2) -> Cell:

@@ -1,4 +1,4 @@
-"""Titles and captions, which stand in texts.yaml."""
+"""Titles, captions and the glossary, which stand in texts.yaml."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ import yaml
 
 
 @lru_cache(maxsize=1)
-def _texts() -> dict[str, dict[str, dict[str, str]]]:
+def _texts() -> dict[str, Any]:
     content = files("covad.report").joinpath("texts.yaml").read_text(encoding="utf-8")
     return dict(yaml.safe_load(content))
+
+
+def glossary() -> dict[str, str]:
+    """Terms of the report with what they mean, in reading order."""
+    return dict(_texts()["glossary"])
 
 
 def texts(kind: str, name: str, **values: Any) -> dict[str, str]:

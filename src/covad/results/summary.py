@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from covad import __version__
-from covad.campaign import Entry
+from covad.campaign import Entry, main_configuration
 from covad.digests import code_digest
 from covad.inference.closure import (
     FalsePositives,
@@ -35,6 +35,7 @@ from covad.inference.significance import median_z
 from covad.pipeline import RunDirectory
 from covad.pipeline.directory import space_name
 from covad.results.collect import Group, RunToys, null_name
+from covad.results.extrapolated import is_extrapolated
 from covad.study import Collisions
 
 SUMMARY = "summary.json"
@@ -91,7 +92,7 @@ def summarise(run: RunToys) -> dict[str, Any]:
         "significance": [line for group in groups for line in _significance(group)],
         "power": [line for group in groups for line in _power(group)],
         "toys": _counts(run),
-        "headline": {"closes": _verdicts(closure)},
+        "headline": {"configuration": main_configuration(run.study).name, "closes": _verdicts(closure)},
     }
 
 
@@ -313,6 +314,7 @@ def _significance(group: Group) -> Iterator[dict[str, Any]]:
                 "low": found.interval.low,
                 "high": found.interval.high,
                 "saturated": found.saturated,
+                "extrapolated": is_extrapolated(found.z, name, len(group.null.t)),
                 "text": found.text,
                 "text_as_in_paper": found.text_as_in_paper,
             }
