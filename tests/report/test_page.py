@@ -181,7 +181,7 @@ def test_a_number_that_a_check_could_not_compute_does_not_stop_the_report(tmp_pa
 
 
 def test_a_report_that_fails_leaves_the_earlier_one_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", _write_nothing)
+    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
     write_evidence(evidence, tmp_path)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}

@@ -244,7 +244,7 @@ def _closure(group: Group, seed: int) -> Iterator[dict[str, Any]]:
         return
     fewest = min(len(toys.t) for toys in (group.null, *group.shifted.values()))
     shifted = {null_name(nu): toys.t for nu, toys in group.shifted.items()}
-    table = closure_table(shifted, group.null.t, {}, seed, _bins(group, fewest))
+    table = closure_table(shifted, group.null.t, seed, _bins(group, fewest))
     against_chi2 = _against_chi2(group, shifted, seed, _bins(group, fewest))
     calibration = "analytic" if "analytic" in group.nulls else "R_0"
     shifts = {nu: median_shift(toys.t, group.null.t, seed) for nu, toys in group.shifted.items()}
