@@ -254,7 +254,7 @@ def _null(summary: Any, key: Any, null: Any) -> None:
 def _closure(summary: Any, key: Any, background: Any) -> None:
     null = background[0.0,]
     shifted = {nu: toys for nu, toys in background.items() if any(nu)}
-    table = closure_table({str(nu): toys for nu, toys in shifted.items()}, null, {}, 1, (10, 25))
+    table = closure_table({str(nu): toys for nu, toys in shifted.items()}, null, 1, (10, 25))
     moved = {nu: median_shift(toys, null, 1) for nu, toys in shifted.items()}
     verdict = closes(table, moved.values())
     summary["headline"]["closes"][f"{key['test']}, {key['configuration']}"] = verdict
