@@ -102,14 +102,14 @@ def _largest_z(lines: Sequence[Line], main: Configuration) -> str:
 def _sensitivity_point(
     lines: Sequence[Line], signal: str, yields: Sequence[float], main: Configuration, tests: Sequence[str]
 ) -> str:
-    """All yields of one signal; the signals that are asked for may differ in theirs."""
+    """All yields of one signal, against R_0."""
     shares = ", ".join(share(injected, main.expected) for injected in yields)
     found = []
     for test in tests:
         z = [_z_against_toys(lines, test, signal, injected) for injected in yields]
-        found += [f"{test_label(test)} {', '.join(z)}"] if any(z) else []
+        found.append(f"{test_label(test)} {', '.join(z)}")
     what = f"{signal_label(signal).text}, {shares} at ν = 0"
-    return shown_signs(f"{what}: Z = {'; '.join(found) or 'not known'}.")
+    return shown_signs(f"{what}: Z against R₀ = {'; '.join(found)}.")
 
 
 def _z_against_toys(lines: Sequence[Line], test: str, signal: str, injected: float) -> str:
@@ -120,7 +120,7 @@ def _z_against_toys(lines: Sequence[Line], test: str, signal: str, injected: flo
         if (line["test"], line["signal"], line["injected"]) == (test, signal, injected)
     }
     if "R_0" not in mine:
-        return ""
+        return "not known"
     law = mine.get(LAWS.get(test, ""))
     told = shown(mine["R_0"]["text"])
     if law is None or not mine["R_0"]["saturated"]:
@@ -130,20 +130,19 @@ def _z_against_toys(lines: Sequence[Line], test: str, signal: str, injected: flo
 
 
 def _spread(evidence: Evidence, main: Configuration) -> str | None:
-    """The largest change of a significance over nu, with the calibration of the paper's where it is known."""
+    """The largest change of a significance over nu; the paper's beside one of the same calibration."""
     found = {test: spread_of_z(evidence, main, test) for test in evidence.tests}
     told = [f"{test_label(test)} {_spread_text(spread)}" for test, spread in found.items() if spread]
     if not told:
         return None
-    papers = [spread.paper for spread in found.values() if spread and spread.paper is not None]
-    beside = f" (paper: {papers[0]:g})" if papers else ""
     by = " and ".join(dict.fromkeys(null_label(spread.null).text for spread in found.values() if spread))
-    return f"Largest spread of Z over ν, calibrated by {by}: {', '.join(told)}{beside}."
+    return f"Largest spread of Z over ν, calibrated by {by}: {', '.join(told)}."
 
 
 def _spread_text(spread: SpreadOfZ) -> str:
     largest = "not known" if spread.largest is None else f"{spread.largest:.2f}"
-    return largest + (f" (bounds left out: {spread.bounds})" if spread.bounds else "")
+    paper = "" if spread.paper is None else f" (paper: {spread.paper:g})"
+    return largest + paper + (f" (bounds left out: {spread.bounds})" if spread.bounds else "")
 
 
 def _sure(evidence: Evidence, main: Configuration) -> Answer:

@@ -1,4 +1,4 @@
-"""summary.json: every number of the report's tables, under the keys that docs/summary.md documents."""
+"""summary.json: the numbers of the report but those of observed files, by the keys of docs/summary.md."""
 
 from __future__ import annotations
 
