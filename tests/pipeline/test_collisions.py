@@ -209,7 +209,7 @@ def test_until_stops_after_its_stage(tmp_path):
         (user_systematic("still"), "'still' changes none of 2000 background events"),
         (
             user_systematic("broken"),
-            r"'background': cuts and systematics cannot .* \(ValueError: out of order\)",
+            r"'background': systematic 'broken' ended in ValueError: out of order \(.*, line \d+\)",
         ),
     ],
 )
