@@ -260,3 +260,14 @@ def test_a_full_disk_leaves_the_answer_of_before(tmp_path: Path, monkeypatch: py
 def test_the_schema_of_study_files_is_json() -> None:
     found = json.loads(covad("schema").stdout)
     assert {"seed", "source", "tests"} <= set(found["properties"])
+
+
+def test_json_goes_to_devices_and_through_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "bench_toys", lambda fast: {"newton": 1.0})
+    monkeypatch.setattr(bench, "format_table", str)
+    link, target = tmp_path / "link.json", tmp_path / "target.json"
+    link.symlink_to(target)
+    for path in ("/dev/null", str(link)):
+        assert CliRunner().invoke(commands, ["bench", "toys", "--json", path]).exit_code == 0
+    assert link.is_symlink()
+    assert json.loads(target.read_text()) == {"newton": 1.0}

@@ -60,8 +60,14 @@ def _describe(failure: OSError) -> str:
 
 
 def _write_json(path: Path, content: object) -> None:
-    with replacing(path) as temporary, writing(path):
-        temporary.write_text(json.dumps(content, indent=2) + "\n")
+    """Whole or not at all; a pipe or a device, such as /dev/stdout, is written to as it is."""
+    text = json.dumps(content, indent=2) + "\n"
+    if path.exists() and not path.is_file():
+        with writing(path):
+            path.write_text(text)
+        return
+    with replacing(path.resolve()) as temporary, writing(path):
+        temporary.write_text(text)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -185,3 +185,8 @@ def test_samples_that_are_too_small_are_named():
         one_sample([1.0, np.nan], LAW, 1)
     with pytest.raises(InferenceError, match="the second sample has 1 toys"):
         two_sample([1.0, 2.0], [1.0], 1)
+
+
+def test_samples_of_one_value_only_are_refused_in_one_sentence():
+    with pytest.raises(InferenceError, match="tied"):
+        two_sample(np.zeros(100), np.zeros(100), seed=1)

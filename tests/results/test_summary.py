@@ -137,3 +137,13 @@ def test_a_summary_is_made_again_only_if_its_files_have_changed(run, monkeypatch
     next((run / "toys").glob("*.parquet")).touch()
     write_summary(collect(run))
     assert calls == [run]
+
+
+def test_toys_that_come_while_a_run_is_read_belong_to_the_next_summary(run, monkeypatch):
+    early = collect(run)
+    next((run / "toys").glob("*.parquet")).touch()
+    write_summary(early)
+    calls = []
+    monkeypatch.setattr("covad.results.summary.summarise", lambda run: calls.append(run.directory.path) or {})
+    write_summary(collect(run))
+    assert calls == [run]

@@ -182,7 +182,7 @@ def _repeated_anderson_darling(n: int, repetitions: int, seed: int) -> Float64:
 
 def _anderson_darling_two(not_above: Float64, n: int, below: tuple[int, ...]) -> Any:
     """n m A2 along the last axis, from M_j, with B_j = `below`, whose last is N."""
-    total, ends = below[-1], np.array(below[:-1])
+    total, ends = below[-1], np.array(below[:-1], dtype=np.intp)
     multiplicity = np.diff(ends, prepend=0)
     return ((total * not_above - n * ends) ** 2 / (ends * (total - ends))) @ multiplicity
 
@@ -190,7 +190,7 @@ def _anderson_darling_two(not_above: Float64, n: int, below: tuple[int, ...]) ->
 @lru_cache(maxsize=8)
 def _permuted_anderson_darling(n: int, below: tuple[int, ...], repetitions: int, seed: int) -> Float64:
     """n m A2 with permuted labels, the same for every two ensembles of these sizes without ties."""
-    ends = np.array(below[:-1])
+    ends = np.array(below[:-1], dtype=np.intp)
     return np.concatenate(
         [
             _anderson_darling_two(np.cumsum(first, axis=1, dtype=np.float64)[:, ends - 1], n, below)

@@ -179,8 +179,11 @@ def _digits(number: float | None) -> str:
 
 def _note(cell: Cell) -> str:
     sign = _BOUND.match(cell.text)
-    word = cell.text if _value_or_bound(cell) is None and cell.text != MISSING else ""
-    return " ".join(filter(None, (sign[1] if sign else "", word, MARK if cell.extrapolated else "")))
+    if _value_or_bound(cell) is None:
+        said = "" if cell.text == MISSING else cell.text
+    else:
+        said = sign[1] if sign else ""
+    return " ".join(filter(None, (said, MARK if cell.extrapolated else "")))
 
 
 def _paper_cell(cell: Cell) -> Cell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,16 +54,18 @@ def _digest(evidence: Evidence) -> str:
 def write_evidence(evidence: Evidence, run: Path) -> Path:
     """The report of given evidence; the files of an earlier one are replaced once all new ones are there."""
     chapters = sections(evidence)
-    folder, fresh, page = run / FOLDER, run / f".{FOLDER}.part", run / PAGE
-    with writing(folder):
+    folder, fresh, page = run / FOLDER, run / f".{FOLDER}.{secrets.token_hex(6)}.part", run / PAGE
+    try:
+        with writing(folder):
+            for part in ("figures", "tables", "hepdata"):
+                (fresh / part).mkdir(parents=True)
+            _write_parts(fresh, chapters)
+        write_hepdata(fresh / "hepdata", evidence, [table for c in chapters for table in c.tables])
+        with writing(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            fresh.rename(folder)
+    finally:
         shutil.rmtree(fresh, ignore_errors=True)
-        for part in ("figures", "tables", "hepdata"):
-            (fresh / part).mkdir(parents=True)
-        _write_parts(fresh, chapters)
-    write_hepdata(fresh / "hepdata", evidence, [table for c in chapters for table in c.tables])
-    with writing(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        fresh.rename(folder)
     with replacing(page) as temporary, writing(page):
         temporary.write_text(render(evidence, chapters), encoding="utf-8")
     return page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from covad.campaign import Entry, plan, requests
+from covad.digests import code_digest
 from covad.inference.intervals import Float64
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
 from covad.nplm.convex import ConvexAlternative
@@ -82,6 +84,7 @@ class RunToys:
     study: Study
     entries: list[Entry]
     toys: dict[str, EnsembleToys]  # by identity
+    made_of: str = ""  # stamp of the files that a summary reads
 
     def groups(self) -> Iterator[Group]:
         """Groups whose null has toys."""
@@ -123,10 +126,32 @@ class RunToys:
 
 
 def collect(path: Path) -> RunToys:
-    """Load all toys of a run that are there."""
+    """Load all toys of a run that are there.
+
+    Its files are stamped before they are read: what a production adds meanwhile belongs to the next summary.
+    """
     directory = RunDirectory(path)
+    made_of = _made_of(directory)
     study = directory.study()
     sources = open_sources(study, directory, verify=False)
     entries = plan(study, sources, directory.clips(), directory.convex_models())
     toys = directory.toys.load_all(requests(entries))
-    return RunToys(directory, study, entries, toys)
+    return RunToys(directory, study, entries, toys, made_of)
+
+
+def _made_of(directory: RunDirectory) -> str:
+    """Digest of the code, and of the names, sizes and times of all files that a summary reads."""
+    names = (
+        "study.json",
+        "clip.json",
+        "convex.json",
+        "checks/**/*.json",
+        "models/*/*/metrics.jsonl",
+        "toys/*.parquet",
+    )
+    found = sorted(file for name in names for file in directory.path.glob(name))
+    digest = hashlib.sha256(code_digest().encode())
+    for file in found:
+        state = file.stat()
+        digest.update(f"{file.relative_to(directory.path)} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return digest.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,7 +11,6 @@ import numpy as np
 
 from covad import __version__
 from covad.campaign import Entry, main_configuration
-from covad.digests import code_digest
 from covad.inference.closure import (
     FalsePositives,
     closes,
@@ -32,7 +30,6 @@ from covad.inference.goodness import (
 from covad.inference.intervals import Float64
 from covad.inference.power import power_curve
 from covad.inference.significance import median_z
-from covad.pipeline import RunDirectory
 from covad.pipeline.directory import space_name
 from covad.results.collect import Group, RunToys, null_name
 from covad.results.extrapolated import is_extrapolated
@@ -47,31 +44,13 @@ Z_ALPHA = np.linspace(0.0, 5.0, 51)
 def write_summary(run: RunToys) -> dict[str, Any]:
     """Summarise a run, and keep the summary in it; one that was made of the same is kept."""
     directory = run.directory
-    made_of, known = _made_of(directory), directory.read(SUMMARY) or {}
-    if known.get("made_of") == made_of:
+    known = directory.read(SUMMARY) or {}
+    if known.get("made_of") == run.made_of:
         content = known | {"manifest": directory.read("manifest.json") or {}}
     else:
-        content = summarise(run) | {"made_of": made_of}
+        content = summarise(run) | {"made_of": run.made_of}
     directory.write(SUMMARY, content)
     return dict(content)
-
-
-def _made_of(directory: RunDirectory) -> str:
-    """Digest of the code, and of the names, sizes and times of all files that a summary reads."""
-    names = (
-        "study.json",
-        "clip.json",
-        "convex.json",
-        "checks/**/*.json",
-        "models/*/*/metrics.jsonl",
-        "toys/*.parquet",
-    )
-    found = sorted(file for name in names for file in directory.path.glob(name))
-    digest = hashlib.sha256(code_digest().encode())
-    for file in found:
-        state = file.stat()
-        digest.update(f"{file.relative_to(directory.path)} {state.st_size} {state.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
 
 
 def summarise(run: RunToys) -> dict[str, Any]:

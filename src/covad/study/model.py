@@ -76,8 +76,8 @@ class Configuration(Section):
     """What the test is given: a space, what it knows about nuisances, and the order of the response in nu.
 
     `embedding` may be left out where the source has one only. Other sizes, other points nu, fewer toys and
-    leaving out the signals are possible for a configuration of its own. `background_toys` asks for more toys
-    without a signal, which are few ensembles, and decide closure and how large a Z can be told.
+    leaving out the signals are possible for a configuration of its own. `background_toys` is another number
+    of toys for ensembles without a signal, which are few, and decide closure and how large a Z can be told.
     """
 
     embedding: str | None = None
