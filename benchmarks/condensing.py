@@ -12,11 +12,11 @@ import time
 
 import numpy as np
 
-from covad.latent import LatentWorld
-from covad.nplm.alternatives import Network
 from covad.nplm.likelihood import fit_nuisances, join_nuisances
-from covad.nplm.newton import NewtonSettings, climb
-from covad.nplm.starts import DEFAULT_SEARCH, TwoLevelSearch
+from covad.nplm.network.network import NetworkTest
+from covad.nplm.network.newton import NewtonSettings, climb
+from covad.nplm.network.search import DEFAULT_SEARCH, TwoLevelSearch
+from covad.toys.latent_world import LatentWorld
 
 TOYS = range(500, 504)
 STARTS = 12
@@ -38,7 +38,7 @@ def compare(toy: int) -> tuple[list[float], list[float], list[float]]:
     """([t, seconds, evaluations] direct, [t, seconds] by way of the condensed sample, differences)."""
     dataset = LatentWorld().toy(np.random.default_rng(toy))
     null = fit_nuisances(dataset)
-    network = Network(clip=CLIP)
+    network = NetworkTest(clip=CLIP)
     limits = network.limits(dataset)
     rng = np.random.default_rng(0)
     search = TwoLevelSearch(network.likelihood(dataset), limits, DEFAULT_SEARCH, rng)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import click
 import numpy as np
 
-from covad import latent
-from covad.latent import LatentWorld
-from covad.nplm.convex import ConvexAlternative, ConvexProblem
+from covad.nplm.convex.convex import ConvexProblem, ConvexTest
 from covad.nplm.statistic import likelihood_ratio
+from covad.toys import latent_world as latent
+from covad.toys.latent_world import LatentWorld
 
 SEED = 20261115
 CASES = {
@@ -30,16 +30,16 @@ def _generator(*key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=key))
 
 
-def model(n_features: int) -> ConvexAlternative:
-    return ConvexAlternative.from_pool(latent.background(50_000, _generator(0, 70)), n_features, 71)
+def model(n_features: int) -> ConvexTest:
+    return ConvexTest.from_pool(latent.background(50_000, _generator(0, 70)), n_features, 71)
 
 
-def median_seconds(world: LatentWorld, alternative: ConvexAlternative, toys: int) -> float:
+def median_seconds(world: LatentWorld, alternative: ConvexTest, toys: int) -> float:
     results = [likelihood_ratio(world.toy(_generator(72, index)), alternative, 0) for index in range(toys)]
     return float(np.median([result.seconds for result in results]))
 
 
-def spread_over_starts(alternative: ConvexAlternative, starts: int = 20) -> float:
+def spread_over_starts(alternative: ConvexTest, starts: int = 20) -> float:
     """Range of t over random starts, coefficients drawn from the prior that the ridge is."""
     dataset = LatentWorld().toy(_generator(75), expected_signal=50.0)
     problem = ConvexProblem.of(alternative, dataset)

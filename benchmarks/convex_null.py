@@ -19,13 +19,13 @@ import click
 import numpy as np
 from scipy import stats
 
-from covad import latent
-from covad.latent import LatentWorld
-from covad.nplm.capacity import DatasetSizes, with_capacity
-from covad.nplm.convex import ConvexAlternative, ConvexProblem
+from covad.nplm.convex.capacity import DatasetSizes, with_capacity
+from covad.nplm.convex.convex import ConvexProblem, ConvexTest
+from covad.nplm.convex.law import ConvexNull, analytic_null
 from covad.nplm.dataset import Dataset
-from covad.nplm.null import ConvexNull, analytic_null
 from covad.nplm.statistic import likelihood_ratio
+from covad.toys import latent_world as latent
+from covad.toys.latent_world import LatentWorld
 
 SEED = 20261115
 #: Chance that any of the comparisons which should agree is called a disagreement.
@@ -81,12 +81,12 @@ STUDIES = {
 
 
 @cache
-def alternative(study: Study) -> ConvexAlternative:
+def alternative(study: Study) -> ConvexTest:
     """The test of the study: features and ridge by one of the rules, from events of their own."""
     seeds = np.random.SeedSequence(SEED, spawn_key=(0, study.n_features)).spawn(2)
     pool = latent.background(50_000, np.random.default_rng(seeds[0]))
     if not study.matched:
-        return ConvexAlternative.from_pool(pool, study.n_features, seeds[1])
+        return ConvexTest.from_pool(pool, study.n_features, seeds[1])
     sizes = DatasetSizes(study.expected, study.world().n_reference)
     return with_capacity(pool, study.n_features, seeds[1], sizes=sizes)
 

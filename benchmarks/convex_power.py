@@ -20,15 +20,15 @@ import click
 import numpy as np
 from scipy import stats
 
-from covad import latent
-from covad.latent import LatentWorld
-from covad.nplm.alternatives import Network
-from covad.nplm.capacity import with_capacity
-from covad.nplm.convex import ConvexAlternative
-from covad.nplm.fit import Alternative
-from covad.nplm.null import ConvexNull, analytic_null
-from covad.nplm.starts import ONE_START
+from covad.nplm.convex.capacity import with_capacity
+from covad.nplm.convex.convex import ConvexTest
+from covad.nplm.convex.law import ConvexNull, analytic_null
+from covad.nplm.fit import NplmTest
+from covad.nplm.network.network import NetworkTest
+from covad.nplm.network.search import ONE_START
 from covad.nplm.statistic import likelihood_ratio
+from covad.toys import latent_world as latent
+from covad.toys.latent_world import LatentWorld
 
 SEED = 20261115
 #: Expected signal events on top of 10 000 of background, by ensemble; the key is part of the seed.
@@ -42,14 +42,14 @@ def _generator(*key: int) -> np.random.Generator:
 
 
 @cache
-def alternative(name: str) -> Alternative:
+def alternative(name: str) -> NplmTest:
     """A test by its name."""
     if name == "network":
-        return Network(clip=CLIP, search=ONE_START)
+        return NetworkTest(clip=CLIP, search=ONE_START)
     kind, *numbers = name.split("-")
     n_features, seed = (int(part) for part in numbers)
     pool = latent.background(50_000, _generator(0, 53, seed))
-    rule = {"convex": ConvexAlternative.from_pool, "matched": with_capacity}[kind]
+    rule = {"convex": ConvexTest.from_pool, "matched": with_capacity}[kind]
     return rule(pool, n_features, np.random.SeedSequence(SEED, spawn_key=(0, 54, seed)))
 
 
@@ -57,7 +57,7 @@ def alternative(name: str) -> Alternative:
 def null_of(name: str) -> ConvexNull:
     """The analytic null of a convex test."""
     model = alternative(name)
-    assert isinstance(model, ConvexAlternative)
+    assert isinstance(model, ConvexTest)
     return analytic_null(model, LatentWorld(n_reference=520_000).toy(_generator(0, 0)), n_reference=52_000)
 
 

@@ -14,13 +14,12 @@ from pathlib import Path
 import click
 import numpy as np
 
-from covad.nplm.capacity import with_capacity
-from covad.nplm.convex import ConvexAlternative, columns
+from covad.nplm.convex.capacity import with_capacity
+from covad.nplm.convex.convex import ConvexTest, columns
+from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Float32, Float64, Response
-from covad.nplm.null import ConvexNull, ScoreMoments
-from covad.pipeline import RunDirectory
-from covad.toys.pools import fingerprint, open_pools
-from covad.toys.sample import Sample
+from covad.runs.directory import RunDirectory
+from covad.toys.pools import LatentEvents, fingerprint, open_pools
 
 EVENTS = 60_000
 SIGNAL_EVENTS = 20_000
@@ -29,13 +28,13 @@ N_FEATURES = 100
 RULES = ((1.0, None), (1.0, 45.0), (3.0, 45.0), (10.0, 45.0), (3.0, 30.0), (3.0, 60.0))
 
 
-def model_of(events: Float32, spread: float, target: float | None) -> ConvexAlternative:
+def model_of(events: Float32, spread: float, target: float | None) -> ConvexTest:
     if target is None:
-        return ConvexAlternative.from_pool(events, N_FEATURES, seed=0, spread=spread)
+        return ConvexTest.from_pool(events, N_FEATURES, seed=0, spread=spread)
     return with_capacity(events, N_FEATURES, 0, target, spread)
 
 
-def null_of(model: ConvexAlternative, x: Float32, expected: float, n_reference: int) -> ConvexNull:
+def null_of(model: ConvexTest, x: Float32, expected: float, n_reference: int) -> ConvexNull:
     """All nuisances profiled, the normalisation to 10 %."""
     n = model.features.n_columns
     weights = np.full(len(x), expected / len(x))
@@ -53,7 +52,7 @@ def expected_z(null: ConvexNull, x: Float64, injected: float) -> float:
     return null.significance(null.law.mean + null.quadratic_t(score) + fluctuation).z
 
 
-def first(sample: Sample, n: int) -> tuple[Float32, Response]:
+def first(sample: LatentEvents, n: int) -> tuple[Float32, Response]:
     return np.asarray(sample.z[:n]), Response(np.asarray(sample.response.linear[:n]))
 
 

@@ -21,14 +21,14 @@ import click
 import numpy as np
 from scipy import stats
 
-from covad import latent
-from covad.nplm.capacity import with_capacity
-from covad.nplm.convex import ConvexAlternative
+from covad.nplm.convex.basis import Precomputed, evaluate
+from covad.nplm.convex.capacity import with_capacity
+from covad.nplm.convex.convex import ConvexTest
+from covad.nplm.convex.law import ConvexNull, analytic_null
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
-from covad.nplm.features import Precomputed, evaluate
-from covad.nplm.null import ConvexNull, analytic_null
+from covad.nplm.maximise import Expansion, maximise
 from covad.nplm.statistic import likelihood_ratio
-from covad.nplm.unbounded import Expansion, maximise
+from covad.toys import latent_world as latent
 
 SEED = 20261115
 POOL, N_REFERENCE, EXPECTED, N_FEATURES = 100_000, 52_000, 10_000.0, 100
@@ -44,7 +44,7 @@ def _generator(*key: int) -> np.random.Generator:
 class Tilted:
     """The discrete null, the test, and the directions in which data are tilted."""
 
-    model: ConvexAlternative
+    model: ConvexTest
     phi: Float32
     response: Float32
     null: ConvexNull
@@ -55,7 +55,7 @@ class Tilted:
         bumps = with_capacity(latent.background(50_000, _generator(0, 60)), N_FEATURES, 61)
         events = latent.background(POOL, _generator(0, 62))
         phi = evaluate(bumps.features, events)
-        model = ConvexAlternative(Precomputed(phi.shape[1], bumps.features.n_ridged), bumps.ridge)
+        model = ConvexTest(Precomputed(phi.shape[1], bumps.features.n_ridged), bumps.ridge)
         g = latent.response(events)
         whole = _dataset(phi, g, np.arange(POOL), np.arange(POOL), _generator(0, 63))
         null = analytic_null(model, whole, n_reference=N_REFERENCE)

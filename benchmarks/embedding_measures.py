@@ -22,9 +22,9 @@ from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale
 from covad.inference.misfit import MatchedEvents, Misfit
 from covad.inference.reach import ScalableNull, closure_reach
-from covad.nplm.convex import ConvexAlternative
+from covad.nplm.convex.basis import evaluate
+from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Response
-from covad.nplm.features import evaluate
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.response.fit import Pairs
 from covad.response.linearity import linearity
@@ -89,7 +89,7 @@ def agreement(model: ResponseModel, pairs: Pairs) -> dict[str, Any]:
 
 def reach(model: ResponseModel, pairs: Pairs, nu: float, pool: NDArray[np.float32]) -> dict[str, Any]:
     """Closure reach of the convex test at nu, both nuisances profiled."""
-    alternative = ConvexAlternative.from_pool(pool, N_FEATURES, seed=1)
+    alternative = ConvexTest.from_pool(pool, N_FEATURES, seed=1)
     n = alternative.features.n_columns
     truth = np.array([nu, 0.0])
     ridge, auxiliary = np.zeros(n + 2), np.zeros(n + 2)
@@ -115,7 +115,7 @@ def response_of(model: ResponseModel, z: NDArray[np.float32]) -> Response:
 
 
 def _columns(
-    alternative: ConvexAlternative, model: ResponseModel, z: NDArray[np.float32], truth: NDArray[np.float64]
+    alternative: ConvexTest, model: ResponseModel, z: NDArray[np.float32], truth: NDArray[np.float64]
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """(phi, slopes in the nuisances) and log r at the truth."""
     response = response_of(model, z)
@@ -124,7 +124,7 @@ def _columns(
 
 
 def _matched(
-    alternative: ConvexAlternative, model: ResponseModel, pairs: Pairs, truth: NDArray[np.float64]
+    alternative: ConvexTest, model: ResponseModel, pairs: Pairs, truth: NDArray[np.float64]
 ) -> Iterator[MatchedEvents]:
     at = (float(truth[0]),)
     for start in range(0, len(pairs), BLOCK):

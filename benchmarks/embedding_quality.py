@@ -33,15 +33,15 @@ from embedding_measures import (
     reach,
 )
 
-from covad.digests import file_digest
+from covad.embedding.batches import Sampler
 from covad.embedding.cotrain import CoTraining, Metrics, TrainingSettings
 from covad.embedding.encoder import Encoder, EncoderSettings
-from covad.embedding.sampling import Sampler
 from covad.events.layout import Events, concatenate
-from covad.events.simulate import Simulation
 from covad.response.fit import FitSettings, fit_response
 from covad.response.model import ResponseModel, ResponseSettings
-from covad.weights import write_atomically
+from covad.simulation.simulate import Simulation
+from covad.storage.atomic import write_bytes
+from covad.storage.digests import file_digest
 
 ALPHA = {"contrastive": 0.0, "covariant": TrainingSettings().alpha}
 ORDERS = {"linear": 1, "quadratic": 2}
@@ -83,7 +83,7 @@ class Costs:
             "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
         }
         self.began = now
-        write_atomically(self.path, json.dumps(self.seconds, indent=1).encode())
+        write_bytes(self.path, json.dumps(self.seconds, indent=1).encode())
 
 
 def train_encoder(folder: Path, embedding: str, costs: Costs) -> Encoder:
@@ -166,7 +166,7 @@ def measure(folder: Path, embedding: str, role: str) -> None:
         model = ResponseModel.load(place / f"{name}.safetensors")
         reaches = {f"{nu:+g}": reach(model, pairs, nu, pool) for nu in (1.0, -1.0)}
         results[name] = {"agreement": agreement(model, pairs), "reach": reaches}
-    write_atomically(path, json.dumps(results, indent=1).encode())
+    write_bytes(path, json.dumps(results, indent=1).encode())
 
 
 @main.command()

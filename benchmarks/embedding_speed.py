@@ -18,12 +18,11 @@ import torch
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from covad.embedding.embed import BATCH, embed_family, encode
-from covad.embedding.encoder import Block, Encoder, EncoderSettings
-from covad.embedding.scaling import InputScaling
+from covad.embedding.encoder import AttentionBlock, Encoder, EncoderSettings, InputScaling
 from covad.events.layout import Events, concatenate
 from covad.events.selection import Selection
-from covad.events.simulate import Simulation
 from covad.events.systematics import JetEnergyScale, shift_events
+from covad.simulation.simulate import Simulation
 
 SIZES = {"laptop": EncoderSettings(), "paper": EncoderSettings.paper()}
 POINTS = [(nu,) for nu in (0.0, -2.0, -1.0, 1.0, 2.0)]
@@ -51,7 +50,7 @@ def _padded(encoder: Encoder, particles: np.ndarray) -> torch.Tensor:
     return encoder.out(encoder.norm(_masked(last, x, seen, 1)[:, 0]))
 
 
-def _masked(block: Block, x: torch.Tensor, seen: torch.Tensor, n_asked: int) -> torch.Tensor:
+def _masked(block: AttentionBlock, x: torch.Tensor, seen: torch.Tensor, n_asked: int) -> torch.Tensor:
     normed = block.norm1(x)
     q, k, v = (
         part.unflatten(2, (block.heads, -1)).transpose(1, 2)

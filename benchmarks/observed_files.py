@@ -19,9 +19,9 @@ from scipy.stats import kstest
 
 from covad.events.files import EventWriter
 from covad.events.layout import Events, concatenate
-from covad.events.simulate import Simulation
 from covad.observed import Observation, Question, examine
-from covad.observed.finished import NORMALISATION, FinishedRun
+from covad.observed.run import NORMALISATION, FinishedRun
+from covad.simulation.simulate import Simulation
 
 #: Far from any seed that a study would be given by hand; studies derive theirs by a hash.
 FIRST_SEED = 987_000_000

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from covad.events.detector import Detector
 from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES, process_code
-from covad.events.pythia import Sample, simulate
+from covad.simulation.detector import Detector
+from covad.simulation.pythia import PythiaSample, simulate
 
 SEED = 40
 BLOCK = 250
@@ -54,27 +54,27 @@ def produce(process: str, detector: Detector, n_events: int, seconds: float, pat
     print(f"{process}: {summary}", flush=True)
 
 
-def block(process: str, detector: Detector, number: int) -> Sample:
+def block(process: str, detector: Detector, number: int) -> PythiaSample:
     seed = np.random.SeedSequence(SEED, spawn_key=(process_code(process), number))
     return simulate(process, BLOCK, np.random.default_rng(seed), detector)
 
 
-def join(first: Sample, second: Sample) -> Sample:
-    return Sample(
+def join(first: PythiaSample, second: PythiaSample) -> PythiaSample:
+    return PythiaSample(
         np.concatenate([first.particles, second.particles]),
         np.concatenate([first.hard_event, second.hard_event + first.hard_event.max(initial=-1) + 1]),
     )
 
 
-def load(path: Path) -> Sample:
+def load(path: Path) -> PythiaSample:
     """What an earlier run left, to be continued."""
     if not path.exists():
-        return Sample(np.zeros((0, *ADC2021_LAYOUT.shape), np.float32), np.zeros(0, np.int64))
+        return PythiaSample(np.zeros((0, *ADC2021_LAYOUT.shape), np.float32), np.zeros(0, np.int64))
     with np.load(path, allow_pickle=False) as arrays:
-        return Sample(arrays["particles"], arrays["hard_event"])
+        return PythiaSample(arrays["particles"], arrays["hard_event"])
 
 
-def save(sample: Sample, path: Path) -> None:
+def save(sample: PythiaSample, path: Path) -> None:
     partial = path.with_suffix(".partial.npz")
     np.savez(partial, particles=sample.particles, hard_event=sample.hard_event)
     partial.rename(path)

@@ -14,21 +14,21 @@ from pathlib import Path
 import click
 import numpy as np
 
-from covad.latent import LatentWorld
-from covad.nplm.alternatives import AdamNetwork, Network
-from covad.nplm.starts import ONE_START
+from covad.nplm.network.network import AdamNetwork, NetworkTest
+from covad.nplm.network.search import ONE_START
 from covad.nplm.statistic import likelihood_ratio
+from covad.toys.latent_world import LatentWorld
 
 FIRST_SEED = 1000
 
 
-def contenders(clip: float) -> dict[str, tuple[Network | AdamNetwork, int]]:
+def contenders(clip: float) -> dict[str, tuple[NetworkTest | AdamNetwork, int]]:
     """Name -> (alternative, seed)."""
     return {
-        "one start": (Network(clip=clip, search=ONE_START), 0),
-        "one start, other seed": (Network(clip=clip, search=ONE_START), 1),
-        "search": (Network(clip=clip), 0),
-        "search, other seed": (Network(clip=clip), 1),
+        "one start": (NetworkTest(clip=clip, search=ONE_START), 0),
+        "one start, other seed": (NetworkTest(clip=clip, search=ONE_START), 1),
+        "search": (NetworkTest(clip=clip), 0),
+        "search, other seed": (NetworkTest(clip=clip), 1),
         "adam": (AdamNetwork(clip=clip), 0),
     }
 

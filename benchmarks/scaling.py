@@ -14,11 +14,11 @@ import tracemalloc
 
 import numpy as np
 
-from covad.latent import LatentWorld
-from covad.nplm.alternatives import Network
 from covad.nplm.dataset import Dataset
-from covad.nplm.starts import ONE_START
+from covad.nplm.network.network import NetworkTest
+from covad.nplm.network.search import ONE_START
 from covad.nplm.statistic import likelihood_ratio
+from covad.toys.latent_world import LatentWorld
 
 PAPER = (4, 4, 4, 1)
 CASES = ((PAPER, 0.1), (PAPER, 1.0), (PAPER, 10.0), ((4, 8, 8, 1), 1.0))
@@ -28,13 +28,13 @@ FITS = 3
 
 def main() -> None:
     """One line per case."""
-    network = Network(clip=CLIP, search=ONE_START)
+    network = NetworkTest(clip=CLIP, search=ONE_START)
     likelihood_ratio(LatentWorld(2000, 500.0).toy(np.random.default_rng(0)), network, 0)  # compile
     print("network        events   evaluation ms   per event ns   fit core-s   memory MB")
     for widths, factor in CASES:
         world = LatentWorld(round(52_000 * factor), 10_000.0 * factor)
         toys = [world.toy(np.random.default_rng(i)) for i in range(FITS)]
-        network = Network(widths, CLIP, ONE_START)
+        network = NetworkTest(widths, CLIP, ONE_START)
         milliseconds = 1e3 * evaluation_seconds(network, toys[0])
         seconds = np.mean([likelihood_ratio(toy, network, 0).seconds for toy in toys])
         n_events = len(toys[0].reference) + len(toys[0].data)
@@ -44,7 +44,7 @@ def main() -> None:
         print(f"{name:12s}{n_events:9d}{milliseconds:16.2f}{per_event:15.1f}{seconds:13.3f}{memory:12.0f}")
 
 
-def evaluation_seconds(network: Network, toy: Dataset, repetitions: int = 20) -> float:
+def evaluation_seconds(network: NetworkTest, toy: Dataset, repetitions: int = 20) -> float:
     """The median of a few evaluations."""
     likelihood = network.likelihood(toy)
     theta = np.random.default_rng(1).uniform(-1.0, 1.0, likelihood.architecture.n_variables)
@@ -56,7 +56,7 @@ def evaluation_seconds(network: Network, toy: Dataset, repetitions: int = 20) ->
     return float(np.median(seconds))
 
 
-def peak_megabytes(network: Network, toy: Dataset) -> float:
+def peak_megabytes(network: NetworkTest, toy: Dataset) -> float:
     """The most that is allocated at a time during a fit."""
     tracemalloc.start()
     likelihood_ratio(toy, network, 0)

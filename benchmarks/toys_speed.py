@@ -26,25 +26,24 @@ from pathlib import Path
 import click
 import numpy as np
 
-from covad import latent
 from covad.nplm.dataset import Response
 from covad.parallel import one_thread
-from covad.toys.alternatives import ConvexSettings, NetworkSettings
-from covad.toys.draw import LatentSource, PoolSource
-from covad.toys.plan import AlternativeSettings, Block, Draw, Ensemble, Request, Source, Treatment
+from covad.toys import latent_world as latent
+from covad.toys.backends.local import BlockResult, LocalWorkers
+from covad.toys.drawing import LatentEvents, LatentSource, PoolSource
+from covad.toys.ensembles import Block, Draw, Ensemble, Request, Source, Treatment, TunedTest
 from covad.toys.pools import Pool, Pools, write_pools
 from covad.toys.run import run_toys
-from covad.toys.sample import Sample
 from covad.toys.store import ToyStore
+from covad.toys.tests import TunedConvex, TunedNetwork
 from covad.toys.toy import run_block
-from covad.toys.workers import BlockResult, LocalWorkers
 
 SEED = 20261116
 SOURCE = LatentSource(1)
 DRAW = Draw("latent", Treatment.PROFILED, expected=10_000, n_reference=52_000, nu=(0.0,))
 POOL_EVENTS = 1_000_000
 #: W for chi2_45 in the latent world, about.
-NETWORK = NetworkSettings(clip=1.27)
+NETWORK = TunedNetwork(clip=1.27)
 STATUS_STUDY = """\
 seed: 1
 source: {{kind: latent, nuisances: 1}}
@@ -79,7 +78,7 @@ def scratch() -> Iterator[Path]:
         yield Path(name)
 
 
-def wall_seconds(test: AlternativeSettings, toys: int, workers: int) -> float:
+def wall_seconds(test: TunedTest, toys: int, workers: int) -> float:
     """From the request to the last block on disk, workers being there."""
     with scratch() as directory, LocalWorkers(workers) as local:
         warm = Ensemble(DRAW, test, SOURCE, SEED + 1)
@@ -95,7 +94,7 @@ def in_this_process(blocks: Iterable[Block]) -> Iterator[BlockResult]:
         yield block, run_block(block)
 
 
-def second_core(test: AlternativeSettings, toys: int) -> float:
+def second_core(test: TunedTest, toys: int) -> float:
     """What two processes that know nothing of each other compute, against one: no worker can bring more."""
     context = multiprocessing.get_context("spawn")
     with one_thread(), ProcessPoolExecutor(2, context) as processes:
@@ -105,7 +104,7 @@ def second_core(test: AlternativeSettings, toys: int) -> float:
     return 2.0 * alone / max(together)
 
 
-def _fit_seconds(test: AlternativeSettings, toys: int) -> float:
+def _fit_seconds(test: TunedTest, toys: int) -> float:
     clock = time.perf_counter()
     run_block(Block(Ensemble(DRAW, test, SOURCE, SEED), 0, toys))
     return time.perf_counter() - clock
@@ -115,12 +114,12 @@ def pools_of(directory: Path) -> PoolSource:
     """The latent world as pools on disk."""
     rng = np.random.default_rng(SEED)
     samples = (latent.background(POOL_EVENTS, rng) for _ in range(2))
-    reference, data = (Pool(Sample(z, Response(latent.response(z)))) for z in samples)
-    write_pools(directory, Pools(reference, SOURCE.feature_events(), {(0.0,): data}))
+    reference, data = (Pool(LatentEvents(z, Response(latent.response(z)))) for z in samples)
+    write_pools(directory, Pools(reference, SOURCE.basis_events(), {(0.0,): data}))
     return PoolSource.open(directory)
 
 
-def overhead(test: AlternativeSettings, toys: int, source: Source) -> float:
+def overhead(test: TunedTest, toys: int, source: Source) -> float:
     """Share of the CPU of a run that is not in its fits: drawing, digests, files, progress."""
     with scratch() as directory:
         run_toys([Request(Ensemble(DRAW, test, source, SEED + 1), 2)], ToyStore(directory), in_this_process)
@@ -134,7 +133,7 @@ def overhead(test: AlternativeSettings, toys: int, source: Source) -> float:
 
 def status_seconds(toys: int, repetitions: int = 5) -> float:
     """Median wall time of `covad status` on a run of so many toys."""
-    covad = [sys.executable, "-c", "from covad.cli import main; main()"]
+    covad = [sys.executable, "-c", "from covad.cli.main import main; main()"]
     with scratch() as directory:
         study = directory / "study.yaml"
         study.write_text(STATUS_STUDY.format(toys=toys // 2))
@@ -149,7 +148,7 @@ def status_seconds(toys: int, repetitions: int = 5) -> float:
 
 
 def measure(toys: int, status_toys: int) -> Iterator[Figure]:
-    convex = ConvexSettings().chosen(SOURCE)
+    convex = TunedConvex().chosen(SOURCE)
     share = toys / 400
     yield Figure(f"{toys} network toys, 1 start, 2 workers", wall_seconds(NETWORK, toys, 2), "s", 120 * share)
     yield Figure(f"{toys} convex toys, 2 workers", wall_seconds(convex, toys, 2), "s", 40 * share)

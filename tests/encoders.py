@@ -7,10 +7,9 @@ import numpy as np
 import torch
 from samples import random_events
 
+from covad.embedding.batches import Sampler
 from covad.embedding.cotrain import CoTraining, TrainingSettings
-from covad.embedding.encoder import Encoder, EncoderSettings
-from covad.embedding.sampling import Sampler
-from covad.embedding.scaling import InputScaling
+from covad.embedding.encoder import Encoder, EncoderSettings, InputScaling
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from covad.pipeline import STAGES, checks, collisions, embedded, models, run_study
+from covad.pipeline import STAGES, checks, encoder, events, pools, response, run_study
 from covad.study import Study, parse_study
 from covad.toys.toy import run_block
 
@@ -64,7 +64,7 @@ def one_by_one(function: Any, jobs: Any, workers: int) -> None:
 def make_run(path: Path, until: str = STAGES[-1], **changes: Any) -> Path:
     """Run the tiny study in this process and hand back its directory."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (collisions, models, embedded, checks):
+        for module in (events, encoder, response, pools, checks):
             patch.setattr(module, "run_jobs", one_by_one)
         run_study(tiny_study(**changes), path, here, until=until, workers=1)
     return path

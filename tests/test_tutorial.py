@@ -14,11 +14,10 @@ import pytest
 from click.testing import CliRunner
 from event_files import write_events
 
-from covad.cli import commands as cli
-from covad.events.registry import make_systematic
-from covad.events.systematics import shift_events
-from covad.pipeline import RunDirectory
-from covad.pipeline.collisions import CollisionData
+from covad.cli.main import commands as cli
+from covad.events.systematics import make_systematic, shift_events
+from covad.runs.collisions import CollisionData
+from covad.runs.directory import RunDirectory
 from covad.study import read_study
 
 ROOT = Path(__file__).parents[1]

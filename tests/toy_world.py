@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from covad import latent
 from covad.nplm.dataset import Response
-from covad.nplm.fit import Alternative, AlternativeFit, Status
-from covad.toys.alternatives import ConvexSettings
-from covad.toys.draw import LatentSource
-from covad.toys.plan import AlternativeSettings, Draw, Ensemble, Stream, Treatment
+from covad.nplm.fit import NplmTest, Status, TauFit
+from covad.toys import latent_world as latent
+from covad.toys.drawing import LatentEvents, LatentSource
+from covad.toys.ensembles import Draw, Ensemble, Stream, Treatment, TunedTest
 from covad.toys.pools import Pool, Pools
-from covad.toys.sample import Sample
+from covad.toys.tests import TunedConvex
 
-CHEAP = ConvexSettings(features=5, expected=200.0, reference=1000)
+CHEAP = TunedConvex(features=5, expected=200.0, reference=1000)
 
 
 def small_draw(**changes: Any) -> Draw:
@@ -29,7 +28,7 @@ def small_draw(**changes: Any) -> Draw:
 
 
 def small_ensemble(
-    test: AlternativeSettings = CHEAP, seed: int = 1, stream: Stream = Stream.TOYS, **changes: Any
+    test: TunedTest = CHEAP, seed: int = 1, stream: Stream = Stream.TOYS, **changes: Any
 ) -> Ensemble:
     return Ensemble(small_draw(**changes), test, LatentSource(1), seed, stream)
 
@@ -39,8 +38,8 @@ def results(toys: Any) -> list[dict[str, Any]]:
     return [{k: v for k, v in vars(toy).items() if not k.endswith("seconds")} for toy in toys]
 
 
-def latent_sample(z: Any) -> Sample:
-    return Sample(z, Response(latent.response(z, 1)))
+def latent_sample(z: Any) -> LatentEvents:
+    return LatentEvents(z, Response(latent.response(z, 1)))
 
 
 def latent_pools(size: int = 2000, seed: int = 5) -> Pools:
@@ -74,13 +73,13 @@ class Mishap:
     def describe(self) -> dict[str, Any]:
         return asdict(self)
 
-    def build(self, source: Any) -> Alternative:
-        return _MishapAlternative(CHEAP.build(source), self.kind, self.marker)
+    def build(self, source: Any) -> NplmTest:
+        return _MishapTest(CHEAP.build(source), self.kind, self.marker)
 
 
 @dataclass(frozen=True)
-class _MishapAlternative:
-    inner: Alternative
+class _MishapTest:
+    inner: NplmTest
     kind: str
     marker: str
     name: str = "mishap"
@@ -89,7 +88,7 @@ class _MishapAlternative:
     def n_parameters(self) -> int:
         return self.inner.n_parameters
 
-    def fit(self, dataset: Any, null: Any, seed: Any) -> AlternativeFit:
+    def fit(self, dataset: Any, null: Any, seed: Any) -> TauFit:
         fit = self.inner.fit(dataset, null, seed)
         if self.kind == "slow":
             time.sleep(0.02)

@@ -1,5 +1,5 @@
 """`python -m covad` is the command line."""
 
-from covad.cli import main
+from covad.cli.main import main
 
 main()

@@ -16,8 +16,8 @@ from calibration.checks import FAMILY_WISE, PULL_ERRORS, RATE_CHECKS, Check, all
 from calibration.controls import LEVEL, Control, all_controls
 from calibration.ensembles import FULL, SEED, SMALL, Suite
 
+from covad.toys.backends.local import LocalWorkers
 from covad.toys.run import stoppable
-from covad.toys.workers import LocalWorkers
 
 Line = TypeVar("Line", Check, Control)
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from covad import latent
 from covad.nplm.dataset import Dataset, Float32, Response
-from covad.nplm.fit import Alternative, AlternativeFit, Fit, Seed
+from covad.nplm.fit import Fit, NplmTest, Seed, TauFit
 from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty, nuisance_columns, split_nuisances
-from covad.nplm.unbounded import maximise
-from covad.toys.alternatives import ConvexSettings
-from covad.toys.draw import LatentSource
-from covad.toys.plan import Draw, Ensemble, Source, ToySeeds
+from covad.nplm.maximise import maximise
+from covad.toys import latent_world as latent
+from covad.toys.drawing import LatentSource
+from covad.toys.ensembles import Draw, Ensemble, Source, ToySeeds
+from covad.toys.tests import TunedConvex
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class BrokenSource:
     def n_features(self) -> int:
         return self.right.n_features
 
-    def feature_events(self) -> Float32:
-        return self.right.feature_events()
+    def basis_events(self) -> Float32:
+        return self.right.basis_events()
 
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
         return self.right.pool_sizes(draw)
@@ -58,7 +58,7 @@ class BrokenSource:
             case "reference reused as data":
                 return _with_data(dataset, dataset.reference[: len(dataset.data)])
             case "events of another toy":
-                return self.right.draw(draw, Ensemble(draw, ConvexSettings(), self.right, 0).seeds(0))
+                return self.right.draw(draw, Ensemble(draw, TunedConvex(), self.right, 0).seeds(0))
             case _:
                 raise ValueError(self.fault)
 
@@ -100,13 +100,13 @@ class NuisancesAlone:
     def describe(self) -> dict[str, Any]:
         return {"kind": self.name, "auxiliary_terms": self.auxiliary_terms}
 
-    def build(self, source: Source) -> Alternative:
+    def build(self, source: Source) -> NplmTest:
         return self
 
-    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AlternativeFit:
+    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:
         fit = null if self.auxiliary_terms else _without_auxiliary_terms(dataset, null)
         no_h = dict.fromkeys(("parameters", "h_data", "h_reference"), np.empty(0, dtype=np.float32))
-        return AlternativeFit(**vars(fit), **no_h, active_bounds=0)
+        return TauFit(**vars(fit), **no_h, active_bounds=0)
 
 
 def _without_auxiliary_terms(dataset: Dataset, null: Fit) -> Fit:
@@ -124,7 +124,7 @@ def _without_auxiliary_terms(dataset: Dataset, null: Fit) -> Fit:
 class NanBecomesMinusOne:
     """The convex test, except that in toys with an odd number of data the fit is lost and t is set to -1."""
 
-    right: ConvexSettings
+    right: TunedConvex
     name: str = "lost fits become t = -1"
 
     @property
@@ -134,20 +134,20 @@ class NanBecomesMinusOne:
     def describe(self) -> dict[str, Any]:
         return {**self.right.describe(), "kind": self.name}
 
-    def build(self, source: Source) -> Alternative:
+    def build(self, source: Source) -> NplmTest:
         return _LostFits(self.right.build(source), self.name)
 
 
 @dataclass(frozen=True)
 class _LostFits:
-    right: Alternative
+    right: NplmTest
     name: str
 
     @property
     def n_parameters(self) -> int:
         return self.right.n_parameters
 
-    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AlternativeFit:
+    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:
         fit = self.right.fit(dataset, null, seed)
         value = fit.value if len(dataset.data) % 2 == 0 else np.nan
         return replace(fit, value=float(np.nan_to_num(value, nan=null.value - 1.0)))

@@ -13,8 +13,8 @@ from scipy.stats import betabinom, binom, norm
 from covad.inference.power import power_curve
 from covad.inference.pulls import nuisance_covariance, pulls
 from covad.inference.significance import AnalyticNull, EmpiricalNull, Null
-from covad.nplm.null import analytic_null
-from covad.toys.plan import AlternativeSettings, Treatment
+from covad.nplm.convex.law import analytic_null
+from covad.toys.ensembles import Treatment, TunedTest
 
 Float64 = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def count_law(n: int, null: Null, z_alpha: float):
     return betabinom(n, rank, len(null.t) + 1 - rank)
 
 
-def type_one_errors(suite: Suite, test: AlternativeSettings, label: str, toys: int) -> Iterator[Check]:
+def type_one_errors(suite: Suite, test: TunedTest, label: str, toys: int) -> Iterator[Check]:
     """With the nuisance profiled, at every nu, against an independent R_0 and, if convex, the formula."""
     nulls: list[Null] = [EmpiricalNull(suite.run(suite.null(test), toys).t)]
     if test is suite.convex:
@@ -83,7 +83,7 @@ def convex_null(suite: Suite) -> AnalyticNull:
     return AnalyticNull(law.sf, "formula")
 
 
-def inflations(suite: Suite, test: AlternativeSettings, label: str, toys: int) -> Iterator[Check]:
+def inflations(suite: Suite, test: TunedTest, label: str, toys: int) -> Iterator[Check]:
     """Without nuisances in the test, background at nu = +-1 must alarm too often."""
     none = {"treatment": Treatment.NONE}
     null = EmpiricalNull(suite.run(suite.null(test, **none), toys).t)
@@ -95,7 +95,7 @@ def inflations(suite: Suite, test: AlternativeSettings, label: str, toys: int) -
         yield Check("inflation", name, toys, f"{k / toys:.3f}", f"> {law.mean() / toys:.3f}", p, p < SEEN)
 
 
-def powers(suite: Suite, test: AlternativeSettings, label: str, null_toys: int, toys: int) -> Iterator[Check]:
+def powers(suite: Suite, test: TunedTest, label: str, null_toys: int, toys: int) -> Iterator[Check]:
     """At 2 sigma the power grows with every step of the signal, beginning from alpha."""
     null = EmpiricalNull(suite.run(suite.null(test), null_toys).t)
     before = float(power_curve(suite.run(suite.judged(test, 0.0), null_toys).t, null, 2.0).power[0])
@@ -147,7 +147,7 @@ def all_checks(suite: Suite) -> Iterator[Check]:
 
 
 def _checks_of(
-    suite: Suite, test: AlternativeSettings, untreated: AlternativeSettings, label: str, toys: int, which: int
+    suite: Suite, test: TunedTest, untreated: TunedTest, label: str, toys: int, which: int
 ) -> Iterator[Check]:
     yield from type_one_errors(suite, test, label, toys)
     if without_nuisances := suite.scale.untreated_toys[which]:

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
 from covad.errors import ToyStoreError
-from covad.nplm.convex import ConvexProblem
+from covad.nplm.convex.convex import ConvexProblem
+from covad.nplm.convex.law import ScoreMoments, analytic_null
 from covad.nplm.likelihood import nuisance_slopes
-from covad.nplm.null import ScoreMoments, analytic_null
-from covad.toys.plan import Draw, Ensemble, Request
+from covad.toys.ensembles import Draw, Ensemble, Request
 from covad.toys.store import ToyStore
 
 Float64 = NDArray[np.float64]

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from covad.inference.clip import choose_clip
 from covad.nplm.dataset import Dataset, Float64
-from covad.toys.alternatives import ConvexSettings, NetworkSettings
-from covad.toys.draw import LatentSource
-from covad.toys.plan import AlternativeSettings, Draw, Ensemble, Request, Source, Stream, Treatment
+from covad.toys.drawing import LatentSource
+from covad.toys.ensembles import Draw, Ensemble, Request, Source, Stream, Treatment, TunedTest
 from covad.toys.run import Backend, run_toys
 from covad.toys.store import EnsembleToys, ToyStore
+from covad.toys.tests import TunedConvex, TunedNetwork
 
 #: Chosen before any toy was looked at.
 SEED = 20261116
@@ -87,13 +87,13 @@ class Suite:
         return ToyStore(self.directory / "toys")
 
     @cached_property
-    def convex(self) -> ConvexSettings:
+    def convex(self) -> TunedConvex:
         scale = self.scale
-        settings = ConvexSettings(scale.features, expected=scale.expected, reference=scale.reference)
+        settings = TunedConvex(scale.features, expected=scale.expected, reference=scale.reference)
         return settings.chosen(SOURCE)
 
-    def network(self, treatment: Treatment) -> NetworkSettings:
-        return NetworkSettings(clip=self.clips[treatment])
+    def network(self, treatment: Treatment) -> TunedNetwork:
+        return TunedNetwork(clip=self.clips[treatment])
 
     @cached_property
     def clips(self) -> dict[Treatment, float]:
@@ -102,10 +102,10 @@ class Suite:
 
     def _tuned_clip(self, treatment: Treatment) -> float:
         def toys(clip: float, indices: NDArray[np.intp]) -> Float64:
-            ensemble = self.ensemble(NetworkSettings(clip=clip), stream=Stream.SCAN, treatment=treatment)
+            ensemble = self.ensemble(TunedNetwork(clip=clip), stream=Stream.SCAN, treatment=treatment)
             return self.run(ensemble, int(indices.max()) + 1).t_by_index()[indices]
 
-        return round(choose_clip(toys, NetworkSettings(clip=1.0).degrees_of_freedom).clip, 3)
+        return round(choose_clip(toys, TunedNetwork(clip=1.0).degrees_of_freedom).clip, 3)
 
     def draw(self, nu: float = 0.0, **changes: object) -> Draw:
         scale = self.scale
@@ -113,7 +113,7 @@ class Suite:
 
     def ensemble(
         self,
-        test: AlternativeSettings,
+        test: TunedTest,
         nu: float = 0.0,
         stream: Stream = Stream.TOYS,
         source: Source = SOURCE,
@@ -136,15 +136,15 @@ class Suite:
         seeds = Ensemble(large, self.convex, SOURCE, SEED, Stream.CHECK).seeds(0)
         return SOURCE.draw(large, seeds)
 
-    def null(self, test: AlternativeSettings, **changes: object) -> Ensemble:
+    def null(self, test: TunedTest, **changes: object) -> Ensemble:
         """R_0, against which the others are judged."""
         return self.ensemble(test, **changes)
 
-    def judged(self, test: AlternativeSettings, nu: float, **changes: object) -> Ensemble:
+    def judged(self, test: TunedTest, nu: float, **changes: object) -> Ensemble:
         """Background at nu, independent of R_0: at nu = 0 the same draw with other seeds."""
         return self.ensemble(test, nu, Stream.CHECK, **changes)
 
-    def signal(self, test: AlternativeSettings, injected: float) -> Ensemble:
+    def signal(self, test: TunedTest, injected: float) -> Ensemble:
         return self.ensemble(test, signal="signal", injected=injected)
 
     def pulls(self, nu: float, expected_share: float, auxiliary_terms: bool = True) -> Ensemble:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from encoders import make_encoder
 
-from covad.embedding.cache import EmbeddingCache
+from covad.embedding.embed import EmbeddingCache
 from covad.errors import FileFormatError
 from covad.events.layout import Events
 from covad.events.selection import Selection

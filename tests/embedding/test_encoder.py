@@ -7,12 +7,11 @@ from encoders import make_encoder
 from samples import random_events
 from torch.nn.functional import scaled_dot_product_attention
 
-from covad.embedding.encoder import Encoder, EncoderSettings, group_by_multiplicity
-from covad.embedding.scaling import InputScaling
+from covad.embedding.encoder import Encoder, EncoderSettings, InputScaling, group_by_multiplicity
 from covad.errors import CovadError, FileFormatError
 from covad.events.layout import Collection, EventLayout, Events
 from covad.events.processes import ADC2021_LAYOUT
-from covad.weights import save_weights
+from covad.storage.tensors import save_weights
 
 
 def padded(encoder: Encoder, particles: np.ndarray) -> torch.Tensor:

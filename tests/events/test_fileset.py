@@ -3,8 +3,7 @@ import pytest
 from samples import random_events
 
 from covad.errors import FileFormatError
-from covad.events.files import EventWriter
-from covad.events.fileset import FileSet
+from covad.events.files import EventWriter, FileSet
 from covad.events.layout import Collection, EventLayout
 
 

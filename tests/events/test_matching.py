@@ -5,9 +5,8 @@ import pytest
 from samples import random_events
 
 from covad.errors import CovadError
-from covad.events.matching import unchanged_partners
 from covad.events.selection import Selection
-from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events
+from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events, unchanged_partners
 
 SELECTION = Selection(trigger_minimum=40.0)
 

@@ -4,8 +4,7 @@ import pytest
 
 from covad.errors import CovadError
 from covad.events.layout import Events
-from covad.events.registry import BUILT_IN, make_systematic
-from covad.events.systematics import JetEnergyScale, LeptonEnergyScale
+from covad.events.systematics import BUILT_IN, JetEnergyScale, LeptonEnergyScale, make_systematic
 
 MODULE = """
 def half_met(events, amount):

@@ -7,8 +7,8 @@ import pytest
 
 from covad.errors import InferenceError
 from covad.inference.pulls import nuisance_covariance, pulls
-from covad.latent import LatentWorld
 from covad.nplm.likelihood import fit_nuisances
+from covad.toys.latent_world import LatentWorld
 
 WORLD = LatentWorld(n_reference=2_000, expected=1_000.0)
 

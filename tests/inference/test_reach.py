@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from covad import latent
 from covad.inference.misfit import MatchedEvents, Misfit
 from covad.inference.reach import ScalableNull, closure_reach, predicted_shift
-from covad.nplm.convex import ConvexAlternative, ConvexProblem, columns
+from covad.nplm.convex.convex import ConvexProblem, ConvexTest, columns
+from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Response
 from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty
-from covad.nplm.null import analytic_null
+from covad.nplm.maximise import maximise
 from covad.nplm.statistic import likelihood_ratio
-from covad.nplm.unbounded import maximise
+from covad.toys import latent_world as latent
 
 NU = 3.0
 EXPECTED = 4000.0
@@ -26,7 +26,7 @@ class World:
         self.damping = damping
         self.toys = latent.LatentWorld(n_reference=int(5.2 * expected), expected=expected)
         pool = latent.background(20_000, np.random.default_rng(1))
-        self.test = ConvexAlternative.from_pool(pool, 30, seed=1)
+        self.test = ConvexTest.from_pool(pool, 30, seed=1)
 
     def response(self, z: np.ndarray) -> np.ndarray:
         g = latent.response(z).copy()

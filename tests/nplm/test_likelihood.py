@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from covad.latent import LatentWorld
 from covad.nplm.dataset import Response
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import (
@@ -18,7 +17,8 @@ from covad.nplm.likelihood import (
     join_nuisances,
     nuisance_columns,
 )
-from covad.nplm.unbounded import maximise
+from covad.nplm.maximise import maximise
+from covad.toys.latent_world import LatentWorld
 
 SMALL = LatentWorld(n_reference=4000, expected=1000.0)
 

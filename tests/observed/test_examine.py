@@ -23,9 +23,10 @@ from covad.errors import (
 from covad.events.files import EventWriter
 from covad.events.layout import Collection, EventLayout
 from covad.events.processes import PROCESS_NAMES
-from covad.events.simulate import Simulation
 from covad.observed import Question, examine, parse_auxiliary, print_observation
 from covad.observed.examine import yield_deviation
+from covad.pipeline.claim import claim
+from covad.simulation.simulate import Simulation
 
 PROFILED, QUADRATIC, NONE = "covariant, profiled", "covariant, profiled, quadratic", "covariant, none"
 
@@ -260,12 +261,12 @@ def test_a_clip_that_is_not_tuned_yet_is_named(run, observed, tmp_path):
 
 
 def test_a_run_without_events_is_refused(tmp_path, observed):
-    from covad.pipeline import RunDirectory
+    from covad.runs.directory import RunDirectory
     from covad.study import parse_study
 
     latent = parse_study(
         {"seed": 1, "source": {"kind": "latent"}, "tests": {"convex": {"features": 5}}}, "here"
     )
-    RunDirectory(tmp_path).claim(latent, None)
+    claim(RunDirectory(tmp_path), latent, None)
     with pytest.raises(StudyError, match="a source of kind 'events'"):
         examine(tmp_path, observed)

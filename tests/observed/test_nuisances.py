@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from covad.latent import LatentWorld
 from covad.nplm.likelihood import fit_nuisances
 from covad.observed.nuisances import difference_variance, judge_nuisances
+from covad.toys.latent_world import LatentWorld
 
 NAMES = ("first", "second", "normalisation")
 WORLD = LatentWorld(n_reference=4000, expected=2000.0, n_nuisances=2)

@@ -4,7 +4,7 @@ from samples import random_events
 
 from covad.events.layout import Collection, EventLayout
 from covad.observed.background import spread
-from covad.observed.observables import bin_edges, histogram, observables_of
+from covad.observed.excess import bin_edges, histogram, observables_of
 
 LAYOUT = EventLayout((Collection("met", 1, ("pt", "phi")), Collection("photon", 3, ("pt", "eta"))))
 
@@ -23,7 +23,7 @@ def test_observables_of_a_small_layout():
 
 
 def test_observables_agree_with_those_of_the_simulators():
-    from covad.events.observables import OBSERVABLES
+    from covad.simulation.marginals import OBSERVABLES
 
     events = random_events(500, seed=2)
     found = observables_of(events.layout, events.particles)

@@ -14,14 +14,18 @@ import yaml
 
 from covad.errors import CovadError, FileFormatError, PlanError, StudyError
 from covad.events.files import EventWriter, open_events
-from covad.pipeline import STAGES, RunDirectory, open_sources, run_study
-from covad.pipeline.collisions import CollisionData, check_collisions
-from covad.pipeline.embedded import Standardisation, unweighted
-from covad.pipeline.models import response_grid
-from covad.pipeline.progress import learning_progress
+from covad.pipeline import STAGES, run_study
+from covad.pipeline.pools import unweighted
+from covad.pipeline.trial import check_collisions
+from covad.response.fit import response_grid
 from covad.results import collect, summarise
+from covad.runs.collisions import CollisionData
+from covad.runs.directory import RunDirectory
+from covad.runs.models import Standardisation
+from covad.runs.sources import open_sources
+from covad.runs.status import learning_progress
 from covad.study import parse_study, read_study
-from covad.toys.plan import Shard
+from covad.toys.ensembles import Shard
 from covad.toys.pools import open_pools
 from covad.toys.toy import run_block
 
@@ -170,7 +174,7 @@ def test_the_checks_hold_reach_and_validation(run):
 
 
 def test_models_know_what_they_were_trained_on(run):
-    from covad.weights import load_weights
+    from covad.storage.tensors import load_weights
 
     data = CollisionData.of(study(), RunDirectory(run))
     for name, kind in (("encoder", "encoder"), ("response_2", "response")):
@@ -235,7 +239,7 @@ def test_a_known_yield_cannot_be_shifted(tmp_path):
 
 
 def test_shards_wait_for_the_learning(tmp_path):
-    with pytest.raises(PlanError, match="--until clip"):
+    with pytest.raises(PlanError, match="--until tune"):
         run_study(study(), tmp_path / "run", here, Shard(1, 2), workers=1)
     assert not (tmp_path / "run").exists()
 
@@ -342,7 +346,7 @@ def _finished(path, stage):
     directory = RunDirectory(path)
     if stage == "toys":
         return all(line["missing"] == 0 for line in summarise(collect(path))["ensembles"])
-    if stage == "clip":
+    if stage == "tune":
         return len(directory.clips()) == len(STUDY["configurations"])
     progress = learning_progress(directory.study(), directory)
     return next(found.finished for found in progress if found.stage == stage)

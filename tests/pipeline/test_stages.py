@@ -7,14 +7,18 @@ import numpy as np
 import pytest
 from toy_world import CHEAP, latent_pools
 
-from covad.campaign import plan, requests
 from covad.errors import FileFormatError, PlanError, StudyError
-from covad.pipeline import RunDirectory, choose_workers, open_sources, run_study
+from covad.pipeline import choose_workers, run_study
+from covad.pipeline.claim import claim
 from covad.pipeline.stages import LEARNING_STAGES
 from covad.results.collect import collect
+from covad.runs.directory import RunDirectory
+from covad.runs.sources import open_sources
+from covad.storage.atomic import write_json
 from covad.study import Sizes, parse_study
-from covad.toys.draw import LatentSource
-from covad.toys.plan import Shard
+from covad.study.plan import plan, requests
+from covad.toys.drawing import LatentSource
+from covad.toys.ensembles import Shard
 from covad.toys.pools import write_pools
 from covad.toys.toy import run_block
 
@@ -81,16 +85,16 @@ def test_a_learning_stage_that_a_study_does_not_have_tunes_nothing(tmp_path, kin
 
 def test_until_clip_chooses_the_features_and_runs_no_toys(tmp_path):
     two = study(configurations=[{"treatment": "none"}, {"treatment": "profiled"}])
-    assert run_study(two, tmp_path, here, until="clip") is None
+    assert run_study(two, tmp_path, here, until="tune") is None
     assert not (tmp_path / "toys").exists()
     assert set(RunDirectory(tmp_path).convex_models()) == {"latent, none", "latent, profiled"}
 
 
 def test_shards_wait_for_the_features_and_leave_them_as_they_are(tmp_path):
-    with pytest.raises(PlanError, match=r"features of the convex test .* --until clip"):
+    with pytest.raises(PlanError, match=r"basis of the convex test .* --until tune"):
         run_study(study(), tmp_path, here, Shard(1, 2))
     assert not (tmp_path / "convex.json").exists()
-    run_study(study(), tmp_path, here, until="clip")
+    run_study(study(), tmp_path, here, until="tune")
     chosen = (tmp_path / "convex.json").stat()
     assert [run_study(study(), tmp_path, here, Shard(n, 2)).computed for n in (1, 2)] == [10, 2]
     assert (tmp_path / "convex.json").stat() == chosen
@@ -108,7 +112,7 @@ def test_a_run_whose_features_are_lost_has_no_ensembles_to_judge(tmp_path):
 
 def test_shards_wait_for_the_clip(tmp_path):
     tuned = study(tests={"network": {"clip": "tune"}})
-    with pytest.raises(PlanError, match="--until clip"):
+    with pytest.raises(PlanError, match="--until tune"):
         run_study(tuned, tmp_path, here, Shard(1, 2))
 
 
@@ -153,9 +157,9 @@ def test_clips_come_from_the_study_or_from_the_search(tmp_path):
     tuned = study(
         tests={"network": {"clip": "tune"}}, configurations=[{"treatment": "none"}, {"treatment": "profiled"}]
     )
-    directory.claim(tuned, None)
-    directory.keep_clip("latent, none", {"clip": 1.5})
-    directory.keep_clip("latent, profiled", {"clip": 1.75})
+    claim(directory, tuned, None)
+    chosen = {"latent, none": {"clip": 1.5}, "latent, profiled": {"clip": 1.75}}
+    write_json(tmp_path / "clip.json", chosen)
     assert directory.clips() == {"latent, none": 1.5, "latent, profiled": 1.75}
     found = requests(plan(tuned, open_sources(tuned, directory), directory.clips()))
     assert [request.ensemble.test.clip for request in found] == [1.5, 1.75]
@@ -219,7 +223,7 @@ class KilledError(Exception):
 
 @pytest.fixture
 def stretched_study(monkeypatch):
-    for module in ("covad.campaign", "covad.pipeline.clip"):
+    for module in ("covad.study.plan", "covad.pipeline.tune"):
         monkeypatch.setattr(f"{module}.network_settings", lambda study, source, clip: Stretched(clip))
     return study(
         tests={"network": {"clip": "tune"}}, configurations=[{"treatment": "none"}, {"treatment": "profiled"}]

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import report_world
 
-from covad.report import observed_files, response_figures, study_figures
-from covad.report.canvas import COLD, WARM, line_style
-from covad.report.latent_figures import Marginal
+from covad.report.figures import response as response_figures
+from covad.report.figures import study as study_figures
+from covad.report.figures.canvas import COLD, WARM, line_style
+from covad.report.figures.latent import Marginal
+from covad.report.tables import observed as observed_files
 
 
 @pytest.mark.parametrize("colours", [WARM, COLD, WARM[:3]], ids=["warm", "cold", "three"])
@@ -50,7 +52,7 @@ def test_events_where_none_is_expected_are_drawn_as_arrows(monkeypatch):
 
 
 def test_a_configuration_without_the_papers_null_keeps_its_power_panels(monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
+    monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     told = report_world.evidence(
         (("covariant", "profiled", 1), ("contrastive", "profiled", 1)),
         injections=(("hpm", 50.0),),

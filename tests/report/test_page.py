@@ -11,9 +11,9 @@ import report_world
 
 from covad.errors import FileFormatError
 from covad.report import write_report
-from covad.report.canvas import inline_svg
+from covad.report.figures.canvas import inline_svg
+from covad.report.figures.statistic import null_figure
 from covad.report.page import render, sections
-from covad.report.statistic_figures import null_figure
 from covad.report.write import write_evidence
 
 
@@ -121,7 +121,7 @@ def test_the_same_evidence_gives_the_same_pictures(page):
     ids=["latent only", "convex only", "no signals", "nothing shifted"],
 )
 def test_what_is_not_there_is_said(options, notes, monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
+    monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     small = {"configurations": (("covariant", "profiled", 1),)}
     evidence = report_world.evidence(**(small | options))
     text = render(evidence, sections(evidence))
@@ -131,7 +131,7 @@ def test_what_is_not_there_is_said(options, notes, monkeypatch):
 
 
 def test_ensembles_without_toys_leave_gaps_not_errors(monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
+    monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), checked=False)
     for line in evidence.summary["ensembles"]:
         line.update({"done": 0, "failed": 0, "missing": line["requested"], "seconds_per_toy": None})
@@ -172,7 +172,7 @@ def test_a_report_is_drawn_again_only_if_what_it_shows_has_changed(tmp_path, mon
 
 
 def test_a_number_that_a_check_could_not_compute_does_not_stop_the_report(tmp_path, monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
+    monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), injections=())
     line = evidence.checks["covariant_linear"]["comparisons"][0]
     line["p"] = line["observed"][2] = float("nan")
@@ -182,7 +182,7 @@ def test_a_number_that_a_check_could_not_compute_does_not_stop_the_report(tmp_pa
 
 
 def test_a_report_that_fails_leaves_the_earlier_one_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
+    monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
     write_evidence(evidence, tmp_path)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
@@ -197,7 +197,7 @@ def test_a_report_that_fails_leaves_the_earlier_one_whole(tmp_path, monkeypatch)
 
 
 def test_what_cannot_be_told_has_no_colour(monkeypatch):
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
+    monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
     for line in evidence.summary["closure"]:
         line["closes"] = None

@@ -11,13 +11,15 @@ import report_world
 import yaml
 
 from covad.errors import FileFormatError
-from covad.report import observed_files, own_tables, space_tables
-from covad.report.hepdata import check_submission, write_hepdata
+from covad.report.formats.hepdata import check_submission, write_hepdata
 from covad.report.names import SIGNAL_ORDER, latex, signal_label
 from covad.report.page import sections
-from covad.report.paper import read_paper
-from covad.report.paper_tables import absent, other_tables, paper_table
-from covad.report.table import Cell, Column, Row, Table, csv_text, interval_cell, latex_text
+from covad.report.paper.numbers import read_paper
+from covad.report.paper.tables import absent, other_tables, paper_table
+from covad.report.tables import observed as observed_files
+from covad.report.tables import own as own_tables
+from covad.report.tables import spaces as space_tables
+from covad.report.tables.table import Cell, Column, Row, Table, csv_text, interval_cell, latex_text
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +224,7 @@ def test_latex_escapes_what_a_file_may_be_called():
 
 def test_latex_has_a_command_for_every_symbol_of_the_report(evidence, monkeypatch):
     """Letters of names that others have chosen are left to LaTeX's own UTF-8."""
-    monkeypatch.setattr("covad.report.canvas.Canvas.savefig", report_world.write_nothing)
+    monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     observed = replace(evidence, observed=(report_world.observation("a.h5", 3.0),))
     tables = [table for section in sections(observed) for table in section.tables]
     assert len(tables) > 15

@@ -6,7 +6,7 @@ import torch
 
 from covad.errors import CovadError, FileFormatError
 from covad.response.model import PAPER_HIDDEN, ResponseModel, ResponseSettings, polynomial
-from covad.weights import save_weights
+from covad.storage.tensors import save_weights
 
 
 def test_polynomial_is_that_of_the_quadratic_response() -> None:

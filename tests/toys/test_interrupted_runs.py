@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from toy_world import results
 
-from covad.campaign import plan, requests
-from covad.pipeline import RunDirectory, open_sources
-from covad.toys.plan import BLOCK
+from covad.runs.directory import RunDirectory
+from covad.runs.sources import open_sources
+from covad.study.plan import plan, requests
+from covad.toys.ensembles import BLOCK
 
 STUDY = """\
 seed: 3
@@ -177,7 +178,7 @@ def test_a_read_only_directory_is_one_sentence(study, tmp_path, begun):
     result = on_a_small_disk(
         f"""
         mount -t tmpfs -o size=8m none $DISK
-        {"true" if not begun else run + " --until clip 2>/dev/null"}
+        {"true" if not begun else run + " --until tune 2>/dev/null"}
         mount -o remount,ro $DISK
         {run}; echo "read-only: $?"
         """,

@@ -6,16 +6,15 @@ import pytest
 
 from covad.errors import FileFormatError
 from covad.nplm.dataset import Response
-from covad.toys.draw import PoolSource
+from covad.toys.drawing import LatentEvents, PoolSource
 from covad.toys.pools import MANIFEST, Pool, Pools, fingerprint, open_pools, verify, write_pools
-from covad.toys.sample import Sample
 
 
 def sample(n, seed, quadratic=True):
     rng = np.random.default_rng(seed)
     z, g = rng.standard_normal((n, 4), dtype=np.float32), rng.standard_normal((n, 2), dtype=np.float32)
     d = rng.standard_normal((n, 2, 2), dtype=np.float32) if quadratic else None
-    return Sample(z, Response(g, d))
+    return LatentEvents(z, Response(g, d))
 
 
 def pools(quadratic=True):
@@ -74,7 +73,7 @@ def test_pools_that_change_under_a_run_are_refused(directory):
     changed.features[0, 0] += 1
     write_pools(directory, changed)
     with pytest.raises(FileFormatError, match="changed"):
-        source.feature_events()
+        source.basis_events()
 
 
 def flip(path):

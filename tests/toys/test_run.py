@@ -5,13 +5,13 @@ import time
 import pytest
 from toy_world import Mishap, latent_pools, results, small_ensemble
 
-from covad.toys.draw import PoolSource
-from covad.toys.plan import BLOCK, Block, Ensemble, Request, Shard
+from covad.toys.backends.local import LocalWorkers
+from covad.toys.drawing import PoolSource
+from covad.toys.ensembles import BLOCK, Block, Ensemble, Request, Shard
 from covad.toys.pools import write_pools
 from covad.toys.run import RunStopped, run_toys, stoppable
 from covad.toys.store import ToyStore
 from covad.toys.toy import run_block
-from covad.toys.workers import LocalWorkers
 
 TOYS = 3 * BLOCK + 3
 

@@ -6,7 +6,7 @@ import pytest
 from toy_world import Mishap, results, small_ensemble
 
 from covad.errors import ToyStoreError
-from covad.toys.plan import Block, Request
+from covad.toys.ensembles import Block, Request
 from covad.toys.store import Counts, ToyStore
 from covad.toys.toy import run_block
 

@@ -6,8 +6,8 @@ from toy_world import Mishap, results, small_ensemble
 
 from covad.errors import DatasetError, PlanError
 from covad.nplm.statistic import likelihood_ratio
-from covad.toys.alternatives import ConvexSettings
-from covad.toys.plan import Block, Treatment
+from covad.toys.ensembles import Block, Treatment
+from covad.toys.tests import TunedConvex
 from covad.toys.toy import failed_block, run_block, run_toy
 
 TOYS = 20
@@ -91,7 +91,7 @@ def test_a_plan_that_cannot_be_drawn_ends_the_run():
     with pytest.raises(PlanError):
         run_toy(small_ensemble(response_order=2), 0)
     with pytest.raises(DatasetError):
-        run_toy(small_ensemble(ConvexSettings(features=5, spread=-1.0)), 0)
+        run_toy(small_ensemble(TunedConvex(features=5, spread=-1.0)), 0)
 
 
 def test_a_lost_block_is_failed_toys():

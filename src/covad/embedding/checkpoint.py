@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from covad.errors import FileFormatError
-from covad.weights import load_weights, save_weights
+from covad.storage.tensors import load_weights, save_weights
 
 State = dict[str, torch.Tensor]
 

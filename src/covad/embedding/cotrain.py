@@ -21,13 +21,12 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from covad.embedding.batches import Batch, Sampler
 from covad.embedding.checkpoint import State, copy_state, load_checkpoint, save_checkpoint
-from covad.embedding.encoder import Encoder, EncoderSettings
+from covad.embedding.encoder import Encoder, EncoderSettings, InputScaling
 from covad.embedding.losses import RatioHead, covariance_loss, gather_ranks, supervised_contrastive
-from covad.embedding.sampling import Batch, Sampler
-from covad.embedding.scaling import InputScaling
 from covad.errors import CovadError, TrainingError
-from covad.weights import write_atomically
+from covad.storage.atomic import write_bytes
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ class CoTraining:
         progress = self._identity | {"step": self.step, "history": [asdict(m) for m in self.history]}
         save_checkpoint(self.checkpoint, self.model, self.optimiser, self.best, progress)
         lines = "".join(json.dumps(asdict(m)) + "\n" for m in self.history)
-        write_atomically(self.folder / "metrics.jsonl", lines.encode())
+        write_bytes(self.folder / "metrics.jsonl", lines.encode())
 
     @cached_property
     def _identity(self) -> dict[str, Any]:

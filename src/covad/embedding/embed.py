@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,9 +14,9 @@ from numpy.typing import NDArray
 
 from covad.embedding.encoder import Encoder
 from covad.events.layout import Events
-from covad.events.matching import unchanged_partners
 from covad.events.selection import Selection
-from covad.events.systematics import Shifted, Systematic, relative_yield, shift_events
+from covad.events.systematics import Shifted, Systematic, relative_yield, shift_events, unchanged_partners
+from covad.storage.tensors import load_weights, save_weights
 
 NuVector = tuple[float, ...]
 
@@ -91,3 +94,44 @@ class _Parts:
         weights = np.concatenate(self.weights)
         ratio = relative_yield(float(weights.sum()), self.nominal_yield)
         return Embedded(np.concatenate(self.z), np.concatenate(self.rows), weights, ratio)
+
+
+@dataclass(frozen=True)
+class EmbeddingCache:
+    """One safetensors file for each (encoder file, events, systematics, selection, nu)."""
+
+    folder: Path
+    encoder: Encoder
+    encoder_digest: str
+    systematics: tuple[Systematic, ...]
+    selection: Selection
+
+    def family(
+        self, events_digest: str, pieces: Iterable[Events], points: Sequence[NuVector]
+    ) -> dict[NuVector, Embedded]:
+        """These events at every point; `pieces` are only read if one is not there yet."""
+        paths = {nu: self._path(events_digest, nu) for nu in points}
+        missing = [nu for nu, path in paths.items() if not path.exists()]
+        if missing:
+            made = embed_family(self.encoder, pieces, self.systematics, missing, self.selection)
+            for nu, embedded in made.items():
+                _store(paths[nu], embedded)
+        return {nu: _load(path) for nu, path in paths.items()}
+
+    def _path(self, events_digest: str, nu: NuVector) -> Path:
+        names = [[s.name, s.sigma, repr(s)] for s in self.systematics]
+        identity = [self.encoder_digest, events_digest, names, repr(self.selection), [float(v) for v in nu]]
+        key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
+        return self.folder / f"{key}.safetensors"
+
+
+def _store(path: Path, embedded: Embedded) -> None:
+    tensors = {name: torch.from_numpy(getattr(embedded, name)) for name in ("z", "rows", "weights")}
+    save_weights(path, "embedded", tensors, {"yield_ratio": embedded.yield_ratio})
+
+
+def _load(path: Path) -> Embedded:
+    tensors, settings = load_weights(path, "embedded")
+    return Embedded(
+        tensors["z"].numpy(), tensors["rows"].numpy(), tensors["weights"].numpy(), settings["yield_ratio"]
+    )

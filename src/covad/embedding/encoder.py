@@ -18,10 +18,61 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from covad.embedding.scaling import InputScaling, n_inputs
-from covad.errors import CovadError, FileFormatError
-from covad.events.layout import EventLayout
-from covad.weights import load_weights, save_weights
+from covad.errors import CovadError, FileFormatError, LayoutError
+from covad.events.layout import EventLayout, Events
+from covad.storage.tensors import load_weights, save_weights
+
+#: Features that are angles: they enter as sine and cosine, which have no seam.
+ANGLES = ("phi",)
+
+
+def n_inputs(layout: EventLayout) -> int:
+    """Numbers that describe one object to the network."""
+    return sum(2 if feature in ANGLES else 1 for feature in layout.features)
+
+
+@dataclass(frozen=True)
+class InputScaling:
+    """Centre and width per collection and feature; the first feature, a momentum, enters as logarithm."""
+
+    centre: NDArray[np.float32]  # (collections, features)
+    width: NDArray[np.float32]
+
+    @classmethod
+    def fit(cls, events: Events) -> InputScaling:
+        layout = events.layout
+        shape = (len(layout.collections), len(layout.features))
+        centre, width = np.zeros(shape, np.float32), np.ones(shape, np.float32)
+        for i, collection in enumerate(layout.collections):
+            present = events.objects(collection.name)[events.present(collection.name)].astype(np.float64)
+            if len(present) < 2:
+                continue
+            present[:, 0] = np.log(present[:, 0])
+            spread = present.std(axis=0)
+            centre[i] = present.mean(axis=0)
+            width[i] = np.where(spread > 1e-6, spread, 1.0)
+        return cls(centre, width)
+
+    def check(self, layout: EventLayout) -> None:
+        expected = (len(layout.collections), len(layout.features))
+        if self.centre.shape != expected or self.width.shape != expected:
+            raise LayoutError(
+                f"the encoder was made for (collections, features) {self.centre.shape}, not {expected}"
+            )
+
+    def inputs(self, objects: torch.Tensor, kind: torch.Tensor, layout: EventLayout) -> torch.Tensor:
+        """Network inputs of present objects (..., features), each of collection `kind`."""
+        centre, width = torch.from_numpy(self.centre)[kind], torch.from_numpy(self.width)[kind]
+        columns = []
+        for number, feature in enumerate(layout.features):
+            value = objects[..., number]
+            if feature in ANGLES:
+                columns += [torch.sin(value), torch.cos(value)]
+                continue
+            if number == 0:
+                value = torch.log(value)
+            columns.append((value - centre[..., number]) / width[..., number])
+        return torch.stack(columns, dim=-1)
 
 
 @dataclass(frozen=True)
@@ -47,7 +98,7 @@ class EncoderSettings:
         return cls(width=64, layers=4, heads=8, feed_forward=256, projector=256)
 
 
-class Block(nn.Module):
+class AttentionBlock(nn.Module):
     """Attention and feed-forward with residuals, normalised before each."""
 
     def __init__(self, settings: EncoderSettings) -> None:
@@ -84,7 +135,7 @@ class Encoder(nn.Module):
         self.lift = nn.Linear(n_inputs(layout), d)
         self.kinds = nn.Embedding(len(layout.collections), d)
         self.cls = nn.Parameter(torch.zeros(d))
-        self.blocks = nn.ModuleList(Block(settings) for _ in range(settings.layers))
+        self.blocks = nn.ModuleList(AttentionBlock(settings) for _ in range(settings.layers))
         self.norm = nn.LayerNorm(d)
         self.out = nn.Linear(d, settings.outputs)
         self.head = nn.Sequential(

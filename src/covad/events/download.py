@@ -6,19 +6,192 @@ checksum are right. Only the connection is tried again; wrong bytes, a missing r
 
 from __future__ import annotations
 
+import hashlib
 import http
+import http.client
+import json
 import os
 import shutil
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urljoin, urlsplit
 
-from covad.atomic import put_in_place
+from covad import __version__
 from covad.errors import DownloadError, UnknownNameError
-from covad.events.adc2021 import RECORDS
-from covad.events.connection import InterruptedTransferError, Patience, RangeRefusedError, blocks, connection
-from covad.events.records import AnnouncedFile, announced_files
+from covad.events.npz import RECORDS
+from covad.storage.atomic import put_in_place
+
+T = TypeVar("T")
+
+_BLOCK_BYTES = 2**20
+_LONGEST_WAIT_SECONDS = 8.0
+#: Answers of a server that is busy or broken for the moment.
+_TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+
+
+class InterruptedTransferError(Exception):
+    """The connection failed or ended early: worth another attempt."""
+
+
+class RangeRefusedError(InterruptedTransferError):
+    """The server has nothing from the byte asked for on: the partial file does not belong to what it has."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often a transfer is tried, and how long we wait in between: the wait doubles up to 8 s."""
+
+    attempts: int = 8
+    first_wait_seconds: float = 1.0
+    timeout_seconds: float = 60.0
+
+    def retry(self, transfer: Callable[[], T], url: str) -> T:
+        """The transfer's result, or a clear error when the last attempt was interrupted too."""
+        wait = self.first_wait_seconds
+        for left in reversed(range(self.attempts)):
+            try:
+                return transfer()
+            except InterruptedTransferError as failure:
+                reason = failure
+            if left:
+                time.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
+        raise DownloadError(f"{url}: gave up after {self.attempts} attempts ({reason})")
+
+
+@contextmanager
+def connection(url: str, timeout_seconds: float, start: int = 0) -> Iterator[http.client.HTTPResponse]:
+    """An answered GET request, from byte `start` on where the server can do that."""
+    _require_http(url)
+    headers = {"User-Agent": f"covad/{__version__}"}
+    if start:
+        headers["Range"] = f"bytes={start}-"
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 (http or https, see above)
+    try:
+        answer = urllib.request.urlopen(request, timeout=timeout_seconds)  # noqa: S310
+    except urllib.error.HTTPError as refusal:
+        refusal.close()
+        sentence = f"the server answered {refusal.code} {refusal.reason}"
+        if start and refusal.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise RangeRefusedError(sentence) from refusal
+        if refusal.code in _TRY_AGAIN:
+            raise InterruptedTransferError(sentence) from refusal
+        raise DownloadError(f"{url}: {sentence}") from refusal
+    except (http.client.InvalidURL, UnicodeError, OverflowError) as problem:
+        raise DownloadError(f"{url!r} is not an address ({problem})") from problem
+    except (OSError, http.client.HTTPException) as failure:
+        raise InterruptedTransferError(f"no connection: {_reason(failure)}") from failure
+    with answer:
+        yield answer
+
+
+def blocks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """The body of an answer until it ends, which may be too early: the caller knows the size."""
+    while True:
+        try:
+            block = answer.read(_BLOCK_BYTES)
+        except (OSError, http.client.HTTPException) as failure:
+            raise InterruptedTransferError(f"the connection broke: {_reason(failure)}") from failure
+        if not block:
+            return
+        yield block
+
+
+def _require_http(url: str) -> None:
+    """urllib also opens local files, which is never what an address of ours means."""
+    try:
+        address = urlsplit(url)
+    except ValueError as problem:
+        raise DownloadError(f"{url!r} is not an address ({problem})") from problem
+    if address.scheme not in ("http", "https") or not address.netloc:
+        raise DownloadError(f"{url!r} is not an http or https address")
+
+
+def _reason(failure: Exception) -> str:
+    return str(getattr(failure, "reason", failure)) or type(failure).__name__
+
+
+_LARGEST_METADATA_BYTES = 16 * 2**20
+#: Length of the checksums that are accepted.
+_HEXADECIMALS = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
+
+
+@dataclass(frozen=True)
+class AnnouncedFile:
+    """A file as its record describes it."""
+
+    name: str
+    url: str
+    size: int
+    algorithm: str
+    digest: str
+
+    @property
+    def checksum(self) -> str:
+        return f"{self.algorithm}:{self.digest}"
+
+    def flaw(self, path: Path) -> str | None:
+        """What tells the file at `path` from the announced one, or None if they agree."""
+        size = path.stat().st_size
+        if size != self.size:
+            return f"{self.size} bytes were expected, {size} were found"
+        found = hashlib.new(self.algorithm, usedforsecurity=False)
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                found.update(block)
+        if found.hexdigest() != self.digest:
+            return f"checksum {self.checksum} was expected, {self.algorithm}:{found.hexdigest()} was found"
+        return None
+
+
+def announced_files(service: str, record: int, patience: Patience) -> list[AnnouncedFile]:
+    """The files of one record, from its metadata."""
+    url = f"{service.rstrip('/')}/api/records/{record}"
+    metadata = patience.retry(lambda: _metadata(url, patience.timeout_seconds), url)
+    try:
+        return [_announced_file(entry, url) for entry in json.loads(metadata)["files"]]
+    except KeyError as missing:
+        raise DownloadError(f"{url}: the metadata of the record lack {missing}") from missing
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise DownloadError(f"{url}: the metadata of the record are malformed ({problem})") from problem
+
+
+def _metadata(url: str, timeout_seconds: float) -> bytes:
+    content = bytearray()
+    with connection(url, timeout_seconds) as answer:
+        for block in blocks(answer):
+            content += block
+            if len(content) > _LARGEST_METADATA_BYTES:
+                raise DownloadError(f"{url}: the answer is too long to be the metadata of a record")
+        announced = answer.headers.get("Content-Length", "")
+    if announced.isdecimal() and len(content) < int(announced):
+        raise InterruptedTransferError(f"the connection ended after {len(content)} of {announced} bytes")
+    return bytes(content)
+
+
+def _announced_file(entry: Any, record_url: str) -> AnnouncedFile:
+    """One entry of the metadata, none of which is trusted: it decides what is written where."""
+    name, size = entry["key"], entry["size"]
+    if not isinstance(name, str) or not _is_plain_name(name):
+        raise ValueError(f"{name!r} is not a file name")
+    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        raise ValueError(f"{size!r} is not the size of {name}")
+    algorithm, _, digest = str(entry["checksum"]).partition(":")
+    if len(digest) != _HEXADECIMALS.get(algorithm, -1):
+        raise ValueError(f"{entry['checksum']!r} is not a checksum of {name}")
+    return AnnouncedFile(name, urljoin(record_url, entry["links"]["self"]), size, algorithm, digest.lower())
+
+
+def _is_plain_name(name: str) -> bool:
+    """Neither a path nor hidden nor unprintable: it stays inside the directory that it is given."""
+    return name.isprintable() and not name.startswith(".") and not set(name) & set("/\\:") and name != ""
+
 
 DEFAULT_URL = "https://zenodo.org"
 #: Environment variable that names a mirror, which answers /api/records/NUMBER as the public service does.

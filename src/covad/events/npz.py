@@ -1,14 +1,23 @@
-"""Arrays of an npz file, read a few rows at a time straight from the zip archive.
+"""The public 40 MHz dataset (ADC2021): its home, and the npz files that analyses prepare from it.
 
-numpy itself reads an array of an npz whole. Here only the header is parsed and the rows are streamed, so that
-memory does not depend on the file, and pickled objects are refused from the header: nothing is unpickled.
+The published HDF5 files hold no process labels; `covad.events.hdf5` reads them. Prepared files hold arrays
+(events, slots, features), mostly with a further axis of length one, and without the class column:
+
+- x_train, x_val, x_test: the background, read in this order, with labels background_ID_train/val/test;
+- leptoquark, ato4l, hChToTauNu, hToTauTau: one signal each, labelled by the name of its array.
+
+The background's labels are taken from the file that was named for them; else from the file itself; else from
+the one npz file in the same directory that has such arrays, whatever its name. More than one such file is an
+error, and with none the events are unlabelled.
 """
 
 from __future__ import annotations
 
 import math
 import zipfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
-from covad.events.source import reading
+from covad.events.layout import UNLABELLED
+from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES, process_code
+from covad.events.source import EventSource, reading
 
 ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
 
@@ -89,3 +100,151 @@ class NpzArray:
     @property
     def _row_bytes(self) -> int:
         return self.dtype.itemsize * math.prod(self.shape[1:])
+
+
+#: Zenodo record of each published sample.
+RECORDS = {"background": 5046389, "a4l": 5046446, "lq": 5055454, "hpm": 5061633, "h0": 5061688}
+
+#: Array of events -> array of its labels.
+_BACKGROUND_ARRAYS = {f"x_{split}": f"background_ID_{split}" for split in ("train", "val", "test")}
+#: Array of events -> process.
+_SIGNAL_ARRAYS = {"leptoquark": "lq", "ato4l": "a4l", "hChToTauNu": "hpm", "hToTauTau": "h0"}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One array of events, with an array of labels or one label for all."""
+
+    events: NpzArray
+    labels: NpzArray | None = None
+    label: int = UNLABELLED
+
+    def load(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        raw = self.events.rows(start, stop).reshape(-1, *ADC2021_LAYOUT.shape)
+        with np.errstate(over="ignore"):  # too large for single precision: infinite, and refused as such
+            particles = raw.astype(np.float32)
+        if self.labels is None:
+            return particles, np.full(stop - start, self.label, dtype=np.int16)
+        return particles, self.labels.rows(start, stop).reshape(-1)
+
+
+class PreparedEvents(EventSource):
+    """A prepared npz file, opened for reading."""
+
+    def __init__(self, path: Path, labels: Path | None = None) -> None:
+        self._files = [NpzFile(path)]
+        try:
+            label_file = self._find_labels(path, labels)
+            self._parts = [*self._background(label_file), *self._signals()]
+            if not self._parts:
+                known = ", ".join((*_BACKGROUND_ARRAYS, *_SIGNAL_ARRAYS))
+                raise FileFormatError(f"{path}: has no array of events (known are {known})")
+        except BaseException:
+            self.close()
+            raise
+        provenance = {
+            "file": path.name,
+            "arrays": [part.events.name for part in self._parts],
+            "labels": label_file.path.name if label_file else None,
+        }
+        super().__init__(path, ADC2021_LAYOUT, PROCESS_NAMES, provenance)
+        self._starts = np.cumsum([0, *(len(part.events) for part in self._parts)])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def bytes_per_event(self) -> int:
+        return self.layout.n_inputs * max(part.events.dtype.itemsize for part in self._parts)
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+    def _load(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        pieces = [part.load(first, last) for part, first, last in self._overlaps(start, stop)]
+        if len(pieces) == 1:
+            return pieces[0]
+        return np.concatenate([p for p, _ in pieces]), np.concatenate([labels for _, labels in pieces])
+
+    def _overlaps(self, start: int, stop: int) -> Iterator[tuple[_Part, int, int]]:
+        """The parts that share events with start..stop-1, and which of their own these are."""
+        for part, first in zip(self._parts, self._starts, strict=False):
+            low, high = max(start - first, 0), min(stop - first, len(part.events))
+            if low < high:
+                yield part, int(low), int(high)
+
+    def _background(self, label_file: NpzFile | None) -> Iterator[_Part]:
+        for name, label_name in _BACKGROUND_ARRAYS.items():
+            if name in self._files[0].arrays:
+                events = _events_array(self._files[0], name)
+                yield _Part(events, _labels_array(label_file, label_name, events) if label_file else None)
+
+    def _signals(self) -> Iterator[_Part]:
+        for name, process in _SIGNAL_ARRAYS.items():
+            if name in self._files[0].arrays:
+                yield _Part(_events_array(self._files[0], name), label=process_code(process))
+
+    def _find_labels(self, path: Path, named: Path | None) -> NpzFile | None:
+        if named is not None:
+            self._files.append(NpzFile(named))
+            return self._files[-1]
+        if not self._files[0].arrays & _BACKGROUND_ARRAYS.keys():
+            return None
+        if _has_labels(self._files[0]):
+            return self._files[0]
+        found = list(_label_files_beside(path))
+        self._files += found
+        if len(found) > 1:
+            names = ", ".join(file.path.name for file in found)
+            raise FileFormatError(f"{path}: more than one file beside it has process labels: {names}")
+        return found[0] if found else None
+
+
+def _has_labels(file: NpzFile) -> bool:
+    return bool(file.arrays & set(_BACKGROUND_ARRAYS.values()))
+
+
+def _label_files_beside(path: Path) -> Iterator[NpzFile]:
+    """The npz files of the same directory that have labels; whatever else is there does not concern us."""
+    for other in sorted(path.parent.iterdir()):
+        with suppress(OSError, FileFormatError):
+            if not _is_zip(other):
+                continue
+            file = NpzFile(other)
+            if _has_labels(file):
+                yield file
+            else:
+                file.close()
+
+
+def _is_zip(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) in ZIP_SIGNATURES
+
+
+def _events_array(file: NpzFile, name: str) -> NpzArray:
+    array = file.array(name)
+    slots, features = ADC2021_LAYOUT.shape
+    if array.shape[1:] not in ((slots, features), (slots, features, 1)):
+        raise FileFormatError(
+            f"{file.path}: array '{name}' has shape {array.shape}, not (events, {slots}, {features}, 1)"
+        )
+    if array.dtype.kind != "f":
+        raise FileFormatError(f"{file.path}: array '{name}' holds {array.dtype}, not floating-point numbers")
+    return array
+
+
+def _labels_array(file: NpzFile, name: str, events: NpzArray) -> NpzArray:
+    if name not in file.arrays:
+        raise FileFormatError(f"{file.path}: has no array '{name}' with the labels of '{events.name}'")
+    array = file.array(name)
+    if array.shape not in ((len(events),), (len(events), 1)):
+        raise FileFormatError(
+            f"{file.path}: array '{name}' has shape {array.shape} for {len(events)} events of '{events.name}'"
+        )
+    if array.dtype.kind not in "iuf":
+        raise FileFormatError(f"{file.path}: array '{name}' holds {array.dtype}, not whole numbers")
+    return array

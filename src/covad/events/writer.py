@@ -14,7 +14,6 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.atomic import replacing, writing
 from covad.errors import LayoutError
 from covad.events.hdf5 import (
     CLASS_NAMES,
@@ -26,6 +25,7 @@ from covad.events.hdf5 import (
     column_names,
 )
 from covad.events.layout import EventLayout, Events
+from covad.storage.atomic import replacing, writing
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

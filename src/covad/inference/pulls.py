@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 
 from covad.errors import InferenceError
 from covad.inference.intervals import Float64, finite_sample
+from covad.nplm.convex.law import ScoreMoments
 from covad.nplm.dataset import Dataset
 from covad.nplm.likelihood import GaussianPenalty, nuisance_shift, nuisance_slopes
-from covad.nplm.null import ScoreMoments
 
 
 @dataclass(frozen=True)

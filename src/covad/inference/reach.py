@@ -6,9 +6,9 @@ columns of the convex test. Were f exact, the score at the truth would have mean
     delta = (N_nu/N_0) E_nu[x] - E_0[x e^f]    (see `misfit`),
 
 and the mean of t = y.Q.y moves by N^2 delta.Q.delta = N delta.M.delta with M = N Q. Here Q = Q_tau - Q_Delta
-is the form of `covad.nplm.null`: what the nuisances can absorb, against their auxiliary terms, is projected
-out. M depends on N, as ridge and auxiliary terms weigh less and less. The reach is the N at which the shift
-of the mean equals a quarter of the null's standard deviation.
+is the form of `covad.nplm.convex.law`: what the nuisances can absorb, against their auxiliary terms, is
+projected out. M depends on N, as ridge and auxiliary terms weigh less and less. The reach is the N at which
+the shift of the mean equals a quarter of the null's standard deviation.
 
 A finite fresh sample measures delta with covariance C, and E[delta.M.delta] is too large by tr(M C), which is
 subtracted. For the interval, the measured delta.M.delta is taken as s times a noncentral chi2, with
@@ -31,7 +31,7 @@ from scipy.stats import chi2, norm
 
 from covad.inference.intervals import LEVEL, Float64, Interval, check_level
 from covad.inference.misfit import Columns, Misfit
-from covad.nplm.null import ConvexNull, ScoreMoments
+from covad.nplm.convex.law import ConvexNull, ScoreMoments
 
 #: Shift of the mean of t, in standard deviations of the null, that ends the reach.
 REACH_SHIFT = 0.25

@@ -40,7 +40,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class AlternativeFit(Fit):
+class TauFit(Fit):
     """A maximum with h: tau, and everything that is needed to compute it again."""
 
     parameters: Float64
@@ -49,7 +49,7 @@ class AlternativeFit(Fit):
     h_reference: Float32
 
 
-class Alternative(Protocol):
+class NplmTest(Protocol):
     """A family of functions h, and the way to maximise tau over it."""
 
     @property
@@ -58,6 +58,6 @@ class Alternative(Protocol):
     @property
     def n_parameters(self) -> int: ...
 
-    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AlternativeFit:
+    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:
         """Maximise tau over h and the nuisances, starting from `null`, the Delta fit."""
         ...

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from covad.nplm.dataset import Dataset, Float64, Response
 from covad.nplm.fit import Fit, Status
-from covad.nplm.unbounded import Expansion, maximise
+from covad.nplm.maximise import Expansion, maximise
 
 #: Rows of a block: a block of a hundred columns stays in the second-level cache.
 BLOCK = 1024

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from covad.nplm.dataset import Dataset
-from covad.nplm.fit import Alternative, AlternativeFit, Fit, Seed, Status
+from covad.nplm.fit import Fit, NplmTest, Seed, Status, TauFit
 from covad.nplm.likelihood import fit_nuisances
 
 
@@ -15,13 +15,13 @@ class Outcome:
     """t with both of its terms; `status` is the worse of the two fits."""
 
     t: float
-    tau: AlternativeFit
+    tau: TauFit
     delta: Fit
     status: Status
     seconds: float  # of CPU
 
 
-def likelihood_ratio(dataset: Dataset, alternative: Alternative, seed: Seed) -> Outcome:
+def likelihood_ratio(dataset: Dataset, alternative: NplmTest, seed: Seed) -> Outcome:
     """Test `dataset` against its reference. Without nuisances Delta is zero and t = tau (eq:nplm-t)."""
     clock = time.process_time()
     delta = fit_nuisances(dataset)

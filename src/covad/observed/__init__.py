@@ -6,6 +6,5 @@ the run was made from.
 
 from covad.observed.examine import Question, examine, parse_auxiliary
 from covad.observed.result import Observation
-from covad.observed.table import print_observation
 
-__all__ = ["Observation", "Question", "examine", "parse_auxiliary", "print_observation"]
+__all__ = ["Observation", "Question", "examine", "parse_auxiliary"]

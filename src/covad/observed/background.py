@@ -17,8 +17,8 @@ from covad.events.processes import BACKGROUND
 from covad.events.systematics import shift_events
 from covad.nplm.dataset import Float32, Float64
 from covad.observed.dataset import embedded
-from covad.observed.finished import FinishedRun
-from covad.toys.sample import Sample
+from covad.observed.run import FinishedRun
+from covad.toys.pools import LatentEvents
 
 #: Events that are looked at, and the pieces of files that they come from.
 EVENTS = 50_000
@@ -30,7 +30,7 @@ class BackgroundEvents:
     """Events at nu = 0; `shares` are those of the expected yield and sum to one."""
 
     particles: Float32
-    sample: Sample
+    sample: LatentEvents
     shares: Float64
 
 

@@ -16,11 +16,11 @@ from covad.events.files import open_events
 from covad.events.layout import EventLayout
 from covad.events.selection import Selection
 from covad.nplm.dataset import Dataset, Float32, Normalisation, Response
-from covad.observed.finished import FinishedRun
-from covad.pipeline.embedded import response_of
+from covad.observed.run import FinishedRun
+from covad.runs.models import response_of
 from covad.study.sources import NORMALISATION
-from covad.toys.plan import Treatment
-from covad.toys.sample import Sample
+from covad.toys.ensembles import Treatment
+from covad.toys.pools import LatentEvents
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,19 @@ def _described(layout: EventLayout) -> str:
     return ", ".join(f"{c.slots} x {c.name} ({' '.join(c.features)})" for c in layout.collections)
 
 
-def embedded(run: FinishedRun, particles: Float32) -> Sample:
+def embedded(run: FinishedRun, particles: Float32) -> LatentEvents:
     """Standardised z and the response, as in the pools."""
     encoder, response = run.models
     z = encode(encoder, particles)
-    return Sample(run.scale(z), response_of(response, z))
+    return LatentEvents(run.scale(z), response_of(response, z))
 
 
 def make_dataset(
-    run: FinishedRun, data: Sample, reference: Sample, expected: float, auxiliary: Mapping[str, float]
+    run: FinishedRun,
+    data: LatentEvents,
+    reference: LatentEvents,
+    expected: float,
+    auxiliary: Mapping[str, float],
 ) -> Dataset:
     """`auxiliary` holds the measured value of every nuisance in units of its sigma."""
     normalisation = None
@@ -86,7 +90,7 @@ def make_dataset(
     )
 
 
-def _known(run: FinishedRun, sample: Sample) -> Response:
+def _known(run: FinishedRun, sample: LatentEvents) -> Response:
     """Nothing, where the test knows of no nuisances."""
     untreated = run.configuration.treatment is Treatment.NONE
     return Response.none(len(sample)) if untreated else sample.response

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from covad.digests import file_digest
 from covad.errors import CovadError, FileFormatError, UnknownNameError
 from covad.inference.significance import observed_z
 from covad.nplm.dataset import Dataset
@@ -21,13 +20,15 @@ from covad.nplm.statistic import likelihood_ratio
 from covad.observed.background import BackgroundEvents, background_events
 from covad.observed.dataset import ObservedEvents, embedded, make_dataset, read_observed
 from covad.observed.excess import find_excess
-from covad.observed.finished import FinishedRun
 from covad.observed.nuisances import judge_nuisances
 from covad.observed.result import Observation, ObservedSignificance, TestResult
-from covad.pipeline.collisions import derived_seed
+from covad.observed.run import FinishedRun
 from covad.results.collect import Group
 from covad.results.extrapolated import is_extrapolated
-from covad.toys.plan import canonical
+from covad.runs.collisions import derived_seed
+from covad.storage.atomic import write_json
+from covad.storage.digests import file_digest
+from covad.toys.ensembles import canonical
 
 #: Standard deviations of the number of events beyond which it deserves a word.
 SURPRISING = 3.0
@@ -95,7 +96,7 @@ def examine(run_path: Path, file: Path, question: Question | None = None) -> Obs
         tests=tests,
         warnings=tuple(_warnings(run, len(events), expected, tests)),
     )
-    run.directory.write(f"observed/{observation.name}.json", observation.plain())
+    write_json(run.directory.path / "observed" / f"{observation.name}.json", observation.plain())
     return observation
 
 

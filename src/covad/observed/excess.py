@@ -11,16 +11,53 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.nplm.alternatives import BoxedNetwork
-from covad.nplm.convex import ConvexAlternative
+from covad.events.layout import EventLayout
+from covad.nplm.convex.basis import evaluate
+from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Dataset, Float32, Float64
-from covad.nplm.features import evaluate
-from covad.nplm.fit import Alternative, AlternativeFit
+from covad.nplm.fit import NplmTest, TauFit
 from covad.nplm.likelihood import join_nuisances, nuisance_shift
+from covad.nplm.network.network import BoxedNetwork
 from covad.nplm.statistic import Outcome
 from covad.observed.background import BackgroundEvents
 from covad.observed.dataset import ObservedEvents
-from covad.observed.observables import Observables, bin_edges, histogram, observables_of
+
+Observables = dict[str, Float64]
+
+
+def observables_of(layout: EventLayout, particles: Float32) -> Observables:
+    """Per event: multiplicity and leading scale of every collection, and the scalar sum of the scale.
+
+    A collection of one slot, such as the missing momentum, has no multiplicity and is no part of the sum.
+    """
+    scale = layout.features[0]
+    found: Observables = {}
+    total = np.zeros(len(particles))
+    for collection in layout.collections:
+        values = particles[:, layout.slots(collection.name), 0].astype(np.float64)
+        if collection.slots == 1:
+            found[f"{collection.name} {scale}"] = values[:, 0]
+            continue
+        found[f"number of {collection.name}s"] = (values > 0).sum(axis=1).astype(np.float64)
+        found[f"leading {collection.name} {scale}"] = values.max(axis=1)
+        total += values.sum(axis=1)
+    found[f"sum of {scale}"] = total
+    return found
+
+
+def bin_edges(name: str, values: Float64, bins: int = 20) -> Float64:
+    """One bin per number of objects; else equal bins that leave 1 % of the values to the last one."""
+    if name.startswith("number of "):
+        return np.asarray(np.arange(-0.5, values.max(initial=0.0) + 1.0))
+    high = float(np.quantile(values, 0.99)) or 1.0
+    return np.linspace(0.0, high, bins + 1)
+
+
+def histogram(values: Float64, edges: Float64, weights: Float64 | None = None) -> Float64:
+    """Counts; what lies beyond the edges belongs to the outer bins."""
+    inside = np.clip(values, edges[0], edges[-1])
+    return np.histogram(inside, bins=edges, weights=weights)[0].astype(np.float64)
+
 
 #: The region holds this share of the observed events, and at least so many.
 TOP_SHARE = 0.01
@@ -71,7 +108,7 @@ def find_excess(
     events: ObservedEvents,
     background: BackgroundEvents,
     dataset: Dataset,
-    alternative: Alternative,
+    alternative: NplmTest,
     outcome: Outcome,
 ) -> Excess:
     """The top events by h of the fit tau, with the background expected there."""
@@ -94,9 +131,9 @@ def find_excess(
     )
 
 
-def h_of(alternative: Alternative, fit: AlternativeFit, z: Float32) -> Float64:
+def h_of(alternative: NplmTest, fit: TauFit, z: Float32) -> Float64:
     """The fitted h at any events."""
-    if isinstance(alternative, ConvexAlternative):
+    if isinstance(alternative, ConvexTest):
         return np.asarray(evaluate(alternative.features, z).astype(np.float64) @ fit.parameters)
     if isinstance(alternative, BoxedNetwork):
         return alternative.output(fit.parameters, z)

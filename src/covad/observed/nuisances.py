@@ -17,10 +17,10 @@ import numpy as np
 from scipy.stats import chi2
 
 from covad.inference.pulls import nuisance_covariance
+from covad.nplm.convex.law import ScoreMoments
 from covad.nplm.dataset import Dataset, Float64
 from covad.nplm.fit import Fit
 from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shift, nuisance_slopes
-from covad.nplm.null import ScoreMoments
 
 #: Directions whose share of the largest variance is below this are ones that the data do not tell.
 _UNTOLD = 1e-9

@@ -14,26 +14,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.campaign import Space, convex_settings
 from covad.embedding.probe import ProbeResult, linear_probe
 from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
 from covad.inference.misfit import MatchedEvents, Misfit
 from covad.inference.reach import Reach, ScalableNull, closure_reach
-from covad.nplm.convex import ConvexAlternative, columns
+from covad.nplm.convex.convex import ConvexTest, columns
 from covad.nplm.dataset import Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.parallel import run_jobs
-from covad.pipeline.collisions import CollisionData, derived_seed
-from covad.pipeline.directory import RunDirectory
-from covad.pipeline.embedded import response_of
-from covad.pipeline.models import embedded_pairs
+from covad.pipeline.response import embedded_pairs
 from covad.response.fit import NuVector, Pairs
 from covad.response.linearity import Linearity, linearity
 from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells, Comparison, MarginalBins, compare
+from covad.runs.collisions import CollisionData, derived_seed
+from covad.runs.directory import RunDirectory
+from covad.runs.models import response_of
+from covad.storage.atomic import write_json
 from covad.study import Study
-from covad.toys.alternatives import ConvexSettings
+from covad.study.plan import Space, convex_settings
+from covad.toys.tests import TunedConvex
 
 log = logging.getLogger(__name__)
 
@@ -65,8 +66,8 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int, 
     reaches = {nu: judge.reach(pairs, nu) for nu in pairs.z if np.abs(nu).sum() == 1.0}
     for nu, reach in reaches.items():
         log.info("closure reach of %s, fold %d, at nu = %s: %s events", space, fold, list(nu), _events(reach))
-    directory.write(
-        file,
+    write_json(
+        directory.path / file,
         {
             "comparisons": [_plain(c) for c in _comparisons(model, pairs)],
             "reach": [{"nu": list(nu), **asdict(reach)} for nu, reach in reaches.items()],
@@ -165,14 +166,14 @@ class _ReachJudge:
     """The misfit in the columns of the study's convex test, or of a default one."""
 
     model: ResponseModel
-    test: ConvexAlternative
+    test: ConvexTest
     normalisation: float | None
     reference_ratio: float
 
     @classmethod
     def of(cls, study: Study, features: Float32, model: ResponseModel) -> _ReachJudge:
         """The bumps measure distances in units of the spread of `features`: z need not be standardised."""
-        settings = convex_settings(study, study.sizes) or ConvexSettings(**study.sizes.model_dump())
+        settings = convex_settings(study, study.sizes) or TunedConvex(**study.sizes.model_dump())
         reference_ratio = study.sizes.reference / study.sizes.expected
         return cls(model, settings.choose(features), study.normalisation, reference_ratio)
 

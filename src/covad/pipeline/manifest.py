@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from covad.digests import file_digest
 from covad.parallel import cores
-from covad.pipeline.directory import RunDirectory
+from covad.runs.directory import RunDirectory
+from covad.storage.atomic import write_json
+from covad.storage.digests import file_digest
 from covad.toys.pools import MANIFEST
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ def _add(directory: RunDirectory, stage: str, seconds: float) -> None:
     manifest = directory.read("manifest.json") or {}
     spent = manifest.get("seconds", {})
     spent[stage] = round(spent.get(stage, 0.0) + seconds, 1)
-    directory.write("manifest.json", {**_here(), **_made_of(directory), "seconds": spent})
+    write_json(directory.path / "manifest.json", {**_here(), **_made_of(directory), "seconds": spent})
 
 
 def _here() -> dict[str, Any]:

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
-from covad.pipeline import RunDirectory
-from covad.pipeline.directory import SCALE
 from covad.results.summary import SUMMARY
+from covad.runs.directory import SCALE, RunDirectory
 from covad.toys.pools import MANIFEST, Pools, fingerprint, open_pools
 
 T = TypeVar("T")

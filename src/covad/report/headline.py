@@ -11,9 +11,9 @@ from scipy.stats import norm
 from covad.inference.closure import DETECTION
 from covad.report.evidence import Configuration, Evidence, Line
 from covad.report.names import nu_label, null_label, share, signal_label, test_label
-from covad.report.paper_tables import LAWS, ordered
+from covad.report.paper.tables import LAWS, ordered
 from covad.report.spread import SpreadOfZ, spread_of_z
-from covad.report.table import shown
+from covad.report.tables.table import shown
 from covad.report.verdicts import overall, word
 from covad.results.extrapolated import MARK
 from covad.results.headlines import reach_text
@@ -37,7 +37,7 @@ def answers(evidence: Evidence) -> tuple[Answer, ...]:
 
 
 def main_configuration(evidence: Evidence) -> Configuration:
-    """The one that `covad.campaign.main_configuration` chose."""
+    """The one that `covad.study.plan.main_configuration` chose."""
     chosen = evidence.summary["headline"]["configuration"]
     return next(c for c in evidence.configurations if c.name == chosen)
 

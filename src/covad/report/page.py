@@ -8,26 +8,24 @@ from dataclasses import dataclass, field
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from covad.report import (
-    latent_figures,
-    observed_files,
-    own_tables,
-    response_figures,
-    space_tables,
-    statistic_figures,
-    study_figures,
-)
-from covad.report.canvas import Figure
 from covad.report.evidence import Evidence
+from covad.report.figures import latent as latent_figures
+from covad.report.figures import response as response_figures
+from covad.report.figures import statistic as statistic_figures
+from covad.report.figures import study as study_figures
+from covad.report.figures.canvas import Figure
 from covad.report.headline import answers, main_configuration
-from covad.report.paper import Paper, read_paper
-from covad.report.paper_tables import absent, other_tables, paper_table
-from covad.report.table import Table, shown
+from covad.report.paper.numbers import Paper, read_paper
+from covad.report.paper.tables import absent, other_tables, paper_table
+from covad.report.tables import observed as observed_files
+from covad.report.tables import own as own_tables
+from covad.report.tables import spaces as space_tables
+from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
 
 
 @dataclass
-class Section:
+class Chapter:
     """A chapter of the page. `missing` says what the study or its run does not have."""
 
     name: str
@@ -49,7 +47,7 @@ class Section:
             self.tables.append(table)
 
 
-def sections(evidence: Evidence) -> list[Section]:
+def sections(evidence: Evidence) -> list[Chapter]:
     """The whole report in reading order."""
     found = [
         _verdicts(evidence),
@@ -66,15 +64,15 @@ def sections(evidence: Evidence) -> list[Section]:
     return [section for section in found if section.figures or section.tables or section.missing]
 
 
-def _verdicts(evidence: Evidence) -> Section:
-    section = Section("verdicts", "Verdicts")
+def _verdicts(evidence: Evidence) -> Chapter:
+    section = Chapter("verdicts", "Verdicts")
     section.table(own_tables.verdict_table(evidence), "Closure: no background-only toys at shifted ν yet.")
     section.table(own_tables.calibration_table(evidence), "Significances: no toys with signals.")
     return section
 
 
-def _latent(evidence: Evidence) -> Section:
-    section = Section("latent", "The latent space")
+def _latent(evidence: Evidence) -> Chapter:
+    section = Chapter("latent", "The latent space")
     spaces = evidence.lines("spaces")
     if not spaces:
         section.missing.append(
@@ -93,8 +91,8 @@ def _latent(evidence: Evidence) -> Section:
     return section
 
 
-def _response(evidence: Evidence) -> Section:
-    section = Section("response", "The response to the nuisances")
+def _response(evidence: Evidence) -> Chapter:
+    section = Chapter("response", "The response to the nuisances")
     if not evidence.lines("spaces"):
         section.missing.append("Validation and closure reach: no response was checked in this run.")
         return section
@@ -109,8 +107,8 @@ def _response(evidence: Evidence) -> Section:
     return section
 
 
-def _null(evidence: Evidence) -> Section:
-    section = Section("null", "The null and its law")
+def _null(evidence: Evidence) -> Chapter:
+    section = Chapter("null", "The null and its law")
     if "network" in evidence.tests:
         clips = own_tables.clip_table(evidence, read_paper())
         section.table(clips, "The clip W of the network: not chosen yet.")
@@ -124,8 +122,8 @@ def _null(evidence: Evidence) -> Section:
     return section
 
 
-def _closure(evidence: Evidence) -> Section:
-    section = Section("closure", "Closure")
+def _closure(evidence: Evidence) -> Chapter:
+    section = Chapter("closure", "Closure")
     for test in evidence.tests:
         figure = statistic_figures.closure_figure(evidence, test)
         section.figure(figure, f"Closure of the {test} test: no background-only toys at shifted ν.")
@@ -135,8 +133,8 @@ def _closure(evidence: Evidence) -> Section:
     return section
 
 
-def _sensitivity(evidence: Evidence) -> Section:
-    section = Section("sensitivity", "Sensitivity to signals")
+def _sensitivity(evidence: Evidence) -> Chapter:
+    section = Chapter("sensitivity", "Sensitivity to signals")
     if not evidence.lines("significance"):
         section.missing.append(
             "Significances: the study injects no signals, or their toys are not there yet."
@@ -158,22 +156,22 @@ _SENSITIVITY = {
 }
 
 
-def _power(evidence: Evidence) -> Section:
-    section = Section("power", "Power")
+def _power(evidence: Evidence) -> Chapter:
+    section = Chapter("power", "Power")
     section.figures += study_figures.power_figures(evidence)
     if not section.figures:
         section.missing.append("Power curves: there are no toys with signals in a profiled configuration.")
     return section
 
 
-def _quadratic(evidence: Evidence) -> Section:
-    section = Section("quadratic", "A quadratic response")
+def _quadratic(evidence: Evidence) -> Chapter:
+    section = Chapter("quadratic", "A quadratic response")
     _add(section, evidence, {"tab:validation_quadratic", "tab:validation_quadratic_sig"})
     return section
 
 
-def _observed(evidence: Evidence) -> Section:
-    section = Section("observed", "Observed files")
+def _observed(evidence: Evidence) -> Chapter:
+    section = Chapter("observed", "Observed files")
     section.figures += observed_files.excess_figures(evidence)
     section.table(
         observed_files.observed_table(evidence), "Observed files: none was tested (covad test RUN FILE)."
@@ -183,11 +181,11 @@ def _observed(evidence: Evidence) -> Section:
     return section
 
 
-def _toys(evidence: Evidence) -> Section:
-    return Section("toys", "Toys", tables=[own_tables.toys_table(evidence)])
+def _toys(evidence: Evidence) -> Chapter:
+    return Chapter("toys", "Toys", tables=[own_tables.toys_table(evidence)])
 
 
-def _add(section: Section, evidence: Evidence, labels: set[str]) -> None:
+def _add(section: Chapter, evidence: Evidence, labels: set[str]) -> None:
     """The paper's tables with these labels, or why they are not there."""
     paper = read_paper()
     for spec in paper.tables:
@@ -215,7 +213,7 @@ def samples_differ(evidence: Evidence, paper: Paper) -> str:
     return sentence
 
 
-def render(evidence: Evidence, chapters: list[Section]) -> str:
+def render(evidence: Evidence, chapters: list[Chapter]) -> str:
     """The page."""
     environment = Environment(
         loader=PackageLoader("covad.report"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from covad.report.evidence import Configuration, Evidence
-from covad.report.paper import read_paper
-from covad.report.paper_tables import calibration_of
+from covad.report.paper.numbers import read_paper
+from covad.report.paper.tables import calibration_of
 
 
 @dataclass(frozen=True)

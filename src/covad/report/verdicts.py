@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from covad.report.evidence import Line
-from covad.report.table import Cell
+from covad.report.tables.table import Cell
 
 _WORDS = {True: "closes", False: "does not close", None: "cannot tell yet"}
 

@@ -9,12 +9,12 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from covad.atomic import replacing, writing
-from covad.digests import code_digest
 from covad.report.evidence import Evidence, Float64, read_evidence
-from covad.report.hepdata import write_hepdata
-from covad.report.page import Section, render, sections
-from covad.report.table import csv_text, latex_text
+from covad.report.formats.hepdata import write_hepdata
+from covad.report.page import Chapter, render, sections
+from covad.report.tables.table import csv_text, latex_text
+from covad.storage.atomic import replacing, writing
+from covad.storage.digests import code_digest
 
 PAGE = "report.html"
 FOLDER = "report"
@@ -71,7 +71,7 @@ def write_evidence(evidence: Evidence, run: Path) -> Path:
     return page
 
 
-def _write_parts(folder: Path, chapters: list[Section]) -> None:
+def _write_parts(folder: Path, chapters: list[Chapter]) -> None:
     for chapter in chapters:
         for figure in chapter.figures:
             for panel in figure.panels:

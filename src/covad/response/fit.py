@@ -205,3 +205,13 @@ def validation_loss(model: ResponseModel, pairs: Pairs) -> float:
         shifted = model.columns(z[pairs.passes[nu]]).astype(np.float64)
         losses.append(np.log(np.exp(nominal @ weight).mean()) - (shifted @ weight).mean())
     return float(np.mean(losses))
+
+
+def response_grid(n_nuisances: int) -> list[tuple[float, ...]]:
+    """+-1 and +-2 sigma along every axis, and for the mixed terms of D the corners of every plane."""
+    axes = np.eye(n_nuisances)
+    points = [size * axis for axis in axes for size in (1.0, -1.0, 2.0, -2.0)]
+    for k in range(n_nuisances):
+        for m in range(k):
+            points += [s * axes[k] + r * axes[m] for s in (1.0, -1.0) for r in (1.0, -1.0)]
+    return [tuple(float(x) for x in point) for point in points]

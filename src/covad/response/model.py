@@ -20,7 +20,7 @@ from torch import nn
 
 from covad.embedding.losses import RatioHead
 from covad.errors import CovadError, FileFormatError
-from covad.weights import load_weights, save_weights
+from covad.storage.tensors import load_weights, save_weights
 
 #: Hidden layers of the paper's g_phi.
 PAPER_HIDDEN = (512, 256, 128, 64, 32)

@@ -10,15 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
-from covad.campaign import Entry, plan, requests
-from covad.digests import code_digest
 from covad.inference.intervals import Float64
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
-from covad.nplm.convex import ConvexAlternative
-from covad.nplm.null import ConvexNull, analytic_null
-from covad.pipeline import RunDirectory, open_sources
+from covad.nplm.convex.convex import ConvexTest
+from covad.nplm.convex.law import ConvexNull, analytic_null
+from covad.runs.directory import RunDirectory
+from covad.runs.sources import open_sources
+from covad.storage.digests import code_digest
 from covad.study import Configuration, Study
-from covad.toys.plan import Draw, Ensemble
+from covad.study.plan import Entry, plan, requests
+from covad.toys.ensembles import Draw, Ensemble
 from covad.toys.store import EnsembleToys
 
 #: Ensembles with fewer toys say nothing yet.
@@ -50,7 +51,7 @@ class Group:
     def analytic(self) -> ConvexNull | None:
         """The null of the convex test without toys, at nu = 0."""
         alternative = self.ensemble.test.build(self.ensemble.source)
-        if not isinstance(alternative, ConvexAlternative):
+        if not isinstance(alternative, ConvexTest):
             return None
         draw = self.ensemble.draw
         sizes = self.ensemble.source.pool_sizes(draw)

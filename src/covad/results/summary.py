@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from covad import __version__
-from covad.campaign import Entry, main_configuration
 from covad.inference.closure import (
     FalsePositives,
     closes,
@@ -30,10 +29,12 @@ from covad.inference.goodness import (
 from covad.inference.intervals import Float64
 from covad.inference.power import power_curve
 from covad.inference.significance import median_z
-from covad.pipeline.directory import space_name
 from covad.results.collect import Group, RunToys, null_name
 from covad.results.extrapolated import is_extrapolated
+from covad.runs.directory import space_name
+from covad.storage.atomic import write_json
 from covad.study import Collisions
+from covad.study.plan import Entry, main_configuration
 
 SUMMARY = "summary.json"
 SUMMARY_SCHEMA = 1
@@ -49,7 +50,7 @@ def write_summary(run: RunToys) -> dict[str, Any]:
         content = known | {"manifest": directory.read("manifest.json") or {}}
     else:
         content = summarise(run) | {"made_of": run.made_of}
-    directory.write(SUMMARY, content)
+    write_json(directory.path / SUMMARY, content)
     return dict(content)
 
 

@@ -2,14 +2,14 @@
 
 from covad.study.model import Configuration, Sizes, Study
 from covad.study.reading import changed_key, json_schema, parse_study, read_study
-from covad.study.sources import Collisions, LatentWorld, PoolDirectory, Sample
+from covad.study.sources import Collisions, LatentSection, PoolSection, SampleEntry
 
 __all__ = [
     "Collisions",
     "Configuration",
-    "LatentWorld",
-    "PoolDirectory",
-    "Sample",
+    "LatentSection",
+    "PoolSection",
+    "SampleEntry",
     "Sizes",
     "Study",
     "changed_key",

@@ -6,21 +6,21 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from covad import latent
-from covad.study.fields import Clip, Count, Index, Nu, Positive, Section
-from covad.study.sources import AnySource, Collisions, LatentWorld
-from covad.toys.plan import Treatment
+from covad.settings import Clip, Count, Index, Nu, Positive, Settings
+from covad.study.sources import AnySource, Collisions, LatentSection
+from covad.toys import latent_world as latent
+from covad.toys.ensembles import Treatment
 
 
-class Sizes(Section):
+class Sizes(Settings):
     """Events of a toy: expected data at nu = 0, and reference."""
 
     expected: Positive = 10_000.0
     reference: Count = 52_000
 
 
-class NetworkTest(Section):
-    """The paper's network; see `covad.toys.alternatives.NetworkSettings`. `clip` is W, a number or `tune`."""
+class NetworkSettings(Settings):
+    """The paper's network; see `covad.toys.tests.NetworkSettings`. `clip` is W, a number or `tune`."""
 
     clip: Clip = "tune"
     starts: Count = 1
@@ -28,11 +28,11 @@ class NetworkTest(Section):
     hidden: Annotated[tuple[Count, ...], Field(min_length=1)] = (4, 4)
 
 
-class ConvexTest(Section):
-    """The ridge on fixed features; see `covad.toys.alternatives.ConvexSettings`.
+class ConvexSettings(Settings):
+    """The ridge on fixed features; see `covad.toys.tests.ConvexSettings`.
 
     `capacity` is the mean of t under the null to which the width of the features is tuned: 45 unless told,
-    as for the paper's network, less with few features or events (`covad.nplm.capacity.default_capacity`).
+    as for the paper's network, less with few features or events (see `covad.nplm.convex.capacity`).
     """
 
     features: Count = 100
@@ -47,13 +47,13 @@ class ConvexTest(Section):
         return self
 
 
-class Tests(Section):
+class Tests(Settings):
     """The tests to run, one or both."""
 
     __test__ = False
 
-    network: NetworkTest | None = None
-    convex: ConvexTest | None = None
+    network: NetworkSettings | None = None
+    convex: ConvexSettings | None = None
 
     @model_validator(mode="after")
     def _at_least_one(self) -> Self:
@@ -62,7 +62,7 @@ class Tests(Section):
         return self
 
 
-class Cluster(Section):
+class Cluster(Settings):
     """Jobs of a batch system for `covad run`; `options` go to dask-jobqueue as they are."""
 
     system: Literal["slurm", "htcondor"]
@@ -72,7 +72,7 @@ class Cluster(Section):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class Configuration(Section):
+class Configuration(Settings):
     """What the test is given: a space, what it knows about nuisances, and the order of the response in nu.
 
     `embedding` may be left out where the source has one only. Other sizes, other points nu, fewer toys and
@@ -110,7 +110,7 @@ def _refuse_one_name_for_two(names: list[str]) -> None:
             )
 
 
-class Study(Section):
+class Study(Settings):
     """Everything that decides the results, and the keys of `FREE_KEYS`, which do not."""
 
     seed: Index
@@ -153,7 +153,7 @@ class Study(Section):
                 raise ValueError(f"signals.{signal}: an entry stands twice")
         if isinstance(self.source, Collisions):
             self._check_events(self.source)
-        elif isinstance(self.source, LatentWorld):
+        elif isinstance(self.source, LatentSection):
             self._check_latent_signals()
         return self
 

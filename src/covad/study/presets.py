@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from covad.atomic import replacing, writing
 from covad.errors import StudyError, UnknownNameError
+from covad.storage.atomic import replacing, writing
 
 #: `quick` shows all stages in minutes, `laptop` is the paper's study, `paper` has the paper's training sizes.
 PRESETS = ("quick", "laptop", "paper")

@@ -13,9 +13,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from covad.errors import StudyError
-from covad.study.fields import Section
+from covad.settings import Settings
 from covad.study.model import Study
-from covad.study.sources import KINDS, Collisions, PoolDirectory, Sample
+from covad.study.sources import KINDS, Collisions, PoolSection, SampleEntry
 
 #: Keys that may change between runs of one study: how many toys, where they are computed, where files lie.
 FREE_KEYS = (
@@ -57,7 +57,7 @@ def read_study(path: Path) -> Study:
 def _beside(folder: Path, study: Study) -> Study:
     """Paths in a study file are relative to the file."""
     source = study.source
-    if isinstance(source, PoolDirectory):
+    if isinstance(source, PoolSection):
         source = source.model_copy(update={"path": (folder / source.path).resolve()})
     elif isinstance(source, Collisions):
         signals = {name: _sample_beside(folder, sample) for name, sample in source.signals.items()}
@@ -68,7 +68,7 @@ def _beside(folder: Path, study: Study) -> Study:
     return study.model_copy(update={"source": source})
 
 
-def _sample_beside(folder: Path, sample: Sample) -> Sample:
+def _sample_beside(folder: Path, sample: SampleEntry) -> SampleEntry:
     files = tuple((folder / path).resolve() for path in sample.files)
     return sample.model_copy(update={"files": files})
 
@@ -102,7 +102,7 @@ def _sentence(failure: ValidationError) -> str:
 
 
 def _suggestion(key: str) -> str:
-    known = {name for model in _sections(Section) for name in model.model_fields}
+    known = {name for model in _sections(Settings) for name in model.model_fields}
     close = difflib.get_close_matches(key, sorted(known), n=1)
     return f" (is '{close[0]}' meant?)" if close else ""
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from covad.study.fields import Count, Index, Name, NotNegative, Positive, Section, Whole
+from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, Whole
 
 #: What the yield's nuisance is called in results.
 NORMALISATION = "normalisation"
@@ -15,7 +15,7 @@ NORMALISATION = "normalisation"
 _RESERVED = {"background", "data", "reference", "features"}
 
 
-class LatentWorld(Section):
+class LatentSection(Settings):
     """The analytic latent world: fresh events for every toy, `nuisances` of them with an exact response."""
 
     kind: Literal["latent"]
@@ -30,7 +30,7 @@ class LatentWorld(Section):
         return self.nuisances
 
 
-class PoolDirectory(Section):
+class PoolSection(Settings):
     """Pools of embedded events that were written before; `embedding` names the space they live in."""
 
     kind: Literal["pools"]
@@ -47,7 +47,7 @@ class PoolDirectory(Section):
         return None
 
 
-class Sample(Section):
+class SampleEntry(Settings):
     """Events of one kind: files that are there, or a number to simulate."""
 
     files: tuple[Path, ...] = ()
@@ -62,7 +62,7 @@ class Sample(Section):
         return self
 
 
-class PoolEvents(Section):
+class PoolEvents(Settings):
     """Background events per role; no event has two. What is trained on is never tested.
 
     `check` events judge the response (validation, closure reach), `features` choose those of the convex test.
@@ -80,8 +80,8 @@ class PoolEvents(Section):
         return sum(self.model_dump().values())
 
 
-class SystematicEntry(Section):
-    """As `covad.events.registry.make_systematic` takes it: a built-in systematic, or a user's function."""
+class SystematicEntry(Settings):
+    """As `covad.events.systematics.make_systematic` takes it: a built-in systematic, or a user's function."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -94,7 +94,7 @@ class SystematicEntry(Section):
         return self.model_dump(exclude_none=True)
 
 
-class Cuts(Section):
+class Cuts(Settings):
     """`covad.events.selection.Selection`: objects below a minimum are dropped, then the trigger."""
 
     object_minimum: dict[str, Positive] = Field(default_factory=lambda: {"jet": 23.0})
@@ -102,13 +102,13 @@ class Cuts(Section):
     trigger_minimum: Positive = 23.0
 
 
-class Embedding(Section):
+class Embedding(Settings):
     """One embedding: alpha weighs L_cov; 0 is the contrastive, unlinearised one."""
 
     alpha: NotNegative
 
 
-class EncoderShape(Section):
+class EncoderShape(Settings):
     """`covad.embedding.encoder.EncoderSettings`."""
 
     width: Count = 32
@@ -119,7 +119,7 @@ class EncoderShape(Section):
     projector: Count = 64
 
 
-class Training(Section):
+class Training(Settings):
     """Stage 1, the same for every embedding; see `covad.embedding.cotrain.TrainingSettings`."""
 
     steps: Count = 3000
@@ -136,7 +136,7 @@ class Training(Section):
     validation_share: Annotated[Positive, Field(lt=1)] = 0.1
 
 
-class ResponseFit(Section):
+class ResponseFit(Settings):
     """Shape and fit of g; see `covad.response`. `fits` heads are averaged."""
 
     hidden: tuple[Count, ...] = (128, 128, 64)
@@ -149,15 +149,15 @@ class ResponseFit(Section):
     fits: Count = 1
 
 
-class Collisions(Section):
+class Collisions(Settings):
     """Measured or simulated events, their systematics, and how both are embedded.
 
     With `folds` = k, k encoders are trained, each without one k-th of its pool; toys use encoder `fold`.
     """
 
     kind: Literal["events"]
-    background: Sample
-    signals: dict[Name, Sample] = Field(default_factory=dict)
+    background: SampleEntry
+    signals: dict[Name, SampleEntry] = Field(default_factory=dict)
     systematics: Annotated[tuple[SystematicEntry, ...], Field(min_length=1)] = (
         SystematicEntry(name="jet_energy_scale"),
     )
@@ -209,5 +209,5 @@ class Collisions(Section):
         return len(self.systematics)
 
 
-AnySource = Annotated[LatentWorld | PoolDirectory | Collisions, Field(discriminator="kind")]
+AnySource = Annotated[LatentSection | PoolSection | Collisions, Field(discriminator="kind")]
 KINDS = ("latent", "pools", "events")

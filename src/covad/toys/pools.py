@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.atomic import replacing, writing
-from covad.digests import file_digest
 from covad.errors import FileFormatError, PlanError, TooFewEventsError
 from covad.nplm.dataset import Float32, Response
-from covad.toys.plan import canonical
-from covad.toys.sample import Sample
+from covad.storage.atomic import replacing, writing
+from covad.storage.digests import file_digest
+from covad.toys.ensembles import canonical
 
 MANIFEST = "manifest.json"
 POOL_SCHEMA = 1
@@ -31,16 +30,36 @@ Nu = tuple[float, ...]
 
 
 @dataclass(frozen=True)
+class LatentEvents:
+    """Latent events and their response."""
+
+    z: Float32
+    response: Response
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    def joined(self, other: LatentEvents) -> LatentEvents:
+        """These events, then the others."""
+        mine, theirs = self.response, other.response
+        quadratic = None
+        if mine.quadratic is not None and theirs.quadratic is not None:
+            quadratic = np.concatenate([mine.quadratic, theirs.quadratic])
+        response = Response(np.concatenate([mine.linear, theirs.linear]), quadratic)
+        return LatentEvents(np.concatenate([self.z, other.z]), response)
+
+
+@dataclass(frozen=True)
 class Pool:
     """Events of one kind at one nu; `yield_ratio` is their expected number relative to nu = 0."""
 
-    sample: Sample
+    sample: LatentEvents
     yield_ratio: float = 1.0
 
     def __len__(self) -> int:
         return len(self.sample)
 
-    def pick(self, n_events: int, rng: np.random.Generator) -> Sample:
+    def pick(self, n_events: int, rng: np.random.Generator) -> LatentEvents:
         """Random events, none twice."""
         if n_events > len(self):
             raise TooFewEventsError(f"a toy needs {n_events} events, but a pool has only {len(self)}")
@@ -48,9 +67,9 @@ class Pool:
         response = self.sample.response
         quadratic = None if response.quadratic is None else response.quadratic.take(rows, axis=0)
         picked = Response(response.linear.take(rows, axis=0), quadratic)
-        return Sample(self.sample.z.take(rows, axis=0), picked)
+        return LatentEvents(self.sample.z.take(rows, axis=0), picked)
 
-    def pick_poisson(self, expected: float, rng: np.random.Generator) -> Sample:
+    def pick_poisson(self, expected: float, rng: np.random.Generator) -> LatentEvents:
         """A Poisson number of events, for a yield of `expected` at nu = 0."""
         return self.pick(int(rng.poisson(expected * self.yield_ratio)), rng)
 
@@ -178,7 +197,7 @@ def _open_all(directory: Path, entries: list[dict[str, Any]]) -> dict[Nu, Pool]:
 def _open_pool(directory: Path, entry: dict[str, Any]) -> Pool:
     quadratic = _map(directory, entry["quadratic"]) if "quadratic" in entry else None
     response = Response(_map(directory, entry["linear"]), quadratic)
-    return Pool(Sample(_map(directory, entry["z"]), response), float(entry["yield_ratio"]))
+    return Pool(LatentEvents(_map(directory, entry["z"]), response), float(entry["yield_ratio"]))
 
 
 def _map(directory: Path, entry: dict[str, str]) -> Float32:

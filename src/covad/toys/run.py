@@ -10,11 +10,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from covad.toys.draw import pool_offset
-from covad.toys.plan import Block, Request, Shard
+from covad.toys.backends.local import BlockResult
+from covad.toys.drawing import pool_offset
+from covad.toys.ensembles import Block, Request, Shard
 from covad.toys.progress import toy_progress
 from covad.toys.store import ToyStore
-from covad.toys.workers import BlockResult
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.atomic import replacing, writing
 from covad.errors import FileFormatError
-from covad.toys.blockfile import Summary, decode, encode, read_summary, refuse_collisions
-from covad.toys.plan import Block, Ensemble, Request, contiguous
+from covad.storage.atomic import replacing, writing
+from covad.toys.blocks import Summary, decode, encode, read_summary, refuse_collisions
+from covad.toys.ensembles import Block, Ensemble, Request, contiguous
 from covad.toys.toy import Toy
 
 log = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from typing import Any
 
 from covad.errors import FileFormatError, PlanError
 from covad.nplm.dataset import Dataset
-from covad.nplm.fit import Alternative, Status
+from covad.nplm.fit import NplmTest, Status
 from covad.nplm.statistic import Outcome, likelihood_ratio
-from covad.toys.plan import AlternativeSettings, Block, Ensemble, Source
+from covad.toys.ensembles import Block, Ensemble, Source, TunedTest
 
 #: Data and reference events by which two toys are recognised as the same.
 _DIGEST_EVENTS = 1000
@@ -83,7 +83,7 @@ def run_toy(ensemble: Ensemble, index: int) -> Toy:
 
 
 @lru_cache(maxsize=16)
-def _alternative(settings: AlternativeSettings, source: Source) -> Alternative:
+def _alternative(settings: TunedTest, source: Source) -> NplmTest:
     """Built once per process."""
     return settings.build(source)
 

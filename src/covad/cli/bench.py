@@ -1,0 +1,196 @@
+"""`covad bench toys`: one toy of the test by every solver, against the training of the paper, in one run.
+
+Everything is CPU time of one thread. Solvers are measured in turns, so that a machine that slows down
+slows all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from covad.nplm.convex.capacity import with_capacity
+from covad.nplm.dataset import Dataset, Float64, Normalisation
+from covad.nplm.fit import NplmTest
+from covad.nplm.network.adam import PAPER_TRAINING, AdamSettings, train
+from covad.nplm.network.architecture import LEFT, RIGHT
+from covad.nplm.network.likelihood import NetworkLikelihood
+from covad.nplm.network.network import BoxedNetwork, NetworkTest
+from covad.nplm.network.search import DEFAULT_SEARCH, ONE_START
+from covad.nplm.statistic import likelihood_ratio
+from covad.toys.latent_world import LatentWorld, background
+
+#: W of the quality study in docs/solver.md, where the null of the default search has a mean of about 42.
+CLIP = 1.27
+CHUNK = 1000
+POOL = 20_000
+PAPER_WORLD = LatentWorld()
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """How often each thing is measured in a round."""
+
+    rounds: int
+    epochs: int
+    chunked_epochs: int
+    evaluations: int
+    fits: int
+    searches: int
+
+
+FULL = Repetitions(rounds=5, epochs=40, chunked_epochs=4, evaluations=40, fits=6, searches=1)
+FAST = Repetitions(rounds=2, epochs=20, chunked_epochs=2, evaluations=20, fits=2, searches=1)
+
+
+def contenders() -> dict[str, NplmTest]:
+    """Tests whose cost is measured: NAME_core_seconds and NAME_speedup in the figures."""
+    pool = background(POOL, np.random.default_rng(0))
+    return {
+        "one_start": NetworkTest(clip=CLIP, search=ONE_START),
+        "search": NetworkTest(clip=CLIP, search=DEFAULT_SEARCH),
+        "convex": with_capacity(pool),
+    }
+
+
+def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> dict[str, float]:
+    """The figures: milliseconds per epoch and evaluation, seconds per toy, speed-ups over plain PyTorch."""
+    torch.set_num_threads(1)
+    repetitions = FAST if fast else FULL
+    toys = [world.toy(np.random.default_rng([7, i])) for i in range(max(repetitions.fits, 2))]
+    tests = contenders()
+    for alternative in tests.values():  # compile
+        likelihood_ratio(LatentWorld(2000, 400.0).toy(np.random.default_rng(0)), alternative, 0)
+    figures: dict[str, list[float]] = {}
+    for turn in range(repetitions.rounds):
+        _measure_steps(toys[0], repetitions, figures)
+        _measure_tests(toys, tests, repetitions, turn, figures)
+    result = {key: float(np.mean(values)) for key, values in figures.items()}
+    training = 1e-3 * PAPER_TRAINING.epochs * result["torch_adam_ms_per_epoch"]
+    result["torch_adam_core_seconds"] = training
+    for name in tests:
+        result[f"{name}_speedup"] = training / result[f"{name}_core_seconds"]
+    return result
+
+
+def _measure_steps(toy: Dataset, repetitions: Repetitions, figures: dict[str, list[float]]) -> None:
+    """Epochs of the baselines, evaluations of the likelihood, and what the arithmetic alone would take."""
+    network = BoxedNetwork(clip=CLIP)
+    likelihood = network.likelihood(toy)
+    theta = np.random.default_rng(1).uniform(-1.0, 1.0, likelihood.architecture.n_variables)
+    epochs = AdamSettings(epochs=repetitions.epochs)
+    steps: dict[str, tuple[int, Callable[[int], object]]] = {
+        "torch_adam_ms_per_epoch": (repetitions.epochs, TorchTraining(toy, chunk=None).run),
+        "torch_adam_chunked_ms_per_epoch": (repetitions.chunked_epochs, TorchTraining(toy, chunk=CHUNK).run),
+        "adam_ms_per_epoch": (
+            repetitions.epochs,
+            lambda _: train(likelihood, theta, network.limits(toy), epochs),
+        ),
+        "evaluation_ms": (
+            repetitions.evaluations,
+            lambda count: [likelihood.expand(theta) for _ in range(count)],
+        ),
+    }
+    for key, (count, step) in steps.items():
+        figures.setdefault(key, []).append(1e3 * _seconds(step, count) / count)
+    figures.setdefault("evaluation_floor_ms", []).append(arithmetic_floor_ms(likelihood))
+
+
+def _measure_tests(
+    toys: list[Dataset],
+    tests: dict[str, NplmTest],
+    repetitions: Repetitions,
+    turn: int,
+    figures: dict[str, list[float]],
+) -> None:
+    for name, alternative in tests.items():
+        count = repetitions.searches if name == "search" else repetitions.fits
+        seconds = [
+            likelihood_ratio(toys[(turn + i) % len(toys)], alternative, turn).seconds for i in range(count)
+        ]
+        figures.setdefault(f"{name}_core_seconds", []).append(float(np.mean(seconds)))
+
+
+def _seconds(step: Callable[[int], object], count: int) -> float:
+    clock = time.process_time()
+    step(count)
+    return time.process_time() - clock
+
+
+def arithmetic_floor_ms(likelihood: NetworkLikelihood) -> float:
+    """The multiply-adds of the products of rows, at the speed of a large float32 matrix product."""
+    size = 512
+    matrix = np.ones((size, size), dtype=np.float32)
+    seconds = _seconds(lambda count: [matrix @ matrix for _ in range(count)], 10)
+    per_second = 10 * size**3 / seconds
+    return 1e3 * len(likelihood.architecture.tiles) * LEFT * RIGHT * len(likelihood.sample) / per_second
+
+
+class TorchTraining:
+    """The paper's training in plain PyTorch: one batch, or gradients accumulated over chunks."""
+
+    def __init__(self, toy: Dataset, chunk: int | None, widths: tuple[int, ...] = (4, 4, 4, 1)) -> None:
+        layers = [torch.nn.Linear(n_in, n_out) for n_in, n_out in pairwise(widths)]
+        activated = [module for layer in layers for module in (layer, torch.nn.Sigmoid())]
+        self.network = torch.nn.Sequential(*activated[:-1])
+        self.nu = torch.zeros(toy.n_nuisances + 1, requires_grad=True)
+        self.optimiser = torch.optim.Adam(
+            [*self.network.parameters(), self.nu], lr=PAPER_TRAINING.learning_rate
+        )
+        norm = toy.normalisation or Normalisation()
+        self.z = torch.from_numpy(np.concatenate([toy.data, toy.reference]))
+        self.g = torch.from_numpy(np.concatenate([toy.data_response.linear, toy.reference_response.linear]))
+        self.expected = torch.zeros(len(self.z))
+        self.expected[len(toy.data) :] = torch.from_numpy(toy.weights)
+        self.observed = (self.expected == 0).float()
+        self.centre = torch.tensor([*toy.measured, norm.measured])
+        self.sigma = torch.tensor([1.0] * toy.n_nuisances + [norm.sigma])
+        size = chunk or len(self.z)
+        self.chunks = [slice(first, first + size) for first in range(0, len(self.z), size)]
+
+    def run(self, epochs: int) -> None:
+        for _ in range(epochs):
+            self.optimiser.zero_grad()
+            for rows in self.chunks:
+                f = self.network(self.z[rows])[:, 0] + self.g[rows] @ self.nu[:-1] + self.nu[-1]
+                loss = 2.0 * (self.expected[rows] * torch.expm1(f) - self.observed[rows] * f).sum()
+                torch.autograd.backward(loss)
+            torch.autograd.backward((((self.nu - self.centre) / self.sigma) ** 2).sum())
+            self.optimiser.step()
+            with torch.no_grad():
+                for weights in self.network.parameters():
+                    weights.clamp_(-CLIP, CLIP)
+
+    def theta(self) -> Float64:
+        """Weights and nuisances in covad's order: each unit's weights, then its bias."""
+        parts = list(self.network.parameters())
+        layers = [torch.cat([w, b[:, None]], dim=1) for w, b in zip(parts[::2], parts[1::2], strict=True)]
+        flat = torch.cat([*(layer.flatten() for layer in layers), self.nu])
+        return flat.detach().numpy().astype(np.float64)
+
+
+_ROWS = (
+    ("PyTorch Adam, full batch", "torch_adam_ms_per_epoch", "ms / epoch"),
+    ("PyTorch Adam, chunks of 1000", "torch_adam_chunked_ms_per_epoch", "ms / epoch"),
+    ("covad's Adam", "adam_ms_per_epoch", "ms / epoch"),
+    ("value + gradient + Hessian", "evaluation_ms", "ms"),
+    ("  of which arithmetic alone", "evaluation_floor_ms", "ms"),
+    ("PyTorch Adam, 50 000 epochs (extrapolated)", "torch_adam_core_seconds", "s"),
+)
+
+
+def format_table(figures: dict[str, float]) -> str:
+    """The figures as a table, one line per solver."""
+    lines = [f"{label:44s}{figures[key]:12.3f} {unit}" for label, key, unit in _ROWS]
+    for key in sorted(figures):
+        if key.endswith("_speedup"):
+            name = key.removesuffix("_speedup")
+            label = f"{name.replace('_', ' ')}, one toy"
+            seconds = figures[f"{name}_core_seconds"]
+            lines.append(f"{label:44s}{seconds:12.3f} s    {figures[key]:8.0f} times PyTorch Adam")
+    return "\n".join(lines)

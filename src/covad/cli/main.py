@@ -1,0 +1,325 @@
+"""The command line: thin, it parses and prints; the rooms do the work.
+
+Results go to stdout, progress to stderr. Whatever the user can mend ends in one sentence and exit code 2.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from covad import __version__
+from covad.errors import CovadError, StudyError
+from covad.storage.atomic import replacing, writing
+
+if TYPE_CHECKING:
+    from covad.events.selection import Selection
+    from covad.events.systematics import Systematic
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Entry point: turn expected failures into one sentence and an exit code."""
+    try:
+        commands(standalone_mode=False)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        sys.exit(_complain("interrupted", INTERRUPTED))
+    except click.exceptions.NoArgsIsHelpError as failure:
+        failure.show()
+        sys.exit(failure.exit_code)
+    except click.ClickException as failure:
+        sys.exit(_complain(failure.format_message(), failure.exit_code))
+    except CovadError as failure:
+        sys.exit(_complain(str(failure), USAGE_ERROR))
+    except OSError as failure:
+        sys.exit(_complain(_describe(failure), USAGE_ERROR))
+
+
+def _complain(sentence: str, code: int) -> int:
+    click.echo(f"covad: {sentence}", err=True)
+    return code
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _describe(failure: OSError) -> str:
+    no_space = failure.errno == errno.ENOSPC
+    reason = "no space left on the disk" if no_space else (failure.strerror or str(failure))
+    return f"{failure.filename}: {reason}" if failure.filename else reason
+
+
+def _write_json(path: Path, content: object) -> None:
+    """Whole or not at all; a pipe or a device, such as /dev/stdout, is written to as it is."""
+    text = json.dumps(content, indent=2) + "\n"
+    if path.exists() and not path.is_file():
+        with writing(path):
+            path.write_text(text)
+        return
+    with replacing(path.resolve()) as temporary, writing(path):
+        temporary.write_text(text)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="covad")
+def commands() -> None:
+    """Signal-agnostic searches in a learned latent space, with systematic uncertainties profiled."""
+
+
+@commands.command()
+@click.option(
+    "--process", required=True, help="w, z, qcd, ttbar, lq, a4l, h0, hpm, or background for the mix."
+)
+@click.option("--events", required=True, type=int, help="Number of events that pass the lepton filter.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same events.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="HDF5 file; replaced if there.")
+@click.option(
+    "--engine", default="parametric", show_default=True, help="parametric or pythia8 (extra 'pythia')."
+)
+@click.option(
+    "--lepton-filter", default=23.0, show_default=True, help="GeV; lower it to study lepton scales."
+)
+@click.option(
+    "--pileup-jets", default=0.0, show_default=True, help="Mean number of soft extra jets an event."
+)
+def simulate(
+    process: str, events: int, seed: int, out: Path, engine: str, lepton_filter: float, pileup_jets: float
+) -> None:
+    """Simulate collisions and write them in the layout of the public dataset."""
+    from covad.cli.console import with_progress
+    from covad.events.files import EventWriter
+    from covad.events.processes import PROCESS_NAMES
+    from covad.simulation.detector import Detector
+    from covad.simulation.simulate import Simulation
+
+    signal.signal(signal.SIGTERM, _interrupt)  # so that the unfinished file is removed
+    detector = Detector(lepton_filter=lepton_filter, pileup_jets=pileup_jets)
+    sample = Simulation(process, events, seed, engine, detector)
+    with EventWriter(out, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
+        for block in with_progress(sample.blocks(), events, "simulating"):
+            writer.append(block)
+    click.echo(f"wrote {events} events of {process} to {out}")
+
+
+@commands.group()
+def fetch() -> None:
+    """Download public datasets, verified."""
+
+
+@fetch.command("adc2021")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory for the files.")
+@click.option("--sample", "samples", multiple=True, help="background, a4l, lq, hpm or h0; default: all.")
+@click.option("--url", help="Mirror of the public service.")
+def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
+    """The 40 MHz dataset. A broken download is continued; size and checksum are those of its record."""
+    from covad.cli.console import download_progress
+    from covad.events.download import fetch as fetch_files
+    from covad.events.npz import RECORDS
+
+    with download_progress() as progress:
+        files = fetch_files(samples or tuple(RECORDS), out, url, progress)
+    for file in files:
+        note = "already there" if file.was_there else "fetched"
+        click.echo(f"{file.path}: {note}, {file.size} bytes, {file.checksum} verified")
+
+
+@commands.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--labels", type=click.Path(path_type=Path), help="File with the labels of a prepared npz.")
+@click.option("--systematic", help="Built-in one to apply; default: jet_energy_scale.")
+@click.option("--collection", help="Collection whose change is shown; default: jet, if there are jets.")
+@click.option(
+    "--study",
+    "study_file",
+    type=click.Path(path_type=Path),
+    help="Apply the cuts and the systematics of this study file instead of the default ones.",
+)
+def inspect(
+    path: Path, labels: Path | None, systematic: str | None, collection: str | None, study_file: Path | None
+) -> None:
+    """Show what an event file holds: counts, ranges, cuts and systematics at work. Of a run: its status."""
+    if (path / "study.json").exists():
+        from covad.runs.status import print_status, run_status
+
+        print_status(run_status(path))
+        return
+    from covad.cli.console import print_sample, with_progress
+    from covad.events.files import open_events
+    from covad.events.inspection import summarise
+
+    if study_file and systematic:
+        raise click.UsageError("--systematic and --study exclude each other: a study names its own")
+    systematics, selection = _cuts_of(study_file) if study_file else _default_cuts(systematic)
+    with open_events(path, labels) as source:
+        names = [c.name for c in source.layout.collections]
+        shown = collection or ("jet" if "jet" in names else names[0])
+        if study_file is None:
+            selection = selection.within(source.layout)
+            systematics = systematics if collection or shown == "jet" else ()
+        chunks = with_progress(source.chunks(), len(source), "reading")
+        print_sample(source, selection, summarise(chunks, systematics, shown, selection=selection))
+
+
+def _default_cuts(systematic: str | None) -> tuple[tuple[Systematic, ...], Selection]:
+    from covad.events.selection import Selection
+    from covad.events.systematics import make_systematic
+
+    return (make_systematic({"name": systematic or "jet_energy_scale"}),), Selection()
+
+
+def _cuts_of(study_file: Path) -> tuple[tuple[Systematic, ...], Selection]:
+    """Systematics and selection of a study, as its run has them."""
+    from covad.runs.collisions import CollisionData
+    from covad.runs.directory import RunDirectory
+    from covad.study import Collisions, read_study
+
+    study = read_study(study_file)
+    if not isinstance(study.source, Collisions):
+        raise StudyError(
+            f"{study_file}: source.kind: a study of events was expected, not {study.source.kind}"
+        )
+    data = CollisionData.of(study, RunDirectory(study_file.parent))
+    return data.systematics, data.selection
+
+
+@commands.command()
+@click.argument("study_file", type=click.Path(path_type=Path))
+@click.option("--preset", default="quick", show_default=True, help="quick, laptop or paper.")
+def init(study_file: Path, preset: str) -> None:
+    """Write a study file to begin with."""
+    from covad.study.presets import write_preset
+
+    write_preset(preset, study_file)
+    click.echo(f"wrote {study_file}; next: covad run {study_file} --out RUN")
+
+
+@commands.command()
+def schema() -> None:
+    """Print the JSON Schema of study files, for editors that check and complete them."""
+    from covad.study import json_schema
+
+    click.echo(json_schema(), nl=False)
+
+
+@commands.command()
+@click.argument("study_file", type=click.Path(path_type=Path))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory; continued if there.")
+@click.option("--until", default="toys", show_default=True, help="Stop after this stage.")
+@click.option("--workers", type=click.IntRange(min=1), help="Worker processes here; default: one per core.")
+@click.option("--dask", "address", help="Address of a Dask scheduler, for instance tcp://host:8786.")
+@click.option("--shard", default="1/1", show_default=True, help="I/N: compute part I of N, for array jobs.")
+def run(
+    study_file: Path, out: Path, until: str, workers: int | None, address: str | None, shard: str
+) -> None:
+    """Run a study: whatever of its stages is not done yet."""
+    from covad.pipeline import choose_workers, run_study
+    from covad.study import read_study
+    from covad.toys.ensembles import Shard
+    from covad.toys.run import RunStopped
+
+    logging.basicConfig(format="covad: %(message)s")
+    logging.getLogger("covad").setLevel(logging.INFO)
+    study = read_study(study_file)
+    try:
+        with choose_workers(study, workers, address) as pool:
+            done = run_study(study, out, pool.results, Shard.parse(shard), until, workers)
+    except RunStopped as stop:
+        sys.exit(_complain(str(stop), stop.exit_code))
+    if done is not None:
+        click.echo(f"computed {done.computed} toys, {done.failed} of them failed")
+
+
+@commands.command()
+@click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="All numbers as JSON.")
+def status(path: Path, as_json: bool) -> None:
+    """Show where a run stands: toys requested = done + failed + missing, and the time left."""
+    from covad.runs.status import print_status, run_status
+
+    found = run_status(path)
+    if as_json:
+        click.echo(json.dumps(found.plain(), indent=2))
+    else:
+        print_status(found)
+
+
+@commands.command()
+@click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
+def report(path: Path) -> None:
+    """Write report.html, figures, tables (LaTeX, CSV, HEPData) and summary.json from what a run has."""
+    from covad.report import write_report
+    from covad.results import collect, headlines, write_summary
+
+    run = collect(path)
+    for line in headlines(write_summary(run)):
+        click.echo(line)
+    click.echo(f"the report is {write_report(path, run.values)}")
+
+
+@commands.command("test")
+@click.argument("run_path", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("observed", metavar="OBSERVED", type=click.Path(path_type=Path))
+@click.option("--expected", type=float, help="Yield expected after the selection; default: the study's.")
+@click.option("--auxiliary", multiple=True, metavar="NAME=VALUE", help="Measured nuisance, in sigma.")
+@click.option(
+    "--configuration",
+    help="Name of a configuration of the study; default: the main one, which the report's summary is about: "
+    "covariant, profiled, linear, of the study's sizes, else the first profiled, else the first.",
+)
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the answer as JSON.")
+def test_observed(
+    run_path: Path,
+    observed: Path,
+    expected: float | None,
+    auxiliary: tuple[str, ...],
+    configuration: str | None,
+    json_file: Path | None,
+) -> None:
+    """Test one observed event file: t, p and Z, the nuisances, and where the excess lies."""
+    from covad.cli.observation import print_observation
+    from covad.observed import Question, examine, parse_auxiliary
+
+    question = Question(configuration, expected, parse_auxiliary(auxiliary))
+    observation = examine(run_path, observed, question)
+    print_observation(observation)
+    if json_file:
+        _write_json(json_file, observation.plain())
+
+
+@commands.command()
+@click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Directory; default: RUN/export.")
+def export(path: Path, out: Path | None) -> None:
+    """Write encoders and responses as ONNX (extra 'onnx'), each checked against PyTorch."""
+    from covad.runs.export import export_run
+
+    for made in export_run(path, out):
+        click.echo(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")
+
+
+@commands.group()
+def bench() -> None:
+    """Measure speed against the named baselines, all in one run."""
+
+
+@bench.command("toys")
+@click.option("--fast", is_flag=True, help="Fewer repetitions: under a minute.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the figures as JSON.")
+def bench_toys(fast: bool, json_file: Path | None) -> None:
+    """One toy of the profile-likelihood test, by every solver, on one core."""
+    from covad.cli import bench as benchmark
+
+    figures = benchmark.bench_toys(fast)
+    click.echo(benchmark.format_table(figures))
+    if json_file:
+        _write_json(json_file, figures)

@@ -1,0 +1,102 @@
+"""Training batches: nominal events and the same events shifted, as functions of (seed, step)."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.errors import TrainingError
+from covad.events.layout import UNLABELLED, Events
+from covad.events.selection import Selection
+from covad.events.systematics import Shifted, Systematic, shift_events, unchanged_partners
+
+
+@dataclass(frozen=True)
+class ShiftedBatch:
+    """The events of a batch at nu: positions of those that are as they were, particles of all others."""
+
+    nu: NDArray[np.float32]
+    unchanged: NDArray[np.int64]
+    moved: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Nominal particles with labels, and their shifted partners."""
+
+    step: int
+    particles: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    shifted: tuple[ShiftedBatch, ...]
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Draws batches from unshifted events; the nominal sample is the one at nu = 0, selected.
+
+    Each batch is shifted along one systematic, by plus and minus one size of the grid; sizes and systematics
+    take turns.
+    """
+
+    events: Events
+    systematics: tuple[Systematic, ...]
+    selection: Selection
+    batch_size: int
+    seed: int
+    nu_grid: tuple[float, ...] = (1.0, 2.0)
+
+    def __post_init__(self) -> None:
+        processes = set(np.unique(self.events.process).tolist())
+        if UNLABELLED in processes:
+            raise TrainingError("the contrastive loss needs a process label for every event")
+        for code, name in enumerate(self.events.process_names):
+            if code in processes and (self.events.process == code).sum() < 2:
+                raise TrainingError(f"process '{name}' has only one event to train on")
+        if len(processes) < 2:
+            raise TrainingError("the contrastive loss needs events of at least two processes")
+        if len(self.events) < self.batch_size:
+            raise TrainingError(f"{len(self.events)} events are too few for batches of {self.batch_size}")
+
+    def describe(self) -> dict[str, Any]:
+        """What the batches depend on, the events by their hash: the identity of a training sample."""
+        content = hashlib.sha256(np.ascontiguousarray(self.events.particles).data)
+        content.update(np.ascontiguousarray(self.events.process).data)
+        return {
+            "events": content.hexdigest(),
+            "systematics": [repr(s) for s in self.systematics],
+            "selection": repr(self.selection),
+            "batch_size": self.batch_size,
+            "seed": self.seed,
+            "nu_grid": list(self.nu_grid),
+        }
+
+    def batch(self, step: int, rank: int = 0, ranks: int = 1) -> Batch:
+        """Batch number `step`, or this rank's part of it."""
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(step,)))
+        rows = rng.choice(len(self.events), size=self.batch_size, replace=False)[rank::ranks]
+        chosen = self.events[rows]
+        nominal = self._shift(chosen, np.zeros(len(self.systematics)))
+        shifted = tuple(self._partner(chosen, nominal, nu) for nu in self._vectors(step))
+        return Batch(step, nominal.events.particles, nominal.events.process.astype(np.int64), shifted)
+
+    def _vectors(self, step: int) -> list[NDArray[np.float64]]:
+        turns = [(k, size) for size in self.nu_grid for k in range(len(self.systematics))]
+        if not turns:
+            return []
+        k, size = turns[step % len(turns)]
+        direction = np.zeros(len(self.systematics))
+        direction[k] = size
+        return [direction, -direction]
+
+    def _shift(self, chosen: Events, nu: NDArray[np.float64]) -> Shifted:
+        return shift_events(chosen, self.systematics, nu.tolist(), self.selection)
+
+    def _partner(self, chosen: Events, nominal: Shifted, nu: NDArray[np.float64]) -> ShiftedBatch:
+        shifted = self._shift(chosen, nu)
+        partner = unchanged_partners(nominal, shifted)
+        moved = shifted.events.particles[partner < 0]
+        return ShiftedBatch(nu.astype(np.float32), partner[partner >= 0], moved)

@@ -1,0 +1,114 @@
+"""How much a convex test can bend: the mean of t under the null, and the width of bumps that gives it.
+
+The paper tunes the weights W of its network until t has the mean of a chi2_45. The convex test has a law
+instead of a tuning, but its width needs a rule: a fixed quantile of distances is broad in a space with one
+cluster and narrow in one with many. So the width is chosen as W is, by what it does to the null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import brentq
+
+from covad.errors import DatasetError
+from covad.nplm.convex.basis import GaussianBasis, evaluate
+from covad.nplm.convex.convex import ConvexTest
+from covad.nplm.convex.law import ConvexNull, ScoreMoments
+from covad.nplm.dataset import Float32
+
+#: Parameters of the paper's network, 4-4-4-1: the mean of its t.
+NETWORK_CAPACITY = 45.0
+#: Expected events that each further degree of freedom needs.
+EVENTS_PER_CAPACITY = 20.0
+#: Events on which ridge and capacity are computed.
+EVENTS = 20_000
+#: Widths that bracket the right one, in units of the median distance of two centres. They go from wide to
+#: narrow: bumps that are too narrow to hold an event have little capacity again.
+WIDTHS = 2.0 ** np.arange(7, -7, -1)
+
+
+class CapacityError(DatasetError):
+    """No width of the bumps gives the test the capacity that is asked for."""
+
+
+@dataclass(frozen=True)
+class DatasetSizes:
+    """Expected data and reference events of one test: the capacity of given features grows with them."""
+
+    expected: float = 10_000.0
+    reference: int = 52_000
+
+
+def default_capacity(n_features: int, expected: float) -> float:
+    """That of the paper's network; less with few features or few events, and one for the constant.
+
+    With 45 degrees of freedom in 200 events the analytic null is a few per cent off (docs/convex.md).
+    """
+    return min(NETWORK_CAPACITY, 1.0 + n_features / 2.0, 1.0 + expected / EVENTS_PER_CAPACITY)
+
+
+def capacity(model: ConvexTest, events: Float32, sizes: DatasetSizes) -> float:
+    """The mean of t under the null, without nuisances: each of them takes away up to one."""
+    columns = evaluate(model.features, events)
+    moments = ScoreMoments.of(
+        columns, np.full(len(events), sizes.expected / len(events)), np.ones(len(events))
+    )
+    null = ConvexNull.of(
+        moments.for_reference_of(sizes.reference, sampled=len(events)),
+        ridge=model.ridge_by_column,
+        auxiliary=np.zeros(model.n_parameters),
+        n_features=model.n_parameters,
+    )
+    return null.law.mean
+
+
+def with_capacity(
+    pool: Float32,
+    n_features: int = 100,
+    seed: int | np.random.SeedSequence = 0,
+    target: float | None = None,
+    spread: float = 3.0,
+    sizes: DatasetSizes | None = None,
+) -> ConvexTest:
+    """Bumps of the one width that gives the test the capacity `target`, and the ridge of `spread`."""
+    sizes = sizes or DatasetSizes()
+    target = default_capacity(n_features, sizes.expected) if target is None else target
+    features = GaussianBasis.from_pool(pool, n_features, seed)
+    events = _some_of(pool)
+
+    def at(log_width: float) -> ConvexTest:
+        # four digits, so that no rounding of a matrix library moves the features
+        width = float(f"{np.exp(log_width):.4g}")
+        return ConvexTest.with_prior(replace(features, widths=np.array([width])), events, spread)
+
+    def capacity_at(log_width: float) -> float:
+        return capacity(at(log_width), events, sizes)
+
+    tried: dict[float, float] = {}
+    for log_width in np.log(_median_distance(features) * WIDTHS):
+        tried[log_width] = capacity_at(log_width)
+        if tried[log_width] >= target:
+            break
+    wide, narrow = list(tried)[-2:] if len(tried) > 1 else (log_width, log_width)
+    if tried[wide] >= target:
+        raise CapacityError(f"a capacity of {target:.4g} cannot be had: it is at least {tried[wide]:.3g}")
+    if tried[narrow] < target:
+        most = max(tried.values())
+        raise CapacityError(
+            f"a capacity of {target:.4g} cannot be had with {n_features} features: it is at most {most:.3g}"
+        )
+    return at(brentq(lambda log_width: capacity_at(log_width) - target, narrow, wide, xtol=1e-3))
+
+
+def _some_of(pool: Float32) -> Float32:
+    """Random events of the pool, which may be sorted."""
+    rng = np.random.default_rng(len(pool))
+    return pool[np.sort(rng.choice(len(pool), min(EVENTS, len(pool)), replace=False))]
+
+
+def _median_distance(features: GaussianBasis) -> float:
+    centres = features.centres
+    distances = np.linalg.norm(centres[:, None] - centres[None], axis=2)
+    return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0

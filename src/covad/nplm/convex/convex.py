@@ -1,0 +1,164 @@
+"""The convex alternative: h(z) = sum_j a_j phi_j(z) with fixed features and a ridge. One maximum.
+
+f = phi.a + nu.g + nu_N is linear in everything that is fitted, so log L - lambda/2 |a|^2 is concave and its
+maximum does not depend on where one starts. The ridge acts on the bumps, not on the constant: the yield is
+free in the alternative, as it is for the network. tau is twice log L, without the ridge term, at that
+maximum. With a quadratic response log L need not be concave: see `curved`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from covad.errors import DatasetError
+from covad.nplm.convex.basis import Basis, GaussianBasis, evaluate
+from covad.nplm.convex.quadratic import CurvedLikelihood, climb_from
+from covad.nplm.convex.ridge import RidgedLikelihood, climb
+from covad.nplm.dataset import Dataset, Float32, Float64, Response
+from covad.nplm.fit import Fit, Seed, Status, TauFit
+from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty, join_nuisances, split_nuisances
+from covad.nplm.maximise import Maximum
+
+
+@dataclass(frozen=True)
+class ConvexTest:
+    """h as a ridge on fixed features."""
+
+    features: Basis
+    ridge: float
+    name: str = "convex"
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.ridge) and self.ridge >= 0):
+            raise DatasetError(f"the ridge must be finite and not negative, not {self.ridge}")
+
+    @classmethod
+    def from_pool(
+        cls,
+        pool: Float32,
+        n_features: int = 100,
+        seed: Seed = 0,
+        width_quantiles: tuple[float, ...] = (0.1,),
+        spread: float = 1.0,
+    ) -> ConvexTest:
+        """Features with widths by quantiles, and the ridge, from reference events that no test uses.
+
+        `covad.nplm.convex.capacity.with_capacity` finds the width by what it does to the null.
+        """
+        features = GaussianBasis.from_pool(pool, n_features, seed, width_quantiles)
+        return cls.with_prior(features, pool, spread)
+
+    @classmethod
+    def with_prior(cls, features: Basis, pool: Float32, spread: float) -> ConvexTest:
+        """The ridge that, seen as a prior, gives h the standard deviation `spread` at a typical event.
+
+        lambda = E_R[sum_j phi_j^2] / spread^2, whatever the number of features; six digits of it, since the
+        sums of a matrix library depend on its threads.
+        """
+        if not spread > 0:
+            raise DatasetError(f"the spread of h must be positive, not {spread}")
+        bumps = evaluate(features, pool)[:, : features.n_ridged]
+        ridge = float(np.square(bumps, dtype=np.float64).sum(axis=1).mean()) / spread**2
+        return cls(features, float(f"{ridge:.6g}"))
+
+    @property
+    def n_parameters(self) -> int:
+        return self.features.n_columns
+
+    @property
+    def ridge_by_column(self) -> Float64:
+        """lambda for the bumps, zero for the constant."""
+        ridge = np.zeros(self.n_parameters)
+        ridge[: self.features.n_ridged] = self.ridge
+        return ridge
+
+    def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:  # noqa: ARG002
+        """tau. Nothing is random here: the seed, which the interface offers, is not used."""
+        clock = time.process_time()
+        problem = ConvexProblem.of(self, dataset)
+        start = np.append(np.zeros(self.n_parameters), join_nuisances(null, dataset))
+        best = _or_start(problem.maximum(start), start, null)
+        a, nuisances = np.split(best.theta, [self.n_parameters])
+        nu, nu_norm = split_nuisances(nuisances, dataset.n_nuisances)
+        return TauFit(
+            value=2.0 * best.value,
+            nu=nu,
+            nu_norm=nu_norm,
+            status=best.status,
+            evaluations=best.evaluations,
+            seconds=time.process_time() - clock,
+            parameters=a,
+            active_bounds=0,
+            h_data=problem.data[:, : len(a)] @ a.astype(np.float32),
+            h_reference=problem.reference[:, : len(a)] @ a.astype(np.float32),
+        )
+
+
+@dataclass(frozen=True)
+class ConvexProblem:
+    """One dataset in columns (phi, g, 1), with ridge and auxiliary precision by column."""
+
+    dataset: Dataset
+    n_features: int
+    reference: Float32
+    data: Float32
+    ridge: Float64
+    auxiliary: GaussianPenalty
+
+    @classmethod
+    def of(cls, model: ConvexTest, dataset: Dataset) -> ConvexProblem:
+        n = model.features.n_columns
+        nuisances = GaussianPenalty.of_nuisances(dataset)
+        ridge = np.append(model.ridge_by_column, np.zeros(len(nuisances.centre)))
+        norm = dataset.normalisation is not None
+        return cls(
+            dataset=dataset,
+            n_features=n,
+            reference=columns(model.features, dataset.reference, dataset.reference_response, norm),
+            data=columns(model.features, dataset.data, dataset.data_response, norm),
+            ridge=ridge,
+            auxiliary=GaussianPenalty(
+                *(np.append(np.zeros(n), x) for x in (nuisances.centre, nuisances.precision))
+            ),
+        )
+
+    @cached_property
+    def likelihood(self) -> RidgedLikelihood:
+        """log L of the linear response, with the ridge."""
+        sums = self.data.sum(axis=0, dtype=np.float64)
+        ridged = ColumnLikelihood(self.reference, self.dataset.weights, sums, self._penalty)
+        return RidgedLikelihood(ridged, self.ridge)
+
+    def maximum(self, start: Float64) -> Maximum:
+        """The ridged maximum; `value` is log L there, without the ridge."""
+        concave = climb(self.likelihood, start)
+        if self.dataset.reference_response.quadratic is None or concave.status is Status.FAILED:
+            return concave
+        n, sums = self.n_features, self.likelihood.penalised.data_sums
+        likelihood = CurvedLikelihood(self.reference[:, :n], sums[:n], self.dataset, self._penalty)
+        best = climb_from(likelihood, concave, start)
+        return replace(best, value=self.likelihood.log_likelihood(best.theta, best.value))
+
+    @property
+    def _penalty(self) -> GaussianPenalty:
+        return GaussianPenalty(self.auxiliary.centre, self.auxiliary.precision + self.ridge)
+
+
+def _or_start(best: Maximum, start: Float64, null: Fit) -> Maximum:
+    """The maximum, or h = 0 if that is higher: t is never negative, whatever became of the climb."""
+    if 2.0 * best.value >= null.value and np.isfinite(best.value):
+        return best
+    return replace(best, theta=start, value=0.5 * null.value)
+
+
+def columns(features: Basis, events: Float32, response: Response, normalisation: bool) -> Float32:
+    """(phi, g, 1) of the events, in float32."""
+    n, k = features.n_columns, response.n_nuisances
+    out = np.ones((len(events), n + k + normalisation), dtype=np.float32)
+    features.fill(events, out[:, :n])
+    out[:, n : n + k] = response.linear
+    return out

@@ -1,0 +1,156 @@
+"""The analytic null of the convex test: t is a quadratic form of the score, hence a generalised chi2.
+
+Around the truth, with theta = (a, nu, nu_N) and y the score plus the thrown auxiliary values times their
+precision A, log L = y.theta - 1/2 theta.(F + A).theta. The ridged maximum is H^-1 y, H = F + A + Lambda, so
+
+    tau   = y.Q_tau.y,    Q_tau   = 2 H^-1 - H^-1 (F + A) H^-1 = H^-1 + H^-1 Lambda H^-1,
+    Delta = y.Q_Delta.y,  Q_Delta = (F + A)^-1 restricted to the nuisances,
+
+and t = y.(Q_tau - Q_Delta).y = sum_i lambda_i chi2_1, lambda_i the eigenvalues of (Q_tau - Q_Delta) V, where
+
+    V = F + C + A
+
+is the variance of y: F from the Poisson fluctuations of the data, C from the reference, which has a fixed
+number of events, A from the auxiliary values. Wilks' theorem covers neither the ridge nor the fluctuations of
+the reference; here both are in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from covad.errors import DatasetError
+from covad.nplm.convex.convex import ConvexProblem, ConvexTest
+from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
+from covad.nplm.dataset import Dataset, Float32, Float64
+from covad.nplm.likelihood import BLOCK, nuisance_shift, nuisance_slopes
+
+#: Relative difference of t - mean from its second order that toys of N_D >= 1000 leave room for; see
+#: docs/convex.md.
+STRETCH = 0.01
+#: Significance to which 20 000 plain toys have something to say.
+REACH_OF_TOYS = 3.5
+
+
+@dataclass(frozen=True)
+class ScoreMoments:
+    """Second moments of the columns at f: F = sum_R w e^f x x^T, and the variance C of sum_R w e^f x."""
+
+    information: Float64
+    reference_variance: Float64
+
+    @classmethod
+    def of(cls, columns: Float32, weights: Float64, growth: Float64) -> ScoreMoments:
+        """From reference columns, weights, and the growth e^f of the density from R to the truth.
+
+        The reference has fixed size and its weights are normalised to the yield, so C is centred:
+        sum_R w^2 (e^f x - mean)(e^f x - mean)^T, which leaves nothing of a constant column where f = 0.
+        """
+        n_columns = columns.shape[1]
+        mean, information, variance = np.zeros(n_columns), *np.zeros((2, n_columns, n_columns))
+        blocks = [slice(start, start + BLOCK) for start in range(0, len(weights), BLOCK)]
+        for rows in blocks:
+            mean += (weights[rows] * growth[rows]) @ columns[rows].astype(np.float64) / weights.sum()
+        for rows in blocks:
+            x = columns[rows].astype(np.float64)
+            grown = x * growth[rows, None]
+            information += (x * weights[rows, None]).T @ grown
+            centred = (grown - mean) * weights[rows, None]
+            variance += centred.T @ centred
+        return cls(information, variance)
+
+    def for_reference_of(self, n_events: int, sampled: int) -> ScoreMoments:
+        """The same density, sampled by a reference of another size: its variance scales inversely."""
+        return ScoreMoments(self.information, self.reference_variance * (sampled / n_events))
+
+
+@dataclass(frozen=True)
+class Significance:
+    """Of an observed t.
+
+    `z_uncertainty` is that of the second order; `extrapolated` says that plain toys have not been as far.
+    """
+
+    p: float
+    z: float
+    z_uncertainty: float
+    extrapolated: bool
+
+
+@dataclass(frozen=True)
+class ConvexNull:
+    """t under the null in second order: t = y.form.y, with the law of t and that of its score y."""
+
+    form: Float64  # Q_tau - Q_Delta
+    variance: Float64  # V
+    law: GeneralisedChi2
+
+    @classmethod
+    def of(cls, moments: ScoreMoments, ridge: Float64, auxiliary: Float64, n_features: int) -> ConvexNull:
+        """From the moments, the ridge and the auxiliary precision of every column; features come first."""
+        curvature = moments.information + np.diag(auxiliary)
+        form = _ridged_form(curvature, ridge)
+        nuisances = slice(n_features, None)
+        form[nuisances, nuisances] -= np.linalg.inv(curvature[nuisances, nuisances])
+        variance = curvature + moments.reference_variance
+        root = _symmetric_root(variance)
+        weights: Float64 = np.asarray(np.linalg.eigvalsh(root @ form @ root), dtype=np.float64)
+        return cls(form, variance, GeneralisedChi2(weights))
+
+    def quadratic_t(self, y: Float64) -> float:
+        """The value of t in second order for one realisation of y, the score at the truth."""
+        return float(y @ self.form @ y)
+
+    def significance(self, t: float, stretch: float = STRETCH) -> Significance:
+        """p and Z of an observed t; `stretch` bounds how far t - mean may differ from its second order."""
+        if not (np.isfinite(t) and stretch >= 0):
+            raise DatasetError(f"no significance of t = {t} with a stretch of {stretch}")
+        if t <= 0:
+            return Significance(p=1.0, z=-np.inf, z_uncertainty=0.0, extrapolated=False)
+        distance = t - self.law.mean
+        low, z, high = self.law.z(self.law.mean + distance * np.array([1.0 - stretch, 1.0, 1.0 + stretch]))
+        uncertainty = 0.5 * abs(float(high) - float(low))
+        return Significance(float(self.law.sf(t)), float(z), uncertainty, bool(z > REACH_OF_TOYS))
+
+
+def _ridged_form(curvature: Float64, ridge: Float64) -> Float64:
+    """Q_tau = H^-1 + H^-1 Lambda H^-1."""
+    ridged = curvature + np.diag(ridge)
+    try:
+        np.linalg.cholesky(ridged)
+    except np.linalg.LinAlgError as singular:
+        raise DatasetError(
+            "the features are degenerate on the reference: a ridge > 0 is needed"
+        ) from singular
+    inverse = np.linalg.inv(ridged)
+    form = inverse + (inverse * ridge) @ inverse
+    return np.asarray(0.5 * (form + form.T), dtype=np.float64)
+
+
+def _symmetric_root(matrix: Float64) -> Float64:
+    values, vectors = np.linalg.eigh(matrix)
+    root: Float64 = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return root
+
+
+def analytic_null(
+    alternative: ConvexTest, sample: Dataset, nu: Float64 | None = None, n_reference: int | None = None
+) -> ConvexNull:
+    """The null of the test of datasets like `sample`, of which only the reference and the settings are used.
+
+    `nu` is the truth around which t is expanded, (shape..., [normalisation]); 0 unless told. A reference
+    larger than that of the test estimates the moments better: give the size of the test's as `n_reference`.
+    """
+    problem = ConvexProblem.of(alternative, sample)
+    n = problem.n_features
+    columns, growth = problem.reference, np.ones(len(sample.weights))
+    if nu is not None:
+        response = sample.reference_response
+        columns = np.hstack([columns[:, :n], nuisance_slopes(response, nu).astype(np.float32)])
+        growth = np.exp(nuisance_shift(response, nu))
+    moments = ScoreMoments.of(columns, sample.weights, growth)
+    if n_reference is not None:
+        moments = moments.for_reference_of(n_reference, sampled=len(growth))
+    return ConvexNull.of(moments, problem.ridge, problem.auxiliary.precision, n)

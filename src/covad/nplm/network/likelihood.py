@@ -1,0 +1,122 @@
+"""h_zeta: a fully connected network with sigmoids, and the likelihood of a sample under it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from covad.nplm.dataset import Float64
+from covad.nplm.likelihood import GaussianPenalty
+from covad.nplm.maximise import Expansion
+from covad.nplm.network.architecture import LEFT, RIGHT, architecture
+from covad.nplm.network.kernels import TILE, sum_tiles
+from covad.nplm.network.packing import Floats, PackedEvents, pack, unpack
+
+
+class NetworkLikelihood:
+    """log L of a sample as a function of theta = (zeta, nu, [nu_N]), with its derivatives.
+
+    zeta holds W^1, W^2, ... one after the other, each row by row with its bias at the end of the row.
+    """
+
+    def __init__(
+        self,
+        sample: PackedEvents,
+        widths: tuple[int, ...],
+        penalty: GaussianPenalty,
+        dtype: type[np.floating[Any]] = np.float32,
+    ) -> None:
+        self.architecture = architecture(widths, sample.n_columns)
+        self.sample = sample
+        self.penalty = penalty
+        self.dtype = dtype
+        self.evaluations = 0
+        columns = np.concatenate([sample.z, sample.columns()], axis=1)
+        self._tiles = pack(columns, dtype)
+        shift = np.zeros(len(sample))
+        self._counts = pack(np.column_stack([sample.observed, sample.expected, shift]), dtype)
+        self._rows = np.zeros((self.architecture.rows.n_rows, TILE), dtype=dtype)
+        for layer, width in enumerate(widths[:-1]):
+            self._rows[self.architecture.rows.inputs[layer] + width] = 1.0
+        self._scores = np.zeros((len(self._tiles), TILE), dtype=dtype)
+        self._tables = [
+            np.zeros((0, 2), dtype=np.int64),
+            self.architecture.gradient.tiles,
+            self.architecture.tiles,
+        ]
+
+    @property
+    def n_parameters(self) -> int:
+        return self.architecture.n_parameters
+
+    def value(self, theta: Float64) -> float:
+        return self._sum(theta, 0)[0]
+
+    def slope(self, theta: Float64) -> tuple[float, Float64]:
+        """Value and gradient."""
+        value, sums = self._sum(theta, 1)
+        return value, self._gradient(theta, sums)
+
+    def expand(self, theta: Float64) -> Expansion:
+        """Value, gradient and exact curvature."""
+        value, sums = self._sum(theta, 2)
+        n_gradient = len(self._tables[1])
+        size = self.architecture.n_variables
+        curvature = self.architecture.curvature.collect(sums[n_gradient:]).reshape(size, size)
+        nuisances = np.arange(self.n_parameters, size)
+        curvature[nuisances, nuisances] += self.penalty.precision
+        self._bend(curvature)
+        return Expansion(value, self._gradient(theta, sums[:n_gradient]), curvature)
+
+    def sharpen(self, theta: Float64) -> Expansion | None:  # noqa: ARG002
+        """Nothing to sharpen: `expand` is exact."""
+        return None
+
+    def scores(self) -> Floats:
+        """n - w e^f of each event, at the last theta that was evaluated."""
+        return unpack(self._scores, len(self.sample))
+
+    def _sum(self, theta: Float64, order: int) -> tuple[float, Float64]:
+        self.evaluations += 1
+        nu = theta[self.n_parameters :]
+        self._shift(nu)
+        table = self._tables[order]
+        sums = np.empty((len(table), LEFT * RIGHT))
+        value = sum_tiles(
+            self._tiles,
+            self._counts,
+            theta.astype(self.dtype),
+            self.architecture.rows,
+            table,
+            order,
+            self._rows,
+            sums,
+            self._scores,
+        )
+        return value + self.penalty.value(nu), sums
+
+    def _gradient(self, theta: Float64, sums: Float64) -> Float64:
+        gradient = self.architecture.gradient.collect(sums)
+        gradient[self.n_parameters :] += self.penalty.gradient(theta[self.n_parameters :])
+        return gradient
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _shift(self, nu: Float64) -> None:
+        """With a quadratic response, the columns are g + D.nu, and f is nu.columns - 1/2 nu.D.nu."""
+        if self.sample.quadratic is None:
+            return
+        k = self.sample.linear.shape[1]
+        bent = self.sample.quadratic.astype(self.dtype) @ nu[:k].astype(self.dtype)
+        first = self.sample.z.shape[1]
+        self._tiles[:, first : first + k] = pack(self.sample.linear + bent, self.dtype)
+        self._counts[:, 2:] = pack(-0.5 * (bent @ nu[:k].astype(self.dtype))[:, None], self.dtype)
+
+    def _bend(self, curvature: Float64) -> None:
+        """What the quadratic response adds to the curvature of the shape nuisances: -sum c D."""
+        if self.sample.quadratic is None:
+            return
+        k = self.sample.linear.shape[1]
+        shape = slice(self.n_parameters, self.n_parameters + k)
+        scores = self.scores().astype(np.float64)
+        curvature[shape, shape] -= np.tensordot(scores, self.sample.quadratic.astype(np.float64), axes=1)

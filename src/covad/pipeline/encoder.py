@@ -1,0 +1,119 @@
+"""Stage `encoder`: every embedding and fold is co-trained, each in a process of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.embedding.batches import Sampler
+from covad.embedding.cotrain import CoTraining, Metrics, TrainingSettings
+from covad.embedding.encoder import EncoderSettings
+from covad.events.processes import BACKGROUND
+from covad.parallel import run_jobs
+from covad.runs.collisions import CollisionData, derived_seed, events_digest
+from covad.runs.directory import RunDirectory
+from covad.study import Study
+
+log = logging.getLogger(__name__)
+
+
+def model_names(data: CollisionData) -> list[tuple[str, int]]:
+    """(embedding, fold) of all encoders."""
+    return [(name, fold) for name in data.source.embeddings for fold in range(data.source.folds)]
+
+
+def train_missing(data: CollisionData, workers: int) -> None:
+    """Stage `encoder`."""
+    missing = [
+        (data.study, data.directory, name, fold)
+        for name, fold in model_names(data)
+        if not data.directory.encoder(name, fold).exists()
+    ]
+    run_jobs(train_encoder, missing, workers)
+
+
+def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: int) -> None:
+    """Co-train one encoder with L_supCL + alpha L_cov, from its last checkpoint if there is one."""
+    data = CollisionData.of(study, directory)
+    training, validation = _encoder_rows(data, fold)
+    settings = data.source.training.model_dump(exclude={"batch", "validation_share"})
+    folder = directory.model(embedding, fold)
+    folder.mkdir(parents=True, exist_ok=True)
+    with data.open(BACKGROUND) as files:
+        batches, judge = (
+            Sampler(
+                events=files.read(rows),
+                systematics=data.systematics,
+                selection=data.selection,
+                batch_size=data.source.training.batch,
+                seed=derived_seed(study, "batches", kind, str(fold)),
+            )
+            for kind, rows in (("training", training), ("validation", validation))
+        )
+    seed = derived_seed(study, "encoder", str(fold))
+    run = CoTraining(
+        batches,
+        judge,
+        EncoderSettings(**data.source.encoder.model_dump()),
+        TrainingSettings(**settings, alpha=data.source.embeddings[embedding].alpha, seed=seed),
+        folder,
+    )
+    encoder = run.run(_announce(f"encoder {embedding}, fold {fold}"))
+    encoder.save(
+        directory.encoder(embedding, fold),
+        trained_on(data, training) | {"history": [asdict(m) for m in run.history]},
+    )
+
+
+def _encoder_rows(data: CollisionData, fold: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Training and validation rows: all folds but one, or everything if there is only one."""
+    folds = data.encoder_folds()
+    kept = folds if len(folds) == 1 else [rows for number, rows in enumerate(folds) if number != fold]
+    rows = np.random.default_rng(derived_seed(data.study, "split", str(fold))).permutation(
+        np.concatenate(kept)
+    )
+    n_validation = int(len(rows) * data.source.training.validation_share)
+    return np.sort(rows[n_validation:]), np.sort(rows[:n_validation])
+
+
+def trained_on(data: CollisionData, rows: NDArray[np.int64]) -> dict[str, Any]:
+    return {
+        "events": events_digest(data.directory),
+        "rows": digest_of_rows(rows),
+        "n_events": len(rows),
+        "systematics": [entry.description for entry in data.source.systematics],
+    }
+
+
+def digest_of_rows(rows: NDArray[np.int64]) -> str:
+    return hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()
+
+
+def _announce(what: str) -> Callable[[Metrics, int], None]:
+    began: tuple[float, int] | None = None  # when, and at which step: a resumed training begins late
+
+    def say(metrics: Metrics, steps: int) -> None:
+        nonlocal began
+        left = None
+        if began is None:
+            began = time.monotonic(), metrics.step
+        elif metrics.step > began[1]:
+            left = (time.monotonic() - began[0]) / (metrics.step - began[1]) * (steps - metrics.step)
+        log.info(
+            "%s: step %d of %d, L_supCL %.4f, L_cov %.6f%s",
+            what,
+            metrics.step,
+            steps,
+            metrics.contrastive,
+            metrics.covariance,
+            "" if left is None else f", {left / 60:.1f} min left",
+        )
+
+    return say

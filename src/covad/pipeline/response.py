@@ -1,0 +1,73 @@
+"""Stage `response`: g (and D) of every embedding and fold, fitted on the frozen embedding."""
+
+from __future__ import annotations
+
+import logging
+
+from covad.embedding.embed import EmbeddingCache
+from covad.embedding.encoder import Encoder
+from covad.events.processes import BACKGROUND
+from covad.parallel import run_jobs
+from covad.pipeline.encoder import digest_of_rows, model_names, trained_on
+from covad.response.fit import FitSettings, Pairs, fit_response, response_grid
+from covad.response.model import ResponseSettings
+from covad.runs.collisions import CollisionData, derived_seed, events_digest
+from covad.runs.directory import RunDirectory
+from covad.storage.digests import file_digest
+from covad.study import Study
+
+log = logging.getLogger(__name__)
+
+
+def fit_missing(data: CollisionData, workers: int) -> None:
+    """Stage `response`."""
+    missing = [
+        (data.study, data.directory, name, fold, orders)
+        for name, fold in model_names(data)
+        if (orders := _orders_missing(data, name, fold))
+    ]
+    run_jobs(fit_responses, missing, workers)
+
+
+def _orders_missing(data: CollisionData, embedding: str, fold: int) -> list[int]:
+    wanted = {order for name, order in data.study.spaces if name == embedding}
+    return sorted(o for o in wanted if not data.directory.response(embedding, fold, o).exists())
+
+
+def fit_responses(
+    study: Study, directory: RunDirectory, embedding: str, fold: int, orders: list[int]
+) -> None:
+    """Embed the response pool once, and fit g (and D) on it."""
+    data = CollisionData.of(study, directory)
+    encoder = Encoder.load(directory.encoder(embedding, fold))
+    pairs = embedded_pairs(data, embedding, fold, "response")
+    settings = data.source.response.model_dump(exclude={"hidden"})
+    for order in orders:
+        shape = ResponseSettings(
+            encoder.settings.outputs, len(data.systematics), order, data.source.response.hidden
+        )
+        seed = derived_seed(study, "response", str(fold))
+        model, losses = fit_response(pairs, shape, FitSettings(**settings, seed=seed))
+        log.info("response of %s, fold %d, order %d: loss %s", embedding, fold, order, losses)
+        model.save(
+            directory.response(embedding, fold, order),
+            trained_on(data, data.rows["response"]) | {"losses": losses},
+        )
+
+
+def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) -> Pairs:
+    """The events of a pool at nu = 0 and on the grid of the response, aligned by event."""
+    path = data.directory.encoder(embedding, fold)
+    cache = EmbeddingCache(
+        data.directory.path / "embedded",
+        Encoder.load(path),
+        file_digest(path),
+        data.systematics,
+        data.selection,
+    )
+    centre = tuple(0.0 for _ in data.systematics)
+    points = [centre, *response_grid(len(data.systematics))]
+    with data.open(BACKGROUND) as files:
+        events = f"{events_digest(data.directory)}/{digest_of_rows(data.rows[role])}"
+        family = cache.family(events, files.pieces(data.rows[role]), points)
+    return Pairs.align(family.pop(centre), family)

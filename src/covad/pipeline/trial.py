@@ -1,0 +1,98 @@
+"""A trial with a few events of every sample: what would fail after hours is said at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from covad.errors import CovadError, StudyError, TooFewEventsError
+from covad.events.layout import UNLABELLED, Events
+from covad.events.processes import BACKGROUND, process_code
+from covad.events.systematics import Shifted, shift_events
+from covad.runs.collisions import CollisionData
+from covad.simulation.detector import Detector
+from covad.simulation.simulate import Simulation
+from covad.toys.ensembles import Treatment
+
+#: Events of each sample that are shifted and selected.
+TRIED = 2000
+
+
+def check_collisions(data: CollisionData) -> None:
+    """Say what is wrong with the events of the study before any work starts."""
+    _ = data.systematics
+    for name, sample in data.samples.items():
+        if sample.simulate is not None and name != BACKGROUND:
+            process_code(name)
+    given = {name: sample for name, sample in data.samples.items() if sample.files}
+    layouts = {}
+    for name in given:
+        with data.open(name) as files:
+            layouts[name] = files.layout
+            if name == BACKGROUND and len(files) < data.source.pools.total:
+                raise TooFewEventsError(
+                    f"{data.paths(name)[0]}: source.background has {len(files)} events, "
+                    f"but the pools ask for {data.source.pools.total}"
+                )
+    if len(set(layouts.values())) > 1:
+        raise StudyError(f"the samples {', '.join(layouts)} have different event layouts")
+
+
+def try_events(data: CollisionData) -> None:
+    """Shift a few events of every sample along every systematic, and select them."""
+    for name in data.samples:
+        events = _some_events(data, name)
+        if name == BACKGROUND and (events.process == UNLABELLED).any():
+            raise StudyError(
+                "source.background: has events without a process label, which the encoder needs to learn from"
+            )
+        nominal = _shifted(data, name, events, None)
+        if not len(nominal.events):
+            raise TooFewEventsError(f"sample '{name}': none of {len(events)} events passes source.cuts")
+        for k, systematic in enumerate(data.systematics):
+            moved = [_shifted(data, name, events, (k, sign)) for sign in (1.0, -1.0)]
+            if name == BACKGROUND and all(_same(nominal, shifted) for shifted in moved):
+                raise StudyError(
+                    f"source.systematics: '{systematic.name}' changes none of {len(events)} background events"
+                )
+            _check_yield(data, systematic.name, moved)
+
+
+def _some_events(data: CollisionData, name: str) -> Events:
+    """From all over the files, which may be sorted; of a simulated sample, some of its kind."""
+    sample = data.samples[name]
+    if sample.simulate is not None:
+        detector = Detector(lepton_filter=sample.lepton_filter)
+        return next(iter(Simulation(name, min(TRIED, sample.simulate), 0, detector=detector).blocks()))
+    with data.open(name) as files:
+        return files.read(np.unique(np.linspace(0, len(files) - 1, TRIED).astype(np.int64)))
+
+
+def _shifted(data: CollisionData, name: str, events: Events, along: tuple[int, float] | None) -> Shifted:
+    nu = [0.0] * len(data.systematics)
+    if along is not None:
+        nu[along[0]] = along[1]
+    try:
+        return shift_events(events, data.systematics, nu, data.selection)
+    except CovadError as failure:
+        raise StudyError(f"sample '{name}': {failure}") from failure
+    except Exception as failure:  # the user's own function may raise anything
+        raise StudyError(
+            f"sample '{name}': cuts and systematics cannot be applied at nu = {nu} "
+            f"({type(failure).__name__}: {failure})"
+        ) from failure
+
+
+def _same(nominal: Shifted, shifted: Shifted) -> bool:
+    return np.array_equal(nominal.events.particles, shifted.events.particles) and np.array_equal(
+        nominal.weights, shifted.weights
+    )
+
+
+def _check_yield(data: CollisionData, systematic: str, moved: list[Shifted]) -> None:
+    """The response describes shapes: a change of the yield is left to the normalisation nuisance."""
+    profiled = any(c.treatment is Treatment.PROFILED for c in data.study.configurations)
+    if data.study.normalisation is None and profiled and any(m.yield_ratio != 1.0 for m in moved):
+        raise StudyError(
+            f"normalisation: '{systematic}' changes the yield, which only a normalisation nuisance can "
+            "describe: give the uncertainty of the yield, for instance 0.1"
+        )

@@ -1,0 +1,99 @@
+"""The collisions of a study: files that are there or are simulated first, and which rows serve for what."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.errors import FileFormatError
+from covad.events.files import FileSet
+from covad.events.processes import BACKGROUND
+from covad.events.selection import Selection
+from covad.events.splits import disjoint_pools, split_folds
+from covad.events.systematics import Systematic, UserSystematic, make_systematic
+from covad.runs.directory import RunDirectory
+from covad.study import Collisions, SampleEntry, Study
+
+#: Simulated events per file: what a kill can cost.
+EVENTS_PER_FILE = 500_000
+
+
+def derived_seed(study: Study, *purpose: str) -> int:
+    """A seed of its own for every purpose, from the study's."""
+    digest = hashlib.sha256("/".join([str(study.seed), *purpose]).encode()).digest()
+    return int.from_bytes(digest[:4], "little")
+
+
+@dataclass(frozen=True)
+class CollisionData:
+    """The events of a study as the stages see them."""
+
+    study: Study
+    source: Collisions
+    directory: RunDirectory
+
+    @classmethod
+    def of(cls, study: Study, directory: RunDirectory) -> CollisionData:
+        if not isinstance(study.source, Collisions):
+            raise TypeError("this study does not start from collisions")
+        return cls(study, study.source, directory)
+
+    @cached_property
+    def systematics(self) -> tuple[Systematic, ...]:
+        entries = self.source.systematics
+        return tuple(make_systematic(entry.description, self.source.folder) for entry in entries)
+
+    @property
+    def selection(self) -> Selection:
+        cuts = self.source.cuts
+        return Selection(tuple(cuts.object_minimum.items()), cuts.trigger, cuts.trigger_minimum)
+
+    @property
+    def samples(self) -> dict[str, SampleEntry]:
+        """Background, and the signals that the study injects."""
+        return {BACKGROUND: self.source.background} | {s: self.source.signals[s] for s in self.study.signals}
+
+    def paths(self, name: str) -> tuple[Path, ...]:
+        sample = self.samples[name]
+        if sample.simulate is None:
+            return sample.files
+        files = range(-(-sample.simulate // EVENTS_PER_FILE))
+        return tuple(self.directory.events / f"{name}_{number}.h5" for number in files)
+
+    def open(self, name: str) -> FileSet:
+        return FileSet(self.paths(name))
+
+    @cached_property
+    def rows(self) -> dict[str, NDArray[np.int64]]:
+        """Background rows per role; those of the encoder are divided into folds."""
+        sizes = self.source.pools.model_dump()
+        with self.open(BACKGROUND) as files:
+            return disjoint_pools(len(files), sizes, derived_seed(self.study, "pools"))
+
+    def encoder_folds(self) -> list[NDArray[np.int64]]:
+        return split_folds(self.rows["encoder"], self.source.folds, derived_seed(self.study, "folds"))
+
+
+def users_code(data: CollisionData) -> str | None:
+    """Digest of the modules of the user's systematics, None without any: edited ones make another study."""
+    sources = [
+        Path(inspect.getfile(systematic.function)).read_bytes()
+        for systematic in data.systematics
+        if isinstance(systematic, UserSystematic)
+    ]
+    return hashlib.sha256(b"".join(sources)).hexdigest()[:20] if sources else None
+
+
+def events_digest(directory: RunDirectory) -> str:
+    """One digest of all event files, for what is made from them."""
+    notes = directory.read("events.json")
+    if notes is None:
+        raise FileFormatError(f"{directory.path}: the stage 'events' has not run yet")
+    text = "".join(note["sha256"] for name in sorted(notes) for note in notes[name])
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,119 @@
+"""The same blocks on a Dask cluster: one that is running, or one that a batch system starts for us."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any, Literal, Self
+
+from covad.errors import CovadError, MissingExtraError, WorkerError
+from covad.toys.backends.local import BlockResult
+from covad.toys.ensembles import Block
+from covad.toys.toy import failed_block, run_block
+
+CONNECT_SECONDS = 30
+#: Blocks that the scheduler holds at a time: more than there are workers, less than would burden it.
+IN_FLIGHT = 2000
+
+
+@dataclass(frozen=True)
+class BatchCluster:
+    """Jobs of a batch system, each with `cores` workers; `options` go to dask-jobqueue as they are."""
+
+    system: Literal["slurm", "htcondor"]
+    jobs: int
+    cores: int
+    memory: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @contextmanager
+    def started(self) -> Iterator[Any]:
+        """The dask-jobqueue cluster, with its jobs submitted; they end with it."""
+        with self.prepared() as cluster:
+            cluster.scale(jobs=self.jobs)
+            yield cluster
+
+    def prepared(self) -> Any:
+        """The dask-jobqueue cluster before any job is submitted."""
+        try:
+            import dask_jobqueue
+        except ImportError as failure:
+            raise MissingExtraError("a batch cluster needs the extra: pip install 'covad[dask]'") from failure
+        kind = getattr(dask_jobqueue, {"slurm": "SLURMCluster", "htcondor": "HTCondorCluster"}[self.system])
+        _refuse_strange_options(kind, self.options)
+        # any free port for the dashboard: login nodes are shared
+        options = {"scheduler_options": {"dashboard_address": ":0"}} | self.options
+        return kind(cores=self.cores, processes=self.cores, memory=self.memory, **options)
+
+
+def _refuse_strange_options(kind: Any, options: dict[str, Any]) -> None:
+    """Before dask-jobqueue does, half-way through its construction and with a traceback."""
+    makers = (*kind.__mro__, *kind.job_cls.__mro__)
+    known = {name for maker in makers for name in inspect.signature(maker.__init__).parameters}
+    for name in options:
+        if name not in known:
+            raise WorkerError(f"cluster.options.{name}: {kind.__name__} has no such option")
+
+
+class DaskWorkers:
+    """Workers of a scheduler or of a batch system, from their first use until the context ends."""
+
+    def __init__(self, target: str | BatchCluster) -> None:
+        self._target = target
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @cached_property
+    def _client(self) -> Any:
+        try:
+            from distributed import Client
+        except ImportError as failure:
+            raise MissingExtraError("--dask needs the extra: pip install 'covad[dask]'") from failure
+        target = self._target
+        where = target if isinstance(target, str) else self._stack.enter_context(target.started())
+        try:
+            client = Client(where, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as failure:
+            raise WorkerError(f"no Dask scheduler answers at {where} ({failure})") from failure
+        return self._stack.enter_context(client)
+
+    def results(self, blocks: Iterable[Block]) -> Generator[BlockResult, None, None]:
+        """As for local workers: Dask gives the block of a dead worker to another, a few times."""
+        client = self._client
+        from distributed import as_completed
+
+        waiting = iter(blocks)
+        futures = {client.submit(run_block, block, pure=False): block for block in islice(waiting, IN_FLIGHT)}
+        finished = as_completed(list(futures))  # type: ignore[no-untyped-call]
+        for future in finished:
+            block = futures.pop(future)
+            for following in islice(waiting, 1):
+                another = client.submit(run_block, following, pure=False)
+                futures[another] = following
+                finished.add(another)  # type: ignore[no-untyped-call]
+            yield block, _toys(future, block)
+            future.release()
+
+
+def _toys(future: Any, block: Block) -> Any:
+    from distributed import KilledWorker
+
+    try:
+        return future.result()
+    except KilledWorker:
+        return failed_block(block, "too many Dask workers died computing this block")
+    except CovadError:
+        raise
+    except Exception as failure:
+        raise WorkerError(
+            f"a Dask worker could not compute toys: {type(failure).__name__}: {failure}"
+        ) from failure

@@ -1,0 +1,144 @@
+"""A block of toys as one Parquet file: its columns, and the summary with a digest in its footer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from covad.errors import FileFormatError, ToyStoreError
+from covad.nplm.fit import Status
+from covad.toys.ensembles import canonical
+from covad.toys.toy import Toy
+
+STORE_SCHEMA = 1
+_KEY = b"covad"
+#: Twenty rows of numbers: nothing to compress, nothing to index, every page with a checksum.
+_LAYOUT: dict[str, Any] = {
+    "compression": "none",
+    "use_dictionary": False,
+    "write_statistics": False,
+    "write_page_checksum": True,
+    "store_schema": False,
+}
+#: What a file that is not what was written can make pyarrow, JSON or the dataclasses raise.
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, AttributeError)
+_NUMBERS = pa.list_(pa.float64())
+COLUMNS = pa.schema(
+    [
+        pa.field("index", pa.int64(), nullable=False),
+        pa.field("seed", pa.uint64(), nullable=False),
+        pa.field("events", pa.uint64()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("t", pa.float64()),
+        pa.field("tau", pa.float64()),
+        pa.field("delta", pa.float64()),
+        pa.field("nu_tau", _NUMBERS),
+        pa.field("nu_delta", _NUMBERS),
+        pa.field("nu_norm_tau", pa.float64()),
+        pa.field("nu_norm_delta", pa.float64()),
+        pa.field("measured", _NUMBERS),
+        pa.field("measured_norm", pa.float64()),
+        pa.field("n_data", pa.int64()),
+        pa.field("evaluations", pa.int64()),
+        pa.field("active_bounds", pa.int64()),
+        pa.field("seconds", pa.float64(), nullable=False),
+        pa.field("draw_seconds", pa.float64(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the footer says of a block, so that a status need not read the toys."""
+
+    schema: int
+    ensemble: str
+    start: int
+    stop: int
+    failed: dict[str, str]  # index -> reason
+    unconverged: list[int]
+    seconds: float  # CPU of drawing and fits
+    digest: str
+
+    @classmethod
+    def of(cls, ensemble: str, toys: tuple[Toy, ...]) -> Summary:
+        """Everything is made from the toys, so that it can be made again and compared."""
+        content = [STORE_SCHEMA, ensemble, [vars(toy) for toy in toys]]
+        return cls(
+            schema=STORE_SCHEMA,
+            ensemble=ensemble,
+            start=toys[0].index,
+            stop=toys[-1].index + 1,
+            failed={str(toy.index): toy.reason for toy in toys if toy.failed},
+            unconverged=[toy.index for toy in toys if toy.status == Status.UNCONVERGED],
+            seconds=sum(toy.seconds + toy.draw_seconds for toy in toys),
+            digest=hashlib.sha256(canonical(content)).hexdigest(),
+        )
+
+
+def encode(ensemble: str, toys: tuple[Toy, ...]) -> bytes:
+    """The file of a block."""
+    refuse_collisions(toys)
+    summary = canonical(asdict(Summary.of(ensemble, toys)))
+    table = pa.Table.from_pylist([vars(toy) for toy in toys], schema=COLUMNS)
+    buffer = pa.BufferOutputStream()
+    with pq.ParquetWriter(buffer, COLUMNS, **_LAYOUT) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({_KEY: summary})
+    return bytes(buffer.getvalue())
+
+
+def decode(content: bytes, name: str) -> tuple[Summary, tuple[Toy, ...]]:
+    """The toys of a file, checked against its digest; `name` is for the message."""
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        summary = _summary(file.metadata.metadata, name)
+        rows = file.read(use_threads=False).to_pylist()
+        toys = tuple(Toy(**{key: _plain(value) for key, value in row.items()}) for row in rows)
+        found = Summary.of(summary.ensemble, toys)
+    except _UNREADABLE as failure:
+        raise FileFormatError(f"{name}: unreadable ({_first_line(failure)})") from failure
+    if found != summary:
+        raise FileFormatError(f"{name}: its toys do not fit its digest")
+    return summary, toys
+
+
+def read_summary(content: bytes, name: str) -> Summary:
+    """The footer alone: fast, and blind to damage elsewhere in the file."""
+    try:
+        return _summary(pq.read_metadata(pa.BufferReader(content)).metadata, name)
+    except _UNREADABLE as failure:
+        raise FileFormatError(f"{name}: unreadable ({_first_line(failure)})") from failure
+
+
+def _summary(metadata: dict[bytes, bytes], name: str) -> Summary:
+    facts = json.loads(metadata[_KEY])
+    if facts["schema"] != STORE_SCHEMA:
+        raise FileFormatError(f"{name}: has schema {facts['schema']}, but {STORE_SCHEMA} was expected")
+    return Summary(**facts)
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _first_line(failure: BaseException) -> str:
+    lines = str(failure).splitlines()
+    return lines[0] if lines else type(failure).__name__
+
+
+def refuse_collisions(toys: Iterable[Toy]) -> None:
+    """Two toys with one seed, or with the same events, are one toy counted twice."""
+    for name in ("seed", "events"):
+        seen: dict[int, int] = {}
+        for toy in toys:
+            value = getattr(toy, name)
+            if value is not None and seen.setdefault(value, toy.index) != toy.index:
+                raise ToyStoreError(f"toys {seen[value]} and {toy.index} have the same {name}")

@@ -1,0 +1,198 @@
+"""Where the events of a toy come from: fresh from the latent world, or rows of pools.
+
+N_D ~ Poisson, signal ~ Poisson on top, both at the same nu. Reference and data never share an event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from covad.errors import PlanError, TooFewEventsError
+from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
+from covad.toys import latent_world as latent
+from covad.toys import pools
+from covad.toys.ensembles import Draw, Ensemble, ToySeeds, Treatment
+from covad.toys.pools import LatentEvents
+
+
+def true_nuisances(draw: Draw, n_nuisances: int) -> Float64:
+    """nu of the draw as an array, of the length that the source has."""
+    if len(draw.nu) != n_nuisances:
+        raise PlanError(f"nu = {list(draw.nu)} has {len(draw.nu)} values, the source {n_nuisances} nuisances")
+    return np.array(draw.nu, dtype=np.float64)
+
+
+def assemble(draw: Draw, reference: LatentEvents, data: LatentEvents, seeds: ToySeeds) -> Dataset:
+    """One toy, with auxiliary values thrown around the truth: nu0 ~ N(nu, 1), nu_N0 ~ N(0, sigma)."""
+    rng = np.random.default_rng(seeds.auxiliary)
+    measured = rng.normal(draw.nu, 1.0)
+    normalisation = None
+    if draw.normalisation_sigma is not None:
+        thrown = float(rng.normal(0.0, draw.normalisation_sigma))
+        normalisation = Normalisation(draw.normalisation_sigma, thrown)
+    if draw.treatment is Treatment.NONE:
+        measured, normalisation = np.empty(0), None
+    return Dataset(
+        reference=reference.z,
+        data=data.z,
+        weights=np.full(len(reference), draw.expected / len(reference)),
+        reference_response=_known(draw, reference),
+        data_response=_known(draw, data),
+        measured=measured,
+        normalisation=normalisation,
+    )
+
+
+def _known(draw: Draw, sample: LatentEvents) -> Response:
+    """As much of the response as the treatment and the order let the test know."""
+    if draw.treatment is Treatment.NONE:
+        return Response.none(len(sample))
+    if draw.response_order == 1:
+        return Response(sample.response.linear)
+    if sample.response.quadratic is None:
+        raise PlanError("response order 2 needs a source with quadratic response columns")
+    return sample.response
+
+
+#: Raised with every change of the events that `covad.toys.latent_world` draws.
+LATENT_VERSION = 2
+#: Events from which the features of the convex test are chosen.
+FEATURE_EVENTS = 50_000
+#: An offset of t beyond this share of the null's standard deviation deserves a warning.
+TOLERATED_OFFSET = 0.1
+#: Standard deviations of a Poisson number that a pool must be able to serve.
+_MARGIN = 6.0
+
+
+@dataclass(frozen=True)
+class LatentSource:
+    """Fresh events of the analytic latent world for every toy, with K nuisances: no pools, no offset."""
+
+    n_nuisances: int = 1
+
+    @property
+    def fingerprint(self) -> str:
+        return f"latent-{LATENT_VERSION}-{self.n_nuisances}"
+
+    @property
+    def n_features(self) -> int:
+        return latent.N_FEATURES
+
+    def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
+        self.check(draw)
+        truth = true_nuisances(draw, self.n_nuisances)
+        reference = latent.background(draw.n_reference, np.random.default_rng(seeds.reference))
+        rng = np.random.default_rng(seeds.data)
+        data = latent.tilted_background(draw.expected, truth, rng)
+        if draw.signal:
+            data = np.concatenate([data, latent.signal(rng.poisson(draw.injected), rng)])
+        return assemble(draw, self._sample(draw, reference), self._sample(draw, data), seeds)
+
+    def _sample(self, draw: Draw, z: Float32) -> LatentEvents:
+        if draw.treatment is Treatment.NONE:
+            return LatentEvents(z, Response.none(len(z)))
+        return LatentEvents(z, Response(latent.response(z, self.n_nuisances)))
+
+    def basis_events(self) -> Float32:
+        return latent.background(FEATURE_EVENTS, np.random.default_rng(LATENT_VERSION))
+
+    def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:  # noqa: ARG002
+        return None
+
+    def check(self, draw: Draw) -> None:
+        """Fresh events never run out, but they are of one signal only."""
+        if draw.signal not in (None, latent.SIGNAL):
+            raise PlanError(f"the latent world has one signal, '{latent.SIGNAL}', not '{draw.signal}'")
+
+
+@dataclass(frozen=True)
+class PoolSource:
+    """Rows of memory-mapped pools, without replacement; reference and data are different pools."""
+
+    directory: Path
+    fingerprint: str
+
+    @classmethod
+    def open(cls, directory: Path, verify: bool = True) -> PoolSource:
+        """Pools of a directory, by default checked against their digests."""
+        if verify:
+            pools.verify(directory)
+        return cls(directory.resolve(), pools.fingerprint(directory))
+
+    @property
+    def n_features(self) -> int:
+        return int(self._pools().reference.sample.z.shape[1])
+
+    def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
+        there = self._pools()
+        true_nuisances(draw, there.reference.sample.response.n_nuisances)
+        reference = there.reference.pick(draw.n_reference, np.random.default_rng(seeds.reference))
+        rng = np.random.default_rng(seeds.data)
+        data = there.background(draw.nu).pick_poisson(draw.expected, rng)
+        if draw.signal:
+            data = data.joined(there.signal(draw.signal, draw.nu).pick_poisson(draw.injected, rng))
+        return assemble(draw, reference, data, seeds)
+
+    def basis_events(self) -> Float32:
+        return self._pools().features
+
+    def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
+        there = self._pools()
+        return len(there.reference), len(there.background(draw.nu))
+
+    def check(self, draw: Draw) -> None:
+        """Refuse toys that the pools could not serve, or only those with few events."""
+        there = self._pools()
+        needs = [
+            ("reference", there.reference, float(draw.n_reference)),
+            ("data", there.background(draw.nu), _at_most(draw.expected, there.background(draw.nu))),
+        ]
+        if draw.signal:
+            signal = there.signal(draw.signal, draw.nu)
+            needs.append((draw.signal, signal, _at_most(draw.injected, signal)))
+        for name, pool, need in needs:
+            if len(pool) < need:
+                raise TooFewEventsError(
+                    f"{self.directory}: the pool '{name}' has {len(pool)} events at nu = {list(draw.nu)}, "
+                    f"but toys may need {need:.0f}"
+                )
+
+    def _pools(self) -> pools.Pools:
+        return pools.open_pools(self.directory, self.fingerprint)
+
+
+def _at_most(expected: float, pool: pools.Pool) -> float:
+    """What a Poisson number practically never exceeds."""
+    mean = expected * pool.yield_ratio
+    return mean + _MARGIN * float(np.sqrt(mean))
+
+
+@dataclass(frozen=True)
+class PoolOffset:
+    """Standard deviation, over pools, of the mean of t of toys that all draw from the same ones."""
+
+    t: float
+    share: float  # of the null's standard deviation, sqrt(2 dof)
+
+    @property
+    def tolerable(self) -> bool:
+        return self.share <= TOLERATED_OFFSET
+
+
+def pool_offset(ensemble: Ensemble) -> PoolOffset:
+    """f = (1/P_D + 1/P_R) / (1/N_D + 1/N_R) of the null's standard deviation; zero for fresh events.
+
+    A toy takes no event of a pool twice, so that it is a fair sample of the world, and t has no bias over
+    worlds. But all toys of a run lie around the same two pools: the share f of the variance of the score is
+    common to them. Its square has the mean f dof, by which the rest is smaller, and the standard deviation
+    f sqrt(2 dof). (Drawn with replacement, t would be biased by f dof.)
+    """
+    sizes = ensemble.source.pool_sizes(ensemble.draw)
+    if sizes is None:
+        return PoolOffset(0.0, 0.0)
+    draw = ensemble.draw
+    share = sum(1.0 / size for size in sizes) / (1.0 / draw.expected + 1.0 / draw.n_reference)
+    return PoolOffset(float(np.sqrt(2.0 * ensemble.test.degrees_of_freedom)) * share, share)

@@ -1,0 +1,251 @@
+"""Ensembles of pseudo-experiments: what is drawn, how it is tested, and where the random numbers come from.
+
+A toy is a pure function of its ensemble and its index. The number of toys is not part of an ensemble, so a
+bigger run reuses the toys of a smaller one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from covad.errors import PlanError
+from covad.nplm.dataset import Dataset, Float32
+from covad.nplm.fit import NplmTest
+
+#: Raised whenever a change of covad changes the toys: old blocks are then not mistaken for new ones.
+TOY_SCHEMA = 2
+#: Toys are computed and stored in blocks that never cross a multiple of this.
+BLOCK = 10
+#: Seeds are spawn keys, whose words have 32 bits.
+MAX_TOYS = 2**32
+
+
+class Treatment(StrEnum):
+    """What the test knows about the nuisances."""
+
+    NONE = "none"  # nothing: t = tau (eq:nplm-t)
+    PROFILED = "profiled"  # shape and normalisation nuisances are fitted, t = tau - Delta
+
+
+class Stream(StrEnum):
+    """Independent random numbers for the same draw, by what the toys are used for."""
+
+    TOYS = "toys"  # the results
+    SCAN = "scan"  # the search for the clip W
+    CHECK = "check"  # toys that judge what was chosen or calibrated on the others
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What decides the events of a toy, besides its index: nu in units of sigma, sizes as expectations."""
+
+    embedding: str
+    treatment: Treatment
+    expected: float  # N_D at nu = 0, background only
+    n_reference: int
+    nu: tuple[float, ...]
+    signal: str | None = None
+    injected: float = 0.0  # expected signal events on top
+    response_order: int = 1
+    normalisation_sigma: float | None = 0.1
+
+    def __post_init__(self) -> None:
+        # 0 and -0.0 and 0.0 are one value, and must give one identity
+        object.__setattr__(self, "nu", tuple(float(x) + 0.0 for x in self.nu))
+        object.__setattr__(self, "expected", float(self.expected))
+        object.__setattr__(self, "injected", float(self.injected))
+        if not (np.isfinite(self.expected) and self.expected > 0 and self.n_reference > 0):
+            raise PlanError(f"a toy cannot have {self.expected} data and {self.n_reference} reference events")
+        if (self.signal is None) != (self.injected == 0) or self.injected < 0:
+            raise PlanError(f"signal {self.signal!r} with {self.injected} injected events is no plan")
+        if self.response_order not in (1, 2):
+            raise PlanError(f"the response has order 1 or 2, not {self.response_order}")
+
+
+@dataclass(frozen=True)
+class ToySeeds:
+    """Separate streams within a toy, so that more data events leave the reference as it was."""
+
+    root: np.random.SeedSequence
+    reference: np.random.SeedSequence
+    data: np.random.SeedSequence
+    auxiliary: np.random.SeedSequence
+    fit: np.random.SeedSequence
+
+    @property
+    def number(self) -> int:
+        """64 bits that stand for the seed of the whole toy."""
+        return int(self.root.generate_state(1, np.uint64)[0])
+
+
+class Source(Hashable, Protocol):
+    """Where the events of toys come from. Small, frozen and picklable: every worker gets a copy."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the events would."""
+        ...
+
+    @property
+    def n_features(self) -> int:
+        """Dimensions of the latent space."""
+        ...
+
+    def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset: ...
+
+    def basis_events(self) -> Float32:
+        """Events of the reference that no toy uses: the fixed features of the convex test come from them."""
+        ...
+
+    def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
+        """(P_R, P_D) if toys share finite pools, None if every toy has fresh events."""
+        ...
+
+    def check(self, draw: Draw) -> None:
+        """Raise an error that says why such toys cannot be drawn."""
+        ...
+
+
+class TunedTest(Hashable, Protocol):
+    """A test by its settings. Small, frozen and picklable too."""
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """The mean of t under the null, to which the test is tuned."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data that enters the ensemble's identity."""
+        ...
+
+    def build(self, source: Source) -> NplmTest: ...
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Pseudo-experiments of one draw, tested in one way; `seed` is the study's."""
+
+    draw: Draw
+    test: TunedTest
+    source: Source
+    seed: int
+    stream: Stream = Stream.TOYS
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that decides the values of the toys, as plain data."""
+        return {
+            "schema": TOY_SCHEMA,
+            "seed": self.seed,
+            "source": self.source.fingerprint,
+            "stream": self.stream.value,
+            "draw": asdict(self.draw),
+            "test": self.test.describe(),
+        }
+
+    @cached_property
+    def identity(self) -> str:
+        """Name of the ensemble on disk."""
+        return hashlib.sha256(canonical(self.describe())).hexdigest()[:20]
+
+    @cached_property
+    def _seed_words(self) -> tuple[int, ...]:
+        """Of the draw and the stream only: two tests, or two clips W, see the same datasets.
+
+        Any difference of nu, signal, size, treatment or stream gives independent toys, as comparisons
+        between ensembles assume.
+        """
+        digest = hashlib.sha256(canonical([asdict(self.draw), self.stream.value])).digest()
+        return tuple(int(word) for word in np.frombuffer(digest, dtype="<u4"))
+
+    def seeds(self, index: int) -> ToySeeds:
+        """The random numbers of toy `index`."""
+        root = np.random.SeedSequence(self.seed, spawn_key=(*self._seed_words, index))
+        return ToySeeds(root, *root.spawn(4))
+
+
+@dataclass(frozen=True)
+class Request:
+    """The first `toys` toys of an ensemble are wanted."""
+
+    ensemble: Ensemble
+    toys: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.toys < MAX_TOYS:
+            raise PlanError(f"an ensemble cannot have {self.toys} toys")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Toys start <= index < stop of an ensemble: what one worker computes at a time."""
+
+    ensemble: Ensemble
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def label(self) -> str:
+        """For messages."""
+        return f"{self.start} to {self.stop - 1} of ensemble {self.ensemble.identity}"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part `number` (from 1) of `total`, for array jobs."""
+
+    number: int = 1
+    total: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= self.total:
+            raise PlanError(f"there is no shard {self.number} of {self.total}")
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """From 'I/N'."""
+        number, slash, total = text.partition("/")
+        if not (slash and number.isdecimal() and total.isdecimal()):
+            raise PlanError(f"a shard is written I/N, for instance 2/8, not '{text}'")
+        return cls(int(number), int(total))
+
+    def blocks(self, requests: Sequence[Request]) -> Iterator[Block]:
+        """This shard's blocks. The division depends on the requests alone, not on what is done already."""
+        for number, block in enumerate(_all_blocks(requests)):
+            if number % self.total == self.number - 1:
+                yield block
+
+
+def _all_blocks(requests: Sequence[Request]) -> Iterator[Block]:
+    for request in requests:
+        for start in range(0, request.toys, BLOCK):
+            yield Block(request.ensemble, start, min(start + BLOCK, request.toys))
+
+
+def contiguous(indices: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Sorted indices as half-open ranges."""
+    start = previous = None
+    for index in indices:
+        if start is None or previous is None:
+            start = index
+        elif index != previous + 1:
+            yield start, previous + 1
+            start = index
+        previous = index
+    if start is not None and previous is not None:
+        yield start, previous + 1
+
+
+def canonical(content: Any) -> bytes:
+    """One text for one content: the JSON that digests are made of. NaN and infinity are refused."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

@@ -1,0 +1,151 @@
+"""The analytic null: closed forms, and toys of a small world."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from covad.errors import DatasetError
+from covad.nplm.convex.basis import Precomputed
+from covad.nplm.convex.convex import ConvexProblem, ConvexTest
+from covad.nplm.convex.law import ConvexNull, ScoreMoments, analytic_null
+from covad.nplm.dataset import Dataset, Response
+from covad.nplm.fit import Status
+from covad.nplm.statistic import likelihood_ratio
+from covad.toys import latent_world as latent
+from covad.toys.latent_world import LatentWorld
+
+MODEL = ConvexTest.from_pool(latent.background(5_000, np.random.default_rng(1)), 15, seed=2)
+WORLD = LatentWorld(n_reference=10_400, expected=2_000.0)
+
+
+def one_hot(n_bins: int, n_reference: int, yield_expected: float, rng: np.random.Generator) -> Dataset:
+    """A null toy in equal bins, with a reference of fixed size."""
+    identity = np.eye(n_bins, dtype=np.float32)
+    reference = identity[rng.integers(n_bins, size=n_reference)]
+    data = identity[rng.integers(n_bins, size=rng.poisson(yield_expected))]
+    weights = np.full(n_reference, yield_expected / n_reference)
+    none = Response.none
+    return Dataset(reference, data, weights, none(n_reference), none(len(data)), np.zeros(0))
+
+
+def test_one_hot_null_is_known() -> None:
+    """(1 + N_D/N_R) chi2_{M-1} + chi2_1: the reference fluctuates in shape but not in size."""
+    dataset = one_hot(6, 3_000, 600.0, np.random.default_rng(3))
+    weights = analytic_null(ConvexTest(Precomputed(6, 6), 0.0), dataset).law.weights
+    np.testing.assert_allclose(np.sort(weights), [1.0, 1.2, 1.2, 1.2, 1.2, 1.2], atol=1e-5)
+
+
+def test_one_hot_toys_follow_it() -> None:
+    model = ConvexTest(Precomputed(6, 6), 0.0)
+    rng = np.random.default_rng(4)
+    toys = [one_hot(6, 6_000, 3_000.0, rng) for _ in range(300)]
+    law = analytic_null(model, toys[0]).law
+    # false-alarm rate 1e-3
+    assert stats.kstest(law.sf([likelihood_ratio(toy, model, 0).t for toy in toys]), "uniform").pvalue > 1e-3
+
+
+def test_without_ridge_and_reference_noise_it_is_wilks() -> None:
+    """Every direction of h that no nuisance covers is one degree of freedom."""
+    x = np.random.default_rng(5).standard_normal((4_000, 7)).astype(np.float32)
+    moments = ScoreMoments.of(x, np.full(4_000, 0.5), np.ones(4_000))
+    exact = ScoreMoments(moments.information, np.zeros((7, 7)))
+    law = ConvexNull.of(exact, np.zeros(7), np.array([0.0] * 5 + [1.0, 4.0]), 5).law
+    np.testing.assert_allclose(np.sort(law.weights), [0, 0, 1, 1, 1, 1, 1], atol=1e-9)
+
+
+def test_moments_of_the_score_by_simulation() -> None:
+    """The variance of y over toys is V, auxiliary values included."""
+    world = LatentWorld(n_reference=520, expected=100.0)
+    rng = np.random.default_rng(6)
+    big = LatentWorld(n_reference=52_000, expected=100.0).toy(rng)
+    null = analytic_null(MODEL, big, n_reference=520)
+    scores = []
+    for _ in range(1_500):
+        problem = ConvexProblem.of(MODEL, world.toy(rng))
+        scores.append(problem.likelihood.penalised.ascent(np.zeros(18), np.float64)[1])
+    # eigenvalues of a whitened variance lie between the edges (1 +- sqrt(18/1500))^2, here with some room
+    root = np.linalg.inv(np.linalg.cholesky(null.variance))
+    eigenvalues = np.linalg.eigvalsh(np.cov(root @ np.array(scores).T))
+    assert eigenvalues.min() > 0.70
+    assert eigenvalues.max() < 1.36
+
+
+@pytest.mark.parametrize("nu", [0.0, 1.0])
+def test_profiled_toys_follow_the_analytic_null(nu: float) -> None:
+    rng = np.random.default_rng(np.random.SeedSequence(20261115, spawn_key=(100, int(nu))))
+    big = LatentWorld(n_reference=104_000, expected=2_000.0).toy(rng)
+    null = analytic_null(MODEL, big, np.array([nu, 0.0]), n_reference=WORLD.n_reference)
+    results = [likelihood_ratio(WORLD.toy(rng, nu), MODEL, 0) for _ in range(150)]
+    assert {result.status for result in results} == {Status.CONVERGED}
+    # false-alarm rate 1e-3 each
+    assert stats.kstest(null.law.sf([result.t for result in results]), "uniform").pvalue > 1e-3
+
+
+def test_the_quadratic_form_is_close_toy_by_toy() -> None:
+    rng = np.random.default_rng(8)
+    null = analytic_null(
+        MODEL, LatentWorld(n_reference=104_000, expected=2_000.0).toy(rng), n_reference=10_400
+    )
+    differences = []
+    for _ in range(40):
+        dataset = WORLD.toy(rng)
+        y = ConvexProblem.of(MODEL, dataset).likelihood.penalised.ascent(np.zeros(18), np.float64)[1]
+        differences.append(likelihood_ratio(dataset, MODEL, 0).t - null.quadratic_t(y))
+    assert np.std(differences) < 0.15 * null.law.std
+
+
+def test_a_wrong_null_is_detected() -> None:
+    """Without nuisances, data at nu = 2 do not follow the null: the comparison can fail."""
+    world = LatentWorld(n_reference=10_400, expected=2_000.0, n_nuisances=0, normalisation_sigma=None)
+    rng = np.random.default_rng(9)
+    law = analytic_null(MODEL, world.toy(rng)).law
+    t = [likelihood_ratio(world.toy(rng, 2.0), MODEL, 0).t for _ in range(60)]
+    assert stats.kstest(law.sf(t), "uniform").pvalue < 1e-3
+
+
+def test_the_variance_of_the_reference_scales_with_its_size() -> None:
+    dataset = WORLD.toy(np.random.default_rng(10))
+    half = analytic_null(MODEL, dataset, n_reference=5_200).law.mean
+    whole = analytic_null(MODEL, dataset).law.mean
+    endless = analytic_null(MODEL, dataset, n_reference=10**12).law.mean
+    assert half - endless == pytest.approx(2.0 * (whole - endless), rel=1e-6)
+
+
+def test_uneven_weights_raise_the_noise_of_the_reference() -> None:
+    """C is sum w^2 times the centred covariance: weights 1 +- 1/2 raise it by 1 + 1/4."""
+    x = np.random.default_rng(11).standard_normal((200_000, 2)).astype(np.float32)
+    flat = np.ones(200_000)
+    even = ScoreMoments.of(x, flat, flat).reference_variance
+    uneven = ScoreMoments.of(x, np.tile([0.5, 1.5], 100_000), flat).reference_variance
+    np.testing.assert_allclose(np.diag(uneven) / np.diag(even), 1.25, rtol=0.01)
+
+
+def test_away_from_the_reference_its_weighted_sums_fluctuate_as_a_whole() -> None:
+    """The sum over N independent events has N times the variance of one term, w e^f x."""
+    rng = np.random.default_rng(13)
+    x = np.column_stack([np.ones(5_000), rng.standard_normal(5_000)]).astype(np.float32)
+    growth = np.exp(0.5 * x[:, 1].astype(np.float64))
+    moments = ScoreMoments.of(x, np.full(5_000, 0.2), growth)
+    terms = 0.2 * growth[:, None] * x
+    np.testing.assert_allclose(moments.reference_variance, 5_000 * np.cov(terms.T, bias=True), rtol=1e-10)
+    np.testing.assert_allclose(moments.information, terms.T @ x, rtol=1e-10)
+
+
+def test_significance_of_an_observed_t() -> None:
+    null = analytic_null(MODEL, WORLD.toy(np.random.default_rng(12)))
+    observed = null.significance(null.law.isf(stats.norm.sf(5.0)), stretch=0.01)
+    assert (observed.z, observed.p) == pytest.approx((5.0, stats.norm.sf(5.0)))
+    assert observed.extrapolated
+    assert 0.01 < observed.z_uncertainty < 0.1
+    assert not null.significance(null.law.mean).extrapolated
+    assert null.significance(0.0).p == 1.0
+    with pytest.raises(DatasetError, match="nan"):
+        null.significance(np.nan)
+
+
+def test_degenerate_features_without_ridge_are_named() -> None:
+    columns = np.ones((100, 2), dtype=np.float32)
+    with pytest.raises(DatasetError, match="ridge"):
+        ConvexNull.of(ScoreMoments.of(columns, np.ones(100), np.ones(100)), np.zeros(2), np.zeros(2), 2)

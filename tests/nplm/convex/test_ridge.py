@@ -1,0 +1,54 @@
+"""The climb to the ridged maximum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from covad.nplm.convex.convex import ConvexProblem, ConvexTest
+from covad.nplm.convex.ridge import climb
+from covad.nplm.fit import Status
+from covad.toys import latent_world as latent
+from covad.toys.latent_world import LatentWorld
+
+MODEL = ConvexTest.from_pool(latent.background(5_000, np.random.default_rng(1)), 20, seed=2)
+WORLD = LatentWorld(n_reference=5_200, expected=1_000.0)
+
+
+def problem(seed: int, expected_signal: float = 0.0) -> ConvexProblem:
+    return ConvexProblem.of(MODEL, WORLD.toy(np.random.default_rng(seed), expected_signal=expected_signal))
+
+
+@pytest.mark.parametrize("expected_signal", [0.0, 50.0, 600.0, 5_000.0])
+def test_the_gradient_vanishes_where_the_climb_ends(expected_signal: float) -> None:
+    """Also where a signal as large as the background makes the curvature at the start useless."""
+    likelihood = problem(12, expected_signal).likelihood
+    best = climb(likelihood, np.zeros(23))
+    assert best.status is Status.CONVERGED
+    value, gradient = likelihood.penalised.ascent(best.theta, np.float64)
+    curvature = likelihood.penalised.expand(best.theta).curvature
+    step = np.linalg.solve(curvature, gradient)
+    assert likelihood.change(best.theta, gradient, step) < 2e-6
+    assert best.value == pytest.approx(likelihood.log_likelihood(best.theta, value), abs=1e-6)
+
+
+def test_a_null_toy_needs_one_hessian_and_few_gradients() -> None:
+    assert climb(problem(13).likelihood, np.zeros(23)).evaluations <= 10
+
+
+def test_float32_sums_give_the_gradient_of_float64() -> None:
+    """Only e^f - 1 is summed in float32: what is large is exact."""
+    function = problem(14).likelihood.penalised
+    theta = 0.02 * np.random.default_rng(15).standard_normal(23)
+    (value, gradient), (exact_value, exact_gradient) = (
+        function.ascent(theta, kind) for kind in (np.float32, np.float64)
+    )
+    assert value == pytest.approx(exact_value, abs=1e-4)
+    np.testing.assert_allclose(gradient, exact_gradient, atol=1e-4)
+    np.testing.assert_allclose(function.expand(theta).gradient, exact_gradient, atol=1e-2)
+
+
+def test_a_start_beyond_the_range_of_floats_is_reported() -> None:
+    best = climb(problem(16).likelihood, np.full(23, 200.0))
+    assert best.status is Status.FAILED
+    assert np.isfinite(best.value)

@@ -1,0 +1,183 @@
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from toy_world import latent_pools
+
+from covad.pipeline import run_study
+from covad.pipeline.claim import claim
+from covad.runs.directory import RunDirectory
+from covad.runs.sources import open_sources
+from covad.runs.status import print_status, run_status
+from covad.study import parse_study
+from covad.study.plan import plan, requests
+from covad.toys.blocks import encode
+from covad.toys.ensembles import BLOCK, Block, Shard
+from covad.toys.pools import write_pools
+from covad.toys.toy import run_block
+
+COVAD = str(Path(sys.executable).with_name("covad"))
+
+
+def study(**changes):
+    content = {
+        "seed": 1,
+        "source": {"kind": "latent", "nuisances": 1},
+        "sizes": {"expected": 200, "reference": 1000},
+        "tests": {"convex": {"features": 5}},
+        "nu": [0, 1],
+        "signals": {"signal": [20]},
+        "toys": 20,
+    }
+    return parse_study(content | changes, "here")
+
+
+def here(blocks):
+    for block in blocks:
+        yield block, run_block(block)
+
+
+def run_half(path):
+    run_study(study(), path, here, until="tune")
+    run_study(study(), path, here, Shard(1, 2))
+
+
+def test_every_line_adds_up(tmp_path):
+    run_half(tmp_path)
+    status = run_status(tmp_path)
+    assert len(status.ensembles) == 4
+    for ensemble in status.ensembles:
+        counts = ensemble.counts
+        assert counts.requested == counts.done + counts.failed + counts.missing == 20
+    assert status.total("done") == status.total("missing") == 40
+    assert status.core_seconds_left > 0
+
+
+def test_a_finished_run_has_no_time_left(tmp_path):
+    run_study(study(), tmp_path, here)
+    status = run_status(tmp_path)
+    assert status.core_seconds_left == 0
+    assert status.plain()["stages"]["toys"]["done"]
+
+
+def test_failures_are_shown_with_their_reason(tmp_path, capsys):
+    run_study(study(sizes={"expected": 1, "reference": 10}, signals={}), tmp_path, here)
+    status = run_status(tmp_path)
+    failed = status.total("failed")
+    assert 0 < failed < 40
+    assert status.total("done") + failed == 40
+    print_status(status)
+    assert "failed (convex): DatasetError: the data is empty" in capsys.readouterr().out
+
+
+def test_brackets_are_shown_as_they_are(tmp_path, capsys):
+    run = tmp_path / "[/run]"
+    run_study(study(), run, here, until="checks")
+    found = run_status(run)
+    failing = replace(found.ensembles[0].counts, reasons={"[/tmp/x] is lost": 1})
+    print_status(replace(found, ensembles=[replace(found.ensembles[0], counts=failing)]))
+    shown = capsys.readouterr().out
+    assert "1 failed (convex): [/tmp/x] is lost" in shown
+    assert "[/run]" in shown
+
+
+def test_a_network_that_waits_for_its_clip_is_missing(tmp_path, capsys):
+    run_study(study(tests={"convex": {"features": 5}}), tmp_path / "a", here)
+    tuned = study(tests={"network": {"clip": "tune"}})
+    claim(RunDirectory(tmp_path), tuned, None)
+    status = run_status(tmp_path)
+    assert all(ensemble.waiting for ensemble in status.ensembles)
+    assert status.total("missing") == status.total("requested") == 80
+    assert status.core_seconds_left is None
+    print_status(status)
+    assert "not chosen yet" in capsys.readouterr().out
+
+
+def test_the_clip_stage_waits_for_the_features_of_the_convex_test(tmp_path, capsys):
+    run_study(study(), tmp_path, here, until="checks")
+    status = run_status(tmp_path)
+    assert not status.plain()["stages"]["tune"]["done"]
+    print_status(status)
+    assert "features of the convex test, latent, profiled: not chosen yet" in capsys.readouterr().out
+    run_study(study(), tmp_path, here, until="tune")
+    status = run_status(tmp_path)
+    assert status.plain()["stages"]["tune"]["done"]
+    assert status.total("missing") == 80
+
+
+def test_the_offset_of_small_pools_is_shown(tmp_path, capsys):
+    write_pools(tmp_path / "pools", latent_pools())
+    small = study(source={"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "e"}, signals={})
+    run_study(small, tmp_path / "run", here)
+    status = run_status(tmp_path / "run")
+    assert status.ensembles[0].offset.share > 0.1
+    print_status(status)
+    assert "finite pools" in capsys.readouterr().out
+
+
+def test_json_holds_all_of_it(tmp_path):
+    run_half(tmp_path)
+    answer = subprocess.run([COVAD, "status", str(tmp_path), "--json"], capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    found = json.loads(answer.stdout)
+    assert found == json.loads(json.dumps(run_status(tmp_path).plain()))
+    assert found["requested"] == found["done"] + found["failed"] + found["missing"] == 80
+    assert found["ensembles"][0]["draw"]["nu"] == [0.0]
+
+
+def test_corrupt_blocks_are_mentioned(tmp_path, capsys):
+    run_study(study(), tmp_path, here)
+    next((tmp_path / "toys").glob("*.parquet")).write_bytes(b"PAR1")
+    assert run_status(tmp_path).total("missing") == BLOCK
+    run_study(study(), tmp_path, here)
+    status = run_status(tmp_path)
+    assert status.total("missing") == 0
+    print_status(status)
+    assert "1 corrupt blocks were set aside" in capsys.readouterr().out
+
+
+def test_what_is_no_run_is_one_sentence(tmp_path):
+    answer = subprocess.run([COVAD, "status", str(tmp_path)], capture_output=True, text=True)
+    assert answer.returncode == 2
+    assert answer.stderr == f"covad: {tmp_path}: is not a run directory, it has no study.json\n"
+
+
+@pytest.fixture
+def ten_thousand_toys(tmp_path):
+    """A store of 10 000 toys, made from ten real ones."""
+    big = study(toys=10_000, nu=[0], signals={})
+    directory = RunDirectory(tmp_path)
+    claim(directory, big, None)
+    (request,) = requests(plan(big, open_sources(big, directory), {}))
+    identity = request.ensemble.identity
+    toys = run_block(Block(request.ensemble, 0, BLOCK))
+    directory.toys.directory.mkdir()
+    for start in range(0, request.toys, BLOCK):
+        moved = tuple(
+            replace(toy, index=toy.index + start, seed=toy.seed ^ start, events=toy.events ^ start)
+            for toy in toys
+        )
+        path = directory.toys.directory / f"{identity}-{start:08d}-{start + BLOCK:08d}.parquet"
+        path.write_bytes(encode(identity, moved))
+    return tmp_path
+
+
+def test_ten_thousand_toys_answer_within_a_second(ten_thousand_toys):
+    """CPU time of the answer itself; the start of Python and its imports add about half a second."""
+    clock = time.process_time()
+    status = run_status(ten_thousand_toys)
+    assert time.process_time() - clock < 0.5
+    assert status.total("done") == 10_000
+
+
+def test_inspect_of_a_run_is_its_status(tmp_path):
+    run_study(study(), tmp_path, here)
+    shown = [
+        subprocess.run([COVAD, command, str(tmp_path)], capture_output=True, text=True, check=True).stdout
+        for command in ("inspect", "status")
+    ]
+    assert shown[0] == shown[1] != ""

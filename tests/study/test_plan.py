@@ -1,0 +1,152 @@
+from pathlib import Path
+
+import pytest
+
+from covad.runs.directory import RunDirectory
+from covad.runs.sources import open_sources
+from covad.study import parse_study
+from covad.study.plan import (
+    background_first,
+    clips_to_tune,
+    fixed_clips,
+    main_configuration,
+    plan,
+    requests,
+)
+from covad.toys.ensembles import Treatment
+
+
+def study(**changes):
+    content = {
+        "seed": 1,
+        "source": {"kind": "latent", "nuisances": 1},
+        "tests": {"network": {"clip": 1.9}, "convex": {}},
+        "configurations": [{"treatment": "none"}, {"treatment": "profiled"}],
+        "nu": [0, 1, -1],
+        "signals": {"signal": [50, 100]},
+        "toys": 7,
+    }
+    return parse_study(content | changes, "here")
+
+
+def entries(the_study, clips=None):
+    clips = fixed_clips(the_study) if clips is None else clips
+    return plan(the_study, open_sources(the_study, RunDirectory(Path())), clips)
+
+
+def test_background_everywhere_and_signals_where_they_say_something():
+    found = {(e.test, e.draw.treatment.value, e.draw.nu[0], e.draw.injected) for e in entries(study())}
+    expected = {
+        (test, treatment, nu, injected)
+        for test in ("network", "convex")
+        for treatment, nu, injected in [
+            *(("none", nu, 0.0) for nu in (0.0, 1.0, -1.0)),
+            *(("none", 0.0, injected) for injected in (50.0, 100.0)),
+            *(("profiled", nu, injected) for nu in (0.0, 1.0, -1.0) for injected in (0.0, 50.0, 100.0)),
+        ]
+    }
+    assert found == expected
+    assert len(entries(study())) == len(expected)
+
+
+def test_all_ensembles_are_different():
+    identities = [request.ensemble.identity for request in requests(entries(study()))]
+    assert len(set(identities)) == len(identities)
+
+
+def test_background_toys_are_asked_for_apart():
+    more = study(configurations=[{"treatment": "none", "toys": 5}, {"background_toys": 11}])
+    found = {(e.draw.treatment, e.draw.signal is None, e.toys) for e in entries(more)}
+    none, profiled = Treatment.NONE, Treatment.PROFILED
+    assert found == {(none, True, 5), (none, False, 5), (profiled, True, 11), (profiled, False, 7)}
+
+
+def test_sizes_and_settings_reach_the_ensembles():
+    some = study(
+        sizes={"expected": 500, "reference": 900},
+        normalisation=None,
+        tests={
+            "network": {"clip": 2.5, "starts": 3, "hops": 2, "hidden": [5]},
+            "convex": {"features": 9, "seed": 4},
+        },
+    )
+    network, convex = entries(some)[:2]
+    assert (network.draw.expected, network.draw.n_reference) == (500, 900)
+    assert network.draw.normalisation_sigma is None
+    assert network.ensemble.test.describe() == {
+        "kind": "network",
+        "clip": 2.5,
+        "widths": (4, 5, 1),
+        "starts": 3,
+        "hops": 2,
+    }
+    assert convex.ensemble.test.describe()["features"] == 9
+    assert convex.ensemble.test.seed == 4
+    assert {request.toys for request in requests(entries(some))} == {7}
+
+
+def test_the_network_waits_for_its_clip_treatment_by_treatment():
+    tuned = study(tests={"network": {"clip": "tune"}, "convex": {}})
+    assert [c.name for c in clips_to_tune(tuned, {})] == ["latent, none", "latent, profiled"]
+    clips = {"latent, profiled": 1.7}
+    assert [c.name for c in clips_to_tune(tuned, clips)] == ["latent, none"]
+    for entry in entries(tuned, clips):
+        waiting = entry.test == "network" and entry.draw.treatment is Treatment.NONE
+        assert (entry.ensemble is None) == waiting
+    assert clips_to_tune(study(tests={"convex": {}}), {}) == []
+
+
+def test_two_nuisances():
+    two = study(source={"kind": "latent", "nuisances": 2}, nu=[[0, 0], [1, -1]], tests={"convex": {}})
+    assert {entry.draw.nu for entry in entries(two)} == {(0.0, 0.0), (1.0, -1.0)}
+
+
+@pytest.mark.parametrize("change", [{"seed": 2}, {"normalisation": 0.2}, {"source": {"kind": "latent"}}])
+def test_only_what_matters_changes_the_ensembles(change):
+    before, after = (
+        {request.ensemble.identity for request in requests(entries(s))} for s in (study(), study(**change))
+    )
+    assert (before == after) == ("source" in change)
+
+
+def test_background_comes_before_signals_and_keeps_its_order():
+    ordered = background_first(entries(study()))
+    with_signal = [entry.draw.signal is not None for entry in ordered]
+    assert with_signal == sorted(with_signal)
+    assert {True, False} == set(with_signal)
+    plain = [entry for entry in entries(study()) if entry.draw.signal is None]
+    assert ordered[: len(plain)] == plain
+
+
+def _of_collisions(*configurations):
+    source = {
+        "kind": "events",
+        "background": {"simulate": 6_000_000},
+        "embeddings": {"plain": {"alpha": 0}, "linear": {"alpha": 30}},
+    }
+    return study(source=source, signals={}, configurations=configurations)
+
+
+@pytest.mark.parametrize(
+    ("configurations", "chosen"),
+    [
+        ([("plain", {}), ("linear", {"order": 2}), ("linear", {})], "linear, profiled"),
+        ([("plain", {}), ("linear", {"sizes": {"expected": 500, "reference": 900}})], "plain, profiled"),
+        ([("linear", {"treatment": "none"}), ("plain", {}), ("linear", {"order": 2})], "plain, profiled"),
+        ([("linear", {"treatment": "none"}), ("plain", {"treatment": "none"})], "linear, none"),
+    ],
+    ids=["the paper's proposal", "of the study's sizes", "the first profiled", "the first"],
+)
+def test_the_main_configuration(configurations, chosen):
+    the_study = _of_collisions(*({"embedding": name} | other for name, other in configurations))
+    assert main_configuration(the_study).name == chosen
+
+
+def test_the_main_configuration_of_the_latent_world_profiles():
+    assert main_configuration(study()).name == "latent, profiled"
+
+
+def test_own_sizes_that_are_the_studys_are_no_other_sizes():
+    same = {"sizes": {"expected": 10_000, "reference": 52_000}}
+    the_study = _of_collisions({"embedding": "plain"}, {"embedding": "linear"} | same)
+    assert main_configuration(the_study).embedding == "linear"

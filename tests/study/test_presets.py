@@ -1,0 +1,142 @@
+"""Presets are valid studies with the ensembles that they promise, and never overwrite a file."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from covad.errors import FileWriteError, StudyError, UnknownNameError
+from covad.pipeline.trial import check_collisions
+from covad.runs.collisions import CollisionData
+from covad.runs.directory import RunDirectory
+from covad.study import read_study
+from covad.study.plan import plan, space
+from covad.study.presets import PRESETS, preset_text, write_preset
+
+
+@pytest.fixture(params=PRESETS)
+def study(request, tmp_path):
+    path = tmp_path / "study.yaml"
+    write_preset(request.param, path)
+    return read_study(path)
+
+
+def preset(name, tmp_path):
+    write_preset(name, tmp_path / f"{name}.yaml")
+    return read_study(tmp_path / f"{name}.yaml")
+
+
+def test_every_preset_is_a_valid_study(study, tmp_path):
+    check_collisions(CollisionData.of(study, RunDirectory(tmp_path / "run")))
+
+
+def test_toys_never_need_more_events_than_the_pools_have(study):
+    """With room for five standard deviations of the Poisson number, and for a yield that grows with nu."""
+    for configuration in study.configurations:
+        sizes = configuration.sizes or study.sizes
+        assert sizes.reference <= study.source.pools.reference
+        assert 1.1 * sizes.expected + 5 * sizes.expected**0.5 <= study.source.pools.data
+    for signal, yields in study.signals.items():
+        assert study.source.signals[signal].simulate > 2 * max(yields)
+
+
+@pytest.mark.parametrize("name", ["quick", "laptop"])
+def test_pools_shift_the_null_by_less_than_a_tenth_of_its_width(name, tmp_path):
+    """dof * N_D (1/P_R + 1/P_D) against sqrt(2 dof), for the sizes that most toys have."""
+    study = preset(name, tmp_path)
+    pools, dof = study.source.pools, 45  # of both tests
+    shift = dof * study.sizes.expected * (1 / pools.reference + 1 / pools.data)
+    assert shift / (2 * dof) ** 0.5 < 0.1
+
+
+def test_laptop_has_the_ensembles_of_the_paper_and_both_tests(tmp_path):
+    study = preset("laptop", tmp_path)
+    assert [configuration.name for configuration in study.configurations] == [
+        "contrastive, none",
+        "contrastive, profiled",
+        "covariant, none",
+        "covariant, profiled",
+        "covariant, profiled, quadratic",
+        "covariant, profiled, 50000 events",
+    ]
+    entries = plan(study, {}, {})
+    assert {entry.test for entry in entries} == {"network", "convex"}
+    for configuration in study.configurations[:5]:
+        mine = [e for e in entries if e.configuration == configuration and e.test == "convex"]
+        background = [e.draw.nu for e in mine if e.draw.signal is None]
+        assert background == [(0.0,), (1.0,), (-1.0,)]
+        signals = {(e.draw.signal, e.draw.injected, e.draw.nu) for e in mine if e.draw.signal}
+        n_points = 1 if configuration.treatment == "none" else 3
+        assert len(signals) == 4 * 2 * n_points
+        assert {e.toys for e in mine if e.draw.signal} == {400}
+        profiled = configuration.treatment == "profiled"
+        assert {e.toys for e in mine if not e.draw.signal} == {1200 if profiled else 400}
+        assert {(e.draw.expected, e.draw.n_reference) for e in mine} == {(10_000, 52_000)}
+    large = [e for e in entries if e.configuration == study.configurations[5] and e.test == "network"]
+    assert [(e.draw.nu, e.toys, e.draw.n_reference) for e in large] == [
+        ((nu,), 100, 260_000) for nu in (0.0, 1.0, -1.0)
+    ]
+    assert space(study.configurations[5]) == space(study.configurations[3])
+
+
+def test_paper_has_the_sizes_of_the_paper(tmp_path):
+    source = preset("paper", tmp_path).source
+    trained = (
+        source.pools.encoder * (source.folds - 1) / source.folds * (1 - source.training.validation_share)
+    )
+    assert trained == pytest.approx(2.1e6, rel=0.01)
+    assert source.training.steps * source.training.batch / trained == pytest.approx(60, rel=0.01)
+    from covad.embedding.encoder import EncoderSettings
+    from covad.response.model import PAPER_HIDDEN
+
+    assert EncoderSettings(**source.encoder.model_dump()) == EncoderSettings.paper()
+    assert source.response.hidden == source.training.ratio_hidden == PAPER_HIDDEN
+
+
+def test_an_existing_file_is_left_as_it_is(tmp_path):
+    path = tmp_path / "study.yaml"
+    path.write_text("mine")
+    with pytest.raises(StudyError, match=r"study\.yaml: is there already"):
+        write_preset("quick", path)
+    assert path.read_text() == "mine"
+
+
+def test_a_full_disk_leaves_no_half_preset(tmp_path, full_disk):
+    with pytest.raises(FileWriteError, match="No space left on device"):
+        write_preset("quick", tmp_path / "study.yaml")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileWriteError, match=r"nowhere/study\.yaml: cannot be written"):
+        write_preset("quick", tmp_path / "nowhere" / "study.yaml")
+
+
+def test_an_unknown_preset_is_named():
+    with pytest.raises(UnknownNameError, match=r"no preset 'fast' .*quick, laptop, paper"):
+        preset_text("fast")
+
+
+def test_every_section_has_a_comment():
+    for name in PRESETS:
+        text = preset_text(name)
+        assert text.startswith("# ")
+        for key in (
+            "pools",
+            "embeddings",
+            "sizes",
+            "normalisation",
+            "configurations",
+            "nu",
+            "signals",
+            "toys",
+        ):
+            assert re.search(rf"^ *{key}:.*#", text, re.MULTILINE), (name, key)
+
+
+def test_presets_are_found_without_the_source_tree(tmp_path):
+    """As package data, from any working directory."""
+    code = "from covad.study.presets import preset_text; print(len(preset_text('paper')))"
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert int(result.stdout) == len(preset_text("paper"))

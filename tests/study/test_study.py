@@ -1,0 +1,250 @@
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+import pytest
+import yaml
+from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
+
+from covad.errors import StudyError
+from covad.study import Study, changed_key, json_schema, parse_study, read_study
+from covad.toys.ensembles import Treatment
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+STUDY_KEYS = ROOT / "docs" / "study.md"
+STUDY = """\
+seed: 1
+source: {kind: latent, nuisances: 1}
+sizes: {expected: 1e4, reference: 52e3}
+tests: {network: {clip: 1.9}, convex: {spread: 5e-1}}
+configurations: [{treatment: none}, {treatment: profiled}]
+nu: [0, 1, -1]
+signals: {signal: [50, 1e2]}
+cluster: {system: slurm, jobs: 2, options: {queue: short}}
+"""
+
+
+def read(tmp_path, text):
+    path = tmp_path / "study.yaml"
+    path.write_text(text)
+    return read_study(path)
+
+
+def test_numbers_may_be_written_as_powers(tmp_path):
+    study = read(tmp_path, STUDY)
+    assert study.sizes.expected == 10_000.0
+    assert study.sizes.reference == 52_000
+    assert study.tests.convex.spread == 0.5
+    assert study.signals == {"signal": (50.0, 100.0)}
+
+
+def test_a_single_nuisance_needs_no_brackets(tmp_path):
+    assert read(tmp_path, STUDY).nu == ((0.0,), (1.0,), (-1.0,))
+
+
+def test_defaults_are_those_of_the_paper():
+    study = parse_study(
+        {"seed": 0, "source": {"kind": "latent"}, "tests": {"network": {}, "convex": {}}}, "here"
+    )
+    assert (study.sizes.expected, study.sizes.reference, study.normalisation) == (10_000, 52_000, 0.1)
+    assert (study.tests.network.clip, study.tests.network.hidden) == ("tune", (4, 4))
+    assert [(c.embedding, c.treatment, c.order) for c in study.configurations] == [
+        ("latent", Treatment.PROFILED, 1)
+    ]
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("**/*.yaml")), ids=lambda path: path.name)
+def test_examples_are_studies(path):
+    study = read_study(path)
+    assert parse_study(json.loads(json.dumps(study.plain())), "again") == study
+
+
+def test_nothing_changes_once_it_is_read(tmp_path):
+    study = read(tmp_path, STUDY)
+    with pytest.raises(ValueError, match="frozen"):
+        study.seed = 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seed: 1", "sed: 1", "sed: there is no such key (is 'seed' meant?)"),
+        ("seed: 1\n", "", "seed: this key is needed"),
+        ("seed: 1", "seed: -1", "seed: it should be greater than or equal to 0"),
+        ("seed: 1", "seed: true", "seed: a number was expected, not true or false"),
+        ("seed: 1", "seed: 1\nseed: 2", "key 'seed' stands twice (line 1 and after)"),
+        ("expected", "expectd", "sizes.expectd: there is no such key (is 'expected' meant?)"),
+        ("1e4", "many", "sizes.expected: a number was expected, not 'many'"),
+        ("1e4", "0", "sizes.expected: it should be greater than 0"),
+        ("1e4", ".inf", "sizes.expected: it should be a finite number"),
+        ("52e3", "5.5", "sizes.reference: it should be a valid integer"),
+        ("1.9", "tun", "tests.network.clip: 'tune' or a positive number was expected, not 'tun'"),
+        ("1.9", "-1", "tests.network.clip: 'tune' or a positive number was expected, not -1"),
+        ("1.9", "[1]", "tests.network.clip: 'tune' or a positive number was expected"),
+        ("kind: latent", "kind: latnt", "source.kind: latent or pools or events was expected"),
+        ("kind: latent, ", "", "source.kind: latent or pools or events was expected"),
+        ("nuisances: 1", "nuisances: 2", "nu: the source has 2 nuisances"),
+        ("nuisances: 1", "nuisances: 9", "source.nuisances: it should be less than or equal to 3"),
+        ("[0, 1, -1]", "[1, -1]", "nu: the central point 0 is needed"),
+        ("[0, 1, -1]", "[0, 1, 1.0]", "nu: an entry stands twice"),
+        ("[0, 1, -1]", "[0, [1, 1]]", "nu: all points need the same number"),
+        ("[50, 1e2]", "50", "signals.signal: a list was expected"),
+        ("[50, 1e2]", "[0]", "signals.signal.0: it should be greater than 0"),
+        ("[50, 1e2]", "[50, 50.0]", "signals.signal: an entry stands twice"),
+        ("{signal:", "{bump:", "signals.bump: the latent world has one signal, 'signal'"),
+        (
+            "{treatment: none}",
+            "{sizes: {expected: 100}}, {sizes: {expected: 100, reference: 300}}",
+            "configurations.0 and configurations.1 are both 'latent, profiled, 100 events': names must",
+        ),
+        ("profiled", "profild", "configurations.1.treatment: it should be 'none' or 'profiled'"),
+        ("slurm", "pbs", "cluster.system: it should be 'slurm' or 'htcondor'"),
+        ("{network: {clip: 1.9}, convex: {spread: 5e-1}}", "{}", "tests: at least one of"),
+        (
+            "{spread: 5e-1}",
+            "{features: 40, capacity: 45}",
+            "tests.convex: capacity 45 needs more than 40 features",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence_with_its_key(tmp_path, old, new, message):
+    assert old in STUDY
+    with pytest.raises(StudyError) as failure:
+        read(tmp_path, STUDY.replace(old, new))
+    said = str(failure.value)
+    assert said.startswith(f"{tmp_path / 'study.yaml'}: {message}")
+    assert "\n" not in said
+
+
+EVENTS = {
+    "kind": "events",
+    "background": {"simulate": 6_100_000},
+    "signals": {"a4l": {"simulate": 100}},
+    "embeddings": {"covariant": {"alpha": 30}},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder": {"width": 30}}, "source: encoder.heads: 4 do not divide encoder.width"),
+        ({"pools": {"encoder": 4000}}, "source: pools.encoder: 4000 events leave 3600 for the training"),
+        ({"folds": 2, "pools": {"encoder": 9000}}, "source: pools.encoder: 9000 events leave 4050"),
+        ({"pools": {"reference": 50_000}}, "source.pools.reference: toys need 52000 events"),
+        ({"pools": {"data": 9_000}}, "source.pools.data: toys need 10000 events"),
+        ({"signals": {"a4l": {"simulate": 40}}}, "source.signals.a4l.simulate: toys need 50 events"),
+        ({"signals": {"data": {"simulate": 90}}}, "source: signals.data: the name is taken"),
+        (
+            {"systematics": [{"name": "normalisation"}]},
+            "systematics: the name normalisation is",
+        ),
+    ],
+)
+def test_events_that_cannot_do_are_refused_with_their_key(changes, message):
+    content = {"seed": 1, "source": EVENTS, "tests": {"convex": {}}, "signals": {"a4l": [50]}}
+    parse_study(content, "here")
+    with pytest.raises(StudyError) as failure:
+        parse_study(content | {"source": EVENTS | changes}, "here")
+    assert message in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "- a\n- b\n", "seed", "a: [", "a: !!python/object:os.system {}\n", "\x00"]
+)
+def test_what_is_no_study_is_refused(tmp_path, text):
+    with pytest.raises(StudyError, match=r"study\.yaml: "):
+        read(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(StudyError, match=r"none\.yaml: cannot be read"):
+        read_study(tmp_path / "none.yaml")
+
+
+def test_paths_are_relative_to_the_file(tmp_path):
+    study = read(
+        tmp_path, STUDY.replace("{kind: latent, nuisances: 1}", "{kind: pools, path: p, embedding: e}")
+    )
+    assert study.source.path == tmp_path / "p"
+
+
+def test_the_schema_describes_the_file():
+    schema = json.loads(json_schema())
+    assert set(yaml.safe_load(STUDY)) <= set(schema["properties"])
+    assert schema["additionalProperties"] is False
+
+
+def change(tmp_path, old, new):
+    before, after = read(tmp_path, STUDY).plain(), read(tmp_path, STUDY.replace(old, new)).plain()
+    return changed_key(before, after)
+
+
+def test_the_key_that_changed_is_named(tmp_path):
+    assert change(tmp_path, "1e4", "2e4") == "sizes.expected was 10000.0 and is now 20000.0"
+    assert change(tmp_path, "clip: 1.9", "clip: tune") == 'tests.network.clip was 1.9 and is now "tune"'
+    assert change(tmp_path, "[0, 1, -1]", "[0]").startswith("nu was [[0.0], [1.0], [-1.0]]")
+    assert change(tmp_path, ", convex: {spread: 5e-1}", "").startswith("tests.convex was")
+
+
+def test_toys_and_cluster_may_change(tmp_path):
+    assert change(tmp_path, "seed: 1", "seed: 1\ntoys: 900") is None
+    assert change(tmp_path, "treatment: none", "treatment: none, background_toys: 900") is None
+    assert change(tmp_path, "jobs: 2", "jobs: 20") is None
+
+
+def test_settings_of_the_models_have_the_defaults_of_their_classes():
+    """The study file repeats them, so that reading it does not need torch."""
+    from covad.embedding.cotrain import TrainingSettings
+    from covad.embedding.encoder import EncoderSettings
+    from covad.response.fit import FitSettings
+    from covad.response.model import ResponseSettings
+    from covad.study.sources import EncoderShape, ResponseFit, Training
+
+    assert EncoderShape().model_dump() == asdict(EncoderSettings())
+    training = asdict(TrainingSettings())
+    del training["alpha"], training["seed"]
+    assert Training().model_dump(exclude={"batch", "validation_share"}) == training
+    fit = asdict(FitSettings()) | {"hidden": ResponseSettings(4, 1).hidden}
+    del fit["seed"]
+    assert ResponseFit().model_dump() == fit
+
+
+def keys_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo, bool]]:
+    """All keys below a section as docs/study.md writes them, and whether they hold sections again."""
+    for name, field in model.model_fields.items():
+        below = list(sections_in(field.annotation))
+        yield prefix + name, field, bool(below)
+        for path, section in below:
+            yield from keys_of(section, f"{prefix}{name}{path}.")
+
+
+def sections_in(annotation: Any, path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield path, annotation
+    steps = {tuple: "[]", dict: ".NAME"}
+    for part in get_args(annotation):
+        yield from sections_in(part, path + steps.get(get_origin(annotation), ""))
+
+
+def documented_defaults() -> dict[str, str]:
+    rows = [line.split(" | ") for line in STUDY_KEYS.read_text().splitlines() if line.startswith("| `")]
+    return {key: row[1].strip("`") for row in rows for key in re.findall(r"`(.*?)`", row[0])}
+
+
+def test_every_key_and_its_default_is_documented():
+    rows = documented_defaults()
+    for key, field, has_parts in keys_of(Study):
+        assert key in rows or (has_parts and any(row.startswith(key) for row in rows)), key
+        if has_parts or field.get_default(call_default_factory=True) is None:
+            continue
+        if field.is_required():
+            assert rows[key] == "needed", key
+        else:
+            value = TypeAdapter(Annotated[field.annotation, *field.metadata, "a default"])
+            expected = field.get_default(call_default_factory=True)
+            assert value.validate_python(yaml.safe_load(rows[key])) == expected, key

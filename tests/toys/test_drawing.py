@@ -1,0 +1,212 @@
+"""Statistical limits are 5 standard errors unless stated: false alarms once in two million per check."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from toy_world import CHEAP, latent_pools, latent_sample, small_draw, small_ensemble
+
+from covad.errors import PlanError, TooFewEventsError
+from covad.toys import latent_world as latent
+from covad.toys.drawing import LATENT_VERSION, LatentSource, PoolSource, pool_offset
+from covad.toys.ensembles import Ensemble, Request, Treatment
+from covad.toys.pools import Pool, Pools, write_pools
+from covad.toys.run import run_toys
+from covad.toys.store import ToyStore
+from covad.toys.toy import run_toy
+
+
+@pytest.fixture
+def pool_source(tmp_path):
+    write_pools(tmp_path / "pools", latent_pools())
+    return PoolSource.open(tmp_path / "pools")
+
+
+def pool_ensemble(source, **changes):
+    return Ensemble(small_draw(**changes), CHEAP, source, 1)
+
+
+def datasets(ensemble, n):
+    return [ensemble.source.draw(ensemble.draw, ensemble.seeds(i)) for i in range(n)]
+
+
+def test_the_latent_world_is_the_one_of_its_version():
+    """If these numbers change, raise LATENT_VERSION, so that stored toys are not mixed with new ones."""
+    dataset = datasets(small_ensemble(), 1)[0]
+    assert LATENT_VERSION == 2
+    assert dataset.reference[0] == pytest.approx([0.9638, -1.6797, -0.765, -0.3277], abs=2e-4)
+    assert len(dataset.data) == 195
+
+
+@pytest.mark.parametrize("kind", ["latent", "pools"])
+def test_numbers_of_events_are_poisson(kind, pool_source):
+    source = LatentSource(1) if kind == "latent" else pool_source
+    plain = Ensemble(small_draw(expected=100), CHEAP, source, 1)
+    n = np.array([len(d.data) for d in datasets(plain, 400)])
+    assert abs(n.mean() - 100) < 5 * 10 / np.sqrt(400)
+    # the variance of a Poisson variable has the relative error sqrt(2 / n)
+    assert abs(n.var() / 100 - 1) < 5 * np.sqrt(2 / 400)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("latent", "signal"), ("pools", "bump")])
+def test_the_signal_is_poisson_on_top(kind, name, pool_source):
+    source = LatentSource(1) if kind == "latent" else pool_source
+    draw = small_draw(expected=20, n_reference=50, signal=name, injected=80)
+    n = np.array([len(d.data) for d in datasets(Ensemble(draw, CHEAP, source, 1), 400)])
+    assert abs(n.mean() - 100) < 5 * 10 / np.sqrt(400)
+    assert abs(n.var() / 100 - 1) < 5 * np.sqrt(2 / 400)
+
+
+def test_auxiliary_values_are_thrown_around_the_truth():
+    drawn = datasets(small_ensemble(nu=(2.0,), expected=30, n_reference=5), 1000)
+    measured = np.array([d.measured[0] for d in drawn])
+    norm = np.array([d.normalisation.measured for d in drawn])
+    for values, centre, sigma in ((measured, 2.0, 1.0), (norm, 0.0, 0.1)):
+        assert abs(values.mean() - centre) < 5 * sigma / np.sqrt(1000)
+        assert abs(values.std() / sigma - 1) < 5 / np.sqrt(2000)
+
+
+def test_the_expected_yield_is_in_the_weights():
+    dataset = datasets(small_ensemble(), 1)[0]
+    assert dataset.weights.sum() == pytest.approx(200)
+
+
+def test_without_nuisances_the_test_knows_none():
+    dataset = datasets(small_ensemble(treatment=Treatment.NONE, nu=(1.0,)), 1)[0]
+    assert dataset.n_nuisances == 0
+    assert dataset.normalisation is None
+    assert dataset.measured.shape == (0,)
+
+
+def test_a_known_yield_has_no_normalisation():
+    dataset = datasets(small_ensemble(normalisation_sigma=None), 1)[0]
+    assert dataset.normalisation is None
+    assert dataset.n_nuisances == 1
+
+
+def test_two_nuisances():
+    ensemble = Ensemble(small_draw(nu=(1.0, -1.0)), CHEAP, LatentSource(2), 1)
+    dataset = datasets(ensemble, 1)[0]
+    assert dataset.n_nuisances == 2
+    assert dataset.data_response.linear.shape == (len(dataset.data), 2)
+
+
+def test_nu_shifts_the_data_and_not_the_reference():
+    """The response is odd in nu: its mean over tilted data moves by nu * E[g^2]."""
+    at = {
+        nu: np.concatenate(
+            [d.data_response.linear[:, 0] for d in datasets(small_ensemble(nu=(nu,), expected=2000), 20)]
+        )
+        for nu in (-3.0, 3.0)
+    }
+    difference = at[3.0].mean() - at[-3.0].mean()
+    error = np.hypot(*(g.std() / np.sqrt(len(g)) for g in at.values()))
+    expected = 6 * np.square(at[3.0]).mean()
+    assert difference == pytest.approx(expected, abs=5 * error)
+    assert difference > 5 * error
+
+
+def test_pool_events_are_never_twice_in_a_toy(pool_source):
+    for dataset in datasets(pool_ensemble(pool_source, signal="bump", injected=50), 20):
+        together = np.concatenate([dataset.reference, dataset.data])
+        assert len(np.unique(together, axis=0)) == len(together)
+
+
+def test_pool_rows_keep_their_response(pool_source):
+    for dataset in datasets(pool_ensemble(pool_source, nu=(1.0,), signal="bump", injected=50), 3):
+        np.testing.assert_array_equal(dataset.data_response.linear, latent.response(dataset.data))
+        np.testing.assert_array_equal(dataset.reference_response.linear, latent.response(dataset.reference))
+
+
+def test_pool_events_are_all_drawn_alike(pool_source):
+    """200 toys of 200 from 2000: every row about 20 times; the largest of 2000 binomial pulls below 6."""
+    reference = latent_pools().reference.sample.z
+    place = {row.tobytes(): i for i, row in enumerate(reference)}
+    counts = np.zeros(len(reference))
+    for dataset in datasets(pool_ensemble(pool_source, n_reference=200), 200):
+        np.add.at(counts, [place[row.tobytes()] for row in dataset.reference], 1)
+    assert counts.sum() == 200 * 200
+    assert np.abs((counts - 20) / np.sqrt(20 * 0.9)).max() < 6
+
+
+def test_yield_ratio_scales_the_expectation(pool_source):
+    n = {
+        nu: np.mean([len(d.data) for d in datasets(pool_ensemble(pool_source, nu=(nu,)), 300)])
+        for nu in (1.0, -1.0)
+    }
+    error = np.sqrt(200 / 300)
+    assert n[1.0] == pytest.approx(220, abs=5 * error)
+    assert n[-1.0] == pytest.approx(180, abs=5 * error)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"nu": (0.5,)}, "no pool of data at nu"),
+        ({"nu": (0.0, 0.0)}, "2 values"),
+        ({"signal": "dip", "injected": 3}, "no pool of the signal 'dip'"),
+        ({"nu": (-1.0,), "signal": "bump", "injected": 3}, "no pool of bump at nu"),
+        ({"response_order": 2}, "quadratic"),
+    ],
+)
+def test_what_the_pools_lack_is_named(changes, message, pool_source):
+    with pytest.raises(PlanError, match=message):
+        datasets(pool_ensemble(pool_source, **changes), 1)
+
+
+def test_a_pool_that_is_too_small_is_named(pool_source):
+    with pytest.raises(TooFewEventsError, match="2000"):
+        datasets(pool_ensemble(pool_source, n_reference=2001), 1)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"signal": "bump", "injected": 3}, {"nu": (1.0, 1.0)}, {"response_order": 2}]
+)
+def test_what_the_latent_world_lacks_is_named(changes):
+    with pytest.raises(PlanError):
+        datasets(small_ensemble(**changes), 1)
+
+
+def test_offset_of_finite_pools(pool_source):
+    ensemble = pool_ensemble(pool_source)
+    sizes = pool_source.pool_sizes(ensemble.draw)
+    offset = pool_offset(ensemble)
+    assert offset.share == pytest.approx((1 / sizes[0] + 1 / sizes[1]) / (1 / 200 + 1 / 1000))
+    assert offset.t == pytest.approx(offset.share * np.sqrt(2 * CHEAP.degrees_of_freedom))
+    assert not offset.tolerable
+    assert pool_offset(replace(ensemble, draw=small_draw(expected=10))).tolerable
+    assert pool_offset(small_ensemble()).t == 0
+
+
+def test_toys_of_finite_pools_are_offset_but_not_biased(tmp_path):
+    """The mean of t over 60 pairs of pools is that of fresh events, within 4 standard errors (6e-5).
+
+    Drawn with replacement, it would be larger by more than twice that. The means differ between pools as
+    predicted: their variance within a factor of two, where 60 pools leave 18 %.
+    """
+    settings = CHEAP.chosen(LatentSource(1))
+    fresh = np.array([run_toy(small_ensemble(settings), i).t for i in range(800)])
+    toys = np.array([_toys_of_pools(tmp_path / str(seed), settings, seed) for seed in range(60)])
+    means = toys.mean(axis=1)
+    error = np.hypot(means.std() / np.sqrt(len(means)), fresh.std() / np.sqrt(len(fresh)))
+    assert abs(means.mean() - fresh.mean()) < 4 * error
+    share = (1 / 1200 + 1 / 400) / (1 / 1000 + 1 / 200)
+    assert 8 * error < 0.8 * share * fresh.mean()
+    common = means.var() - toys.var(axis=1, ddof=1).mean() / toys.shape[1]
+    assert 0.5 < common / (share**2 * fresh.var()) < 2
+
+
+def _toys_of_pools(folder, settings, seed):
+    rng = np.random.default_rng(seed)
+    reference, data = (Pool(latent_sample(latent.background(n, rng))) for n in (1200, 400))
+    write_pools(folder, Pools(reference, latent.background(10, rng), {(0.0,): data}))
+    ensemble = replace(small_ensemble(settings), source=PoolSource.open(folder))
+    return [run_toy(ensemble, index).t for index in range(10)]
+
+
+def test_pools_that_cannot_serve_the_toys_are_refused_at_once(pool_source, tmp_path):
+    for changes in ({"n_reference": 2001}, {"expected": 1950.0}, {"signal": "bump", "injected": 290.0}):
+        request = Request(pool_ensemble(pool_source, **changes), 1)
+        with pytest.raises(TooFewEventsError, match="but toys may need"):
+            run_toys([request], ToyStore(tmp_path), lambda blocks: iter(()))
+    pool_source.check(pool_ensemble(pool_source).draw)

@@ -1,0 +1,132 @@
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_world import CHEAP, Mishap, small_draw, small_ensemble
+
+from covad.errors import PlanError
+from covad.toys.drawing import LatentSource
+from covad.toys.ensembles import BLOCK, Block, Request, Shard, Stream, Treatment, canonical, contiguous
+from covad.toys.tests import TunedNetwork
+
+CHANGES = {
+    "nu": (1.0,),
+    "expected": 300.0,
+    "n_reference": 999,
+    "treatment": Treatment.NONE,
+    "embedding": "other",
+    "normalisation_sigma": 0.2,
+    "response_order": 2,
+}
+
+
+def numbers(ensemble, index=0):
+    return np.random.default_rng(ensemble.seeds(index).data).random(4).tolist()
+
+
+@pytest.mark.parametrize("key", CHANGES)
+def test_every_part_of_the_draw_changes_identity_and_seeds(key):
+    ours, other = small_ensemble(), small_ensemble(**{key: CHANGES[key]})
+    assert ours.identity != other.identity
+    assert numbers(ours) != numbers(other)
+
+
+def test_signal_stream_seed_and_source_change_the_toys_too():
+    ours = small_ensemble()
+    others = [
+        small_ensemble(signal="signal", injected=5),
+        small_ensemble(stream=Stream.SCAN),
+        small_ensemble(seed=2),
+    ]
+    assert len({e.identity for e in [ours, *others]}) == 4
+    assert len({tuple(numbers(e)) for e in [ours, *others]}) == 4
+    assert replace(ours, source=LatentSource(2)).identity != ours.identity
+
+
+def test_tests_and_clips_see_the_same_datasets():
+    wide, narrow = small_ensemble(TunedNetwork(clip=2.0)), small_ensemble(TunedNetwork(clip=1.9))
+    assert numbers(wide) == numbers(narrow) == numbers(small_ensemble(CHEAP))
+    assert len({wide.identity, narrow.identity, small_ensemble(CHEAP).identity}) == 3
+
+
+def test_identity_is_stable_between_versions():
+    """A changed hash would orphan every stored toy; raise TOY_SCHEMA if the toys themselves change."""
+    network = small_ensemble(TunedNetwork(clip=1.5))
+    assert network.identity == "f355d040cb9e9686f70d"
+    assert network.seeds(7).number == 2482625229359884100
+    assert small_ensemble().identity == "af5e7c07e0820cdf3e24"
+
+
+def test_one_value_has_one_identity():
+    assert small_draw(nu=(-0.0,), expected=200) == small_draw(nu=(0,), expected=200.0)
+
+
+def test_toys_and_their_parts_have_different_random_numbers():
+    ensemble = small_ensemble()
+    seeds = [ensemble.seeds(i) for i in range(200)]
+    streams = [s for seed in seeds for s in (seed.reference, seed.data, seed.auxiliary, seed.fit)]
+    first = {int(s.generate_state(1, np.uint64)[0]) for s in streams} | {s.number for s in seeds}
+    assert len(first) == 5 * len(seeds)
+
+
+def test_seeds_of_compared_ensembles_are_uncorrelated():
+    """Correlation of 2000 paired uniforms: |r| < 5 / sqrt(2000) fails by chance once in two million."""
+    a, b = small_ensemble(), small_ensemble(nu=(1.0,))
+    pairs = np.array([[numbers(e, i)[0] for e in (a, b)] for i in range(2000)])
+    assert abs(np.corrcoef(pairs.T)[0, 1]) < 5 / np.sqrt(2000)
+
+
+@settings(max_examples=60, deadline=None)
+@given(toys=st.lists(st.integers(0, 95), min_size=1, max_size=4), total=st.integers(1, 6))
+def test_shards_share_all_toys_among_them(toys, total):
+    requests = [Request(small_ensemble(seed=n), count) for n, count in enumerate(toys)]
+    blocks = [b for number in range(1, total + 1) for b in Shard(number, total).blocks(requests)]
+    found = [(b.ensemble.seed, i) for b in blocks for i in range(b.start, b.stop)]
+    assert sorted(found) == [(n, i) for n, count in enumerate(toys) for i in range(count)]
+    assert all(b.start // BLOCK == (b.stop - 1) // BLOCK for b in blocks)
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2", "1/2/3"])
+def test_a_shard_that_cannot_be(text):
+    with pytest.raises(PlanError, match="shard"):
+        Shard.parse(text)
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_ranges_cover_the_indices(indices):
+    ranges = list(contiguous(sorted(indices)))
+    assert {i for start, stop in ranges for i in range(start, stop)} == indices
+    assert all(a[1] < b[0] for a, b in pairwise(ranges))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"expected": 0},
+        {"expected": float("nan")},
+        {"n_reference": 0},
+        {"signal": "signal"},
+        {"injected": 3.0},
+        {"signal": "signal", "injected": -1.0},
+        {"response_order": 3},
+    ],
+)
+def test_a_draw_that_cannot_be(changes):
+    with pytest.raises(PlanError):
+        small_draw(**changes)
+
+
+def test_descriptions_are_plain_data():
+    for test in (CHEAP, TunedNetwork(clip=2.0), Mishap("nan")):
+        described = small_ensemble(test).describe()
+        assert json.loads(canonical(described)) == json.loads(json.dumps(described))
+    with pytest.raises(ValueError):
+        canonical({"t": float("nan")})
+
+
+def test_labels_name_the_toys():
+    assert "0 to 9" in Block(small_ensemble(), 0, 10).label

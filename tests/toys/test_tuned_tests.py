@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+from toy_world import CHEAP, results, small_ensemble
+
+from covad.errors import DatasetError
+from covad.toys.drawing import LatentSource
+from covad.toys.ensembles import Block, Treatment
+from covad.toys.tests import TunedConvex, TunedNetwork
+from covad.toys.toy import run_block
+
+NETWORK = TunedNetwork(clip=1.0)
+
+
+@pytest.mark.parametrize("treatment", Treatment)
+@pytest.mark.parametrize("test", [NETWORK, CHEAP], ids=["network", "convex"])
+def test_both_tests_run_with_and_without_nuisances(test, treatment):
+    toys = run_block(Block(small_ensemble(test, treatment=treatment, expected=500, n_reference=2500), 0, 3))
+    assert [toy.reason for toy in toys] == ["", "", ""]
+    assert all(toy.t >= 0 for toy in toys)
+    assert all(len(toy.nu_tau) == (treatment is Treatment.PROFILED) for toy in toys)
+
+
+def test_two_nuisances():
+    ensemble = small_ensemble(NETWORK, nu=(0.0, 0.0), expected=500, n_reference=2500)
+    two = Block(ensemble.__class__(ensemble.draw, NETWORK, LatentSource(2), 1), 0, 2)
+    assert [len(toy.nu_tau) for toy in run_block(two)] == [2, 2]
+
+
+def test_a_wider_clip_never_lowers_t_by_much():
+    """Same toys, one start each: a wider box holds the narrower one, up to the luck of the start."""
+    narrow, wide = (
+        [toy.t for toy in run_block(Block(small_ensemble(TunedNetwork(clip=w)), 0, 6))] for w in (0.3, 2.0)
+    )
+    assert np.mean(wide) > np.mean(narrow)
+
+
+def test_a_network_toy_is_the_same_again():
+    block = Block(small_ensemble(NETWORK), 0, 3)
+    assert results(run_block(block)) == results(run_block(block))
+
+
+def test_degrees_of_freedom():
+    assert TunedNetwork(clip=2.0).degrees_of_freedom == 45
+    assert TunedConvex(features=100).degrees_of_freedom == 45
+    assert TunedConvex(features=20).degrees_of_freedom == 11
+    assert TunedConvex(features=20, capacity=7.0).degrees_of_freedom == 7
+
+
+def test_chosen_features_change_nothing_but_the_time():
+    source = LatentSource(1)
+    chosen = CHEAP.chosen(source)
+    assert chosen.model is not None
+    assert chosen == CHEAP
+    assert chosen.describe() == CHEAP.describe()
+    ours, theirs = CHEAP.build(source), chosen.build(source)
+    assert ours.ridge == theirs.ridge
+    for name, array in ours.features.arrays().items():
+        np.testing.assert_array_equal(array, theirs.features.arrays()[name])
+
+
+@pytest.mark.parametrize(
+    "test", [TunedNetwork(clip=-1.0), TunedNetwork(clip=1.0, starts=0), TunedConvex(features=0)]
+)
+def test_settings_that_cannot_be_are_refused(test):
+    with pytest.raises(DatasetError):
+        test.build(LatentSource(1))
