@@ -36,7 +36,7 @@ def model_of(events: Float32, spread: float, target: float | None) -> ConvexTest
 
 def null_of(model: ConvexTest, x: Float32, expected: float, n_reference: int) -> ConvexNull:
     """All nuisances profiled, the normalisation to 10 %."""
-    n = model.features.n_columns
+    n = model.basis.n_columns
     weights = np.full(len(x), expected / len(x))
     moments = ScoreMoments.of(x, weights, np.ones(len(x))).for_reference_of(n_reference, sampled=len(x))
     ridge = np.append(model.ridge_by_column, np.zeros(x.shape[1] - n))
@@ -64,17 +64,17 @@ def lines(directory: RunDirectory) -> Iterator[str]:
         pools = open_pools(directory.pools(space), fingerprint(directory.pools(space)))
         centre = tuple(0.0 for _ in study.nu[0])
         for spread, target in RULES:
-            model = model_of(pools.features, spread, target)
-            x = columns(model.features, *first(pools.reference.sample, EVENTS), True)
+            model = model_of(pools.basis, spread, target)
+            x = columns(model.basis, *first(pools.reference.sample, EVENTS), True)
             null = null_of(model, x, study.sizes.expected, study.sizes.reference)
             found = []
             for name, yields in study.signals.items():
                 signal = first(pools.signal(name, centre).sample, SIGNAL_EVENTS)
-                of_signal = columns(model.features, *signal, True).astype(np.float64)
+                of_signal = columns(model.basis, *signal, True).astype(np.float64)
                 found += [f"{expected_z(null, of_signal, injected):.2f}" for injected in yields]
             rule = "10 % quantile" if target is None else f"capacity {target:g}"
             numbers = [
-                f"{model.features.widths[0]:.2f}",
+                f"{model.basis.widths[0]:.2f}",
                 f"{model.ridge:.2f}",
                 f"{null.law.mean:.1f}",
                 *found,

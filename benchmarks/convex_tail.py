@@ -54,8 +54,8 @@ class Tilted:
     def build(cls) -> Tilted:
         bumps = with_capacity(latent.background(50_000, _generator(0, 60)), N_FEATURES, 61)
         events = latent.background(POOL, _generator(0, 62))
-        phi = evaluate(bumps.features, events)
-        model = ConvexTest(Precomputed(phi.shape[1], bumps.features.n_ridged), bumps.ridge)
+        phi = evaluate(bumps.basis, events)
+        model = ConvexTest(Precomputed(phi.shape[1], bumps.basis.n_ridged), bumps.ridge)
         g = latent.response(events)
         whole = _dataset(phi, g, np.arange(POOL), np.arange(POOL), _generator(0, 63))
         null = analytic_null(model, whole, n_reference=N_REFERENCE)

@@ -90,10 +90,10 @@ def agreement(model: ResponseModel, pairs: Pairs) -> dict[str, Any]:
 def reach(model: ResponseModel, pairs: Pairs, nu: float, pool: NDArray[np.float32]) -> dict[str, Any]:
     """Closure reach of the convex test at nu, both nuisances profiled."""
     alternative = ConvexTest.from_pool(pool, N_FEATURES, seed=1)
-    n = alternative.features.n_columns
+    n = alternative.basis.n_columns
     truth = np.array([nu, 0.0])
     ridge, auxiliary = np.zeros(n + 2), np.zeros(n + 2)
-    ridge[: alternative.features.n_ridged] = alternative.ridge
+    ridge[: alternative.basis.n_ridged] = alternative.ridge
     auxiliary[n:] = 1.0, NORMALISATION_SIGMA**-2
     columns, log_ratio = _columns(alternative, model, pool, truth)
     null = ScalableNull.of(columns, log_ratio, ridge, auxiliary, n)
@@ -120,7 +120,7 @@ def _columns(
     """(phi, slopes in the nuisances) and log r at the truth."""
     response = response_of(model, z)
     slopes = nuisance_slopes(response, truth).astype(np.float32)
-    return np.hstack([evaluate(alternative.features, z), slopes]), nuisance_shift(response, truth)
+    return np.hstack([evaluate(alternative.basis, z), slopes]), nuisance_shift(response, truth)
 
 
 def _matched(

@@ -48,7 +48,7 @@ STATUS_STUDY = """\
 seed: 1
 source: {{kind: latent, nuisances: 1}}
 sizes: {{expected: 200, reference: 1000}}
-tests: {{convex: {{features: 5}}}}
+tests: {{convex: {{bumps: 5}}}}
 configurations: [{{treatment: profiled}}]
 nu: [0, 1]
 toys: {toys}

@@ -18,7 +18,7 @@ TINY: dict[str, Any] = {
             "encoder": 4500,
             "response": 1500,
             "check": 1000,
-            "features": 300,
+            "basis": 300,
             "reference": 2200,
             "data": 2200,
         },
@@ -34,7 +34,7 @@ TINY: dict[str, Any] = {
         "response": {"epochs": 1, "hidden": [8]},
     },
     "sizes": {"expected": 200, "reference": 1000},
-    "tests": {"network": {"clip": 1.5}, "convex": {"features": 5}},
+    "tests": {"network": {"clip": 1.5}, "convex": {"bumps": 5}},
     "configurations": [
         {"treatment": "none"},
         {"treatment": "profiled"},

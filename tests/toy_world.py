@@ -19,7 +19,7 @@ from covad.toys.ensembles import Draw, Ensemble, Stream, Treatment, TunedTest
 from covad.toys.pools import Pool, Pools
 from covad.toys.tests import TunedConvex
 
-CHEAP = TunedConvex(features=5, expected=200.0, reference=1000)
+CHEAP = TunedConvex(bumps=5, expected=200.0, reference=1000)
 
 
 def small_draw(**changes: Any) -> Draw:
@@ -48,7 +48,7 @@ def latent_pools(size: int = 2000, seed: int = 5) -> Pools:
     fresh = latent.background(size, rng)
     return Pools(
         reference=Pool(latent_sample(fresh)),
-        features=latent.background(500, rng),
+        basis=latent.background(500, rng),
         data={
             (float(nu),): Pool(
                 latent_sample(latent.tilted_background(size, np.array([nu]), rng)), yield_ratio=1.0 + 0.1 * nu

@@ -36,8 +36,8 @@ class BrokenSource:
         return f"{self.right.fingerprint}, {self.fault}"
 
     @property
-    def n_features(self) -> int:
-        return self.right.n_features
+    def n_dimensions(self) -> int:
+        return self.right.n_dimensions
 
     def basis_events(self) -> Float32:
         return self.right.basis_events()

@@ -36,7 +36,7 @@ class Scale:
 
     expected: float
     reference: int
-    features: int
+    bumps: int
     convex_toys: int
     network_toys: int
     untreated_toys: tuple[int, int]  # of convex and network without nuisances in the test
@@ -50,7 +50,7 @@ class Scale:
 FULL = Scale(
     expected=10_000,
     reference=52_000,
-    features=100,
+    bumps=100,
     convex_toys=3000,
     network_toys=1000,
     untreated_toys=(600, 200),
@@ -62,7 +62,7 @@ FULL = Scale(
 SMALL = Scale(
     expected=4_000,
     reference=20_800,
-    features=20,
+    bumps=20,
     convex_toys=200,
     network_toys=44,
     untreated_toys=(150, 0),
@@ -89,7 +89,7 @@ class Suite:
     @cached_property
     def convex(self) -> TunedConvex:
         scale = self.scale
-        settings = TunedConvex(scale.features, expected=scale.expected, reference=scale.reference)
+        settings = TunedConvex(scale.bumps, expected=scale.expected, reference=scale.reference)
         return settings.chosen(SOURCE)
 
     def network(self, treatment: Treatment) -> TunedNetwork:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from covad.cli.observation import print_observation
 from covad.inference.intervals import Interval
-from covad.observed import print_observation
 from covad.observed.result import Observation, ObservedSignificance, TestResult
 
 

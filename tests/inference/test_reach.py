@@ -34,7 +34,7 @@ class World:
         return g
 
     def columns(self, z: np.ndarray) -> np.ndarray:
-        return columns(self.test.features, z, Response(self.response(z)), normalisation=True)
+        return columns(self.test.basis, z, Response(self.response(z)), normalisation=True)
 
     def log_ratio(self, z: np.ndarray) -> np.ndarray:
         return NU * self.response(z)[:, 0].astype(np.float64)
@@ -62,7 +62,7 @@ class World:
         z = latent.background(50_000, np.random.default_rng(2))
         problem = ConvexProblem.of(self.test, self.toys.toy(np.random.default_rng(0)))
         return ScalableNull.of(
-            self.columns(z), self.log_ratio(z), problem.ridge, problem.auxiliary.precision, problem.n_features
+            self.columns(z), self.log_ratio(z), problem.ridge, problem.auxiliary.precision, problem.n_basis
         )
 
     def asimov_t(self, expected: float) -> float:
@@ -72,8 +72,8 @@ class World:
         weights = np.full(len(z), expected / len(z))
         sums = (weights * self.true_ratio(z)) @ x
         centre = np.zeros(x.shape[1])
-        centre[null.n_features] = NU
-        nuisances = slice(null.n_features, None)
+        centre[null.n_basis] = NU
+        nuisances = slice(null.n_basis, None)
         with_h = maximise(
             ColumnLikelihood(x, weights, sums, GaussianPenalty(centre, null.auxiliary + null.ridge)), centre
         )
@@ -213,7 +213,7 @@ def small_problem(rng: np.random.Generator, direction: str) -> tuple[ScalableNul
     """Twelve independent columns, of which the last two are nuisances, and noise that is unequal."""
     x = rng.normal(size=(20_000, 12)).astype(np.float32)
     ridge, auxiliary = np.r_[np.full(10, 50.0), np.zeros(2)], np.r_[np.zeros(10), 1.0, 100.0]
-    null = ScalableNull.of(x, np.zeros(len(x)), ridge, auxiliary, n_features=10)
+    null = ScalableNull.of(x, np.zeros(len(x)), ridge, auxiliary, n_basis=10)
     sizes = np.geomspace(1.0, 0.1, 12) * 0.01
     delta = {"none": np.zeros(12), "loud": 0.04 * np.eye(12)[0], "quiet": 0.04 * np.eye(12)[9]}.get(
         direction, np.full(12, 0.01)

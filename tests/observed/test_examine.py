@@ -11,6 +11,7 @@ from event_files import write_events
 from finished_run import make_run
 from samples import random_events
 
+from covad.cli.observation import print_observation
 from covad.errors import (
     CovadError,
     FileFormatError,
@@ -23,7 +24,7 @@ from covad.errors import (
 from covad.events.files import EventWriter
 from covad.events.layout import Collection, EventLayout
 from covad.events.processes import PROCESS_NAMES
-from covad.observed import Question, examine, parse_auxiliary, print_observation
+from covad.observed import Question, examine, parse_auxiliary
 from covad.observed.examine import yield_deviation
 from covad.pipeline.claim import claim
 from covad.simulation.simulate import Simulation
@@ -264,9 +265,7 @@ def test_a_run_without_events_is_refused(tmp_path, observed):
     from covad.runs.directory import RunDirectory
     from covad.study import parse_study
 
-    latent = parse_study(
-        {"seed": 1, "source": {"kind": "latent"}, "tests": {"convex": {"features": 5}}}, "here"
-    )
+    latent = parse_study({"seed": 1, "source": {"kind": "latent"}, "tests": {"convex": {"bumps": 5}}}, "here")
     claim(RunDirectory(tmp_path), latent, None)
     with pytest.raises(StudyError, match="a source of kind 'events'"):
         examine(tmp_path, observed)

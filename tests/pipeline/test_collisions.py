@@ -41,7 +41,7 @@ STUDY = {
             "encoder": 6000,
             "response": 6000,
             "check": 4000,
-            "features": 1000,
+            "basis": 1000,
             "reference": 4000,
             "data": 4000,
         },
@@ -51,7 +51,7 @@ STUDY = {
         "response": {"epochs": 1, "hidden": [8], "batch": 1024},
     },
     "sizes": {"expected": 200, "reference": 800},
-    "tests": {"convex": {"features": 6}},
+    "tests": {"convex": {"bumps": 6}},
     "configurations": [
         {"embedding": "contrastive", "treatment": "none"},
         {"embedding": "covariant", "order": 2},
@@ -161,7 +161,7 @@ def test_pools_are_standardised_on_the_reference(run):
         np.testing.assert_allclose(pools.reference.sample.z.std(axis=0), 1, atol=1e-4)
         assert (pools.reference.sample.response.quadratic is None) == (order == 1)
         assert set(pools.data) == {(0.0,), (1.0,)} == set(pools.signals["a4l"])
-        assert len(pools.features) == 1000
+        assert len(pools.basis) == 1000
 
 
 def test_the_checks_hold_reach_and_validation(run):
@@ -317,7 +317,7 @@ def test_a_standardisation_survives_its_file():
 def test_killed_in_every_stage_it_ends_alike(tmp_path):
     """kill -9 of `covad run` as soon as a stage has begun, in one stage after the other."""
     path = tmp_path / "study.yaml"
-    tests = {"network": {"clip": "tune", "hidden": [2]}, "convex": {"features": 6}}
+    tests = {"network": {"clip": "tune", "hidden": [2]}, "convex": {"bumps": 6}}
     path.write_text(yaml.safe_dump(STUDY | {"tests": tests}))
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     for stage in STAGES:

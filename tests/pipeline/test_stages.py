@@ -26,7 +26,7 @@ SMALL = {
     "seed": 1,
     "source": {"kind": "latent", "nuisances": 1},
     "sizes": {"expected": 200, "reference": 1000},
-    "tests": {"convex": {"features": 5}},
+    "tests": {"convex": {"bumps": 5}},
     "toys": 12,
 }
 
@@ -266,7 +266,7 @@ def test_a_clip_that_cannot_be_found_is_named_with_its_key_and_configuration(
 
 
 def test_a_capacity_that_cannot_be_had_is_named_with_its_key_and_configuration(tmp_path):
-    big = study(tests={"convex": {"features": 5, "capacity": 4, "spread": 1e-3}})
+    big = study(tests={"convex": {"bumps": 5, "capacity": 4, "spread": 1e-3}})
     with pytest.raises(
         PlanError, match=r"^tests\.convex\.capacity, for 'latent, profiled': a capacity of 4 "
     ):

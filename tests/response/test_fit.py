@@ -10,7 +10,7 @@ from covad.errors import CovadError, TrainingError
 from covad.response.fit import FitSettings, Pairs, batch_loss, fit_response, validation_loss, whiten
 from covad.response.model import ResponseModel, ResponseSettings, polynomial
 
-SHAPE = ResponseSettings(n_features=2, n_nuisances=1, hidden=(32, 32))
+SHAPE = ResponseSettings(n_dimensions=2, n_nuisances=1, hidden=(32, 32))
 SETTINGS = FitSettings(epochs=6, batch=2048, learning_rate=5e-3, seed=1)
 
 

@@ -41,7 +41,7 @@ def test_files_that_are_no_responses_are_refused(tmp_path: Path) -> None:
     torch.save({"a": torch.ones(1)}, path)
     with pytest.raises(FileFormatError, match="not a covad model file"):
         ResponseModel.load(path)
-    shape = {"n_features": 3, "n_nuisances": 1, "order": 1, "hidden": [8]}
+    shape = {"n_dimensions": 3, "n_nuisances": 1, "order": 1, "hidden": [8]}
     for settings in ({}, {"response": shape, "heads": 1}, {"response": {**shape, "order": 5}, "heads": 1}):
         save_weights(path, "response", {"a": torch.ones(1)}, settings)
         with pytest.raises(FileFormatError, match="incomplete"):

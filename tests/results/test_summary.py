@@ -15,7 +15,7 @@ STUDY = {
     "seed": 5,
     "source": {"kind": "latent"},
     "sizes": {"expected": 300, "reference": 1500},
-    "tests": {"network": {"clip": 1.5}, "convex": {"features": 8}},
+    "tests": {"network": {"clip": 1.5}, "convex": {"bumps": 8}},
     "configurations": [{"treatment": "none"}, {"treatment": "profiled"}],
     "nu": [0, 1],
     "signals": {"signal": [40]},
@@ -112,7 +112,7 @@ def test_closure_has_a_line_per_shift_and_a_verdict_per_configuration(summary):
 
 
 def test_an_unfinished_run_says_what_it_can(tmp_path):
-    study = parse_study(STUDY | {"tests": {"convex": {"features": 8}}, "toys": 5}, "here")
+    study = parse_study(STUDY | {"tests": {"convex": {"bumps": 8}}, "toys": 5}, "here")
     run_study(study, tmp_path, here)
     found = summarise(collect(tmp_path))
     assert found["nulls"] == found["closure"] == found["significance"] == []

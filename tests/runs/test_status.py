@@ -28,7 +28,7 @@ def study(**changes):
         "seed": 1,
         "source": {"kind": "latent", "nuisances": 1},
         "sizes": {"expected": 200, "reference": 1000},
-        "tests": {"convex": {"features": 5}},
+        "tests": {"convex": {"bumps": 5}},
         "nu": [0, 1],
         "signals": {"signal": [20]},
         "toys": 20,
@@ -86,7 +86,7 @@ def test_brackets_are_shown_as_they_are(tmp_path, capsys):
 
 
 def test_a_network_that_waits_for_its_clip_is_missing(tmp_path, capsys):
-    run_study(study(tests={"convex": {"features": 5}}), tmp_path / "a", here)
+    run_study(study(tests={"convex": {"bumps": 5}}), tmp_path / "a", here)
     tuned = study(tests={"network": {"clip": "tune"}})
     claim(RunDirectory(tmp_path), tuned, None)
     status = run_status(tmp_path)
@@ -102,7 +102,7 @@ def test_the_clip_stage_waits_for_the_features_of_the_convex_test(tmp_path, caps
     status = run_status(tmp_path)
     assert not status.plain()["stages"]["tune"]["done"]
     print_status(status)
-    assert "features of the convex test, latent, profiled: not chosen yet" in capsys.readouterr().out
+    assert "basis of the convex test, latent, profiled: not chosen yet" in capsys.readouterr().out
     run_study(study(), tmp_path, here, until="tune")
     status = run_status(tmp_path)
     assert status.plain()["stages"]["tune"]["done"]

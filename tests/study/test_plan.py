@@ -67,7 +67,7 @@ def test_sizes_and_settings_reach_the_ensembles():
         normalisation=None,
         tests={
             "network": {"clip": 2.5, "starts": 3, "hops": 2, "hidden": [5]},
-            "convex": {"features": 9, "seed": 4},
+            "convex": {"bumps": 9, "seed": 4},
         },
     )
     network, convex = entries(some)[:2]

@@ -107,8 +107,8 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("{network: {clip: 1.9}, convex: {spread: 5e-1}}", "{}", "tests: at least one of"),
         (
             "{spread: 5e-1}",
-            "{features: 40, capacity: 45}",
-            "tests.convex: capacity 45 needs more than 40 features",
+            "{bumps: 40, capacity: 45}",
+            "tests.convex: capacity 45 needs more than 40 bumps",
         ),
     ],
 )

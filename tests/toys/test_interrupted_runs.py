@@ -22,7 +22,7 @@ STUDY = """\
 seed: 3
 source: {kind: latent, nuisances: 1}
 sizes: {expected: 400, reference: 2000}
-tests: {convex: {features: 10}}
+tests: {convex: {bumps: 10}}
 nu: [0, 1]
 toys: 150
 """

@@ -20,7 +20,7 @@ def sample(n, seed, quadratic=True):
 def pools(quadratic=True):
     return Pools(
         reference=Pool(sample(50, 1, quadratic)),
-        features=sample(20, 2).z,
+        basis=sample(20, 2).z,
         data={(0.0, 0.0): Pool(sample(40, 3, quadratic)), (1.0, -1.0): Pool(sample(30, 4, quadratic), 0.97)},
         signals={"a4l": {(0.0, 0.0): Pool(sample(10, 5, quadratic), 1.5)}},
     )
@@ -48,7 +48,7 @@ def test_what_is_written_is_read(tmp_path, quadratic):
         assert (b.sample.response.quadratic is None) is not quadratic
         if quadratic:
             np.testing.assert_array_equal(a.sample.response.quadratic, b.sample.response.quadratic)
-    np.testing.assert_array_equal(wanted.features, found.features)
+    np.testing.assert_array_equal(wanted.basis, found.basis)
 
 
 def test_pools_are_mapped_not_loaded(directory):
@@ -70,7 +70,7 @@ def test_fingerprint_follows_the_contents_not_the_place(directory, tmp_path):
 def test_pools_that_change_under_a_run_are_refused(directory):
     source = PoolSource.open(directory)
     changed = pools()
-    changed.features[0, 0] += 1
+    changed.basis[0, 0] += 1
     write_pools(directory, changed)
     with pytest.raises(FileFormatError, match="changed"):
         source.basis_events()

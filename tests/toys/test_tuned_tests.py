@@ -41,9 +41,9 @@ def test_a_network_toy_is_the_same_again():
 
 def test_degrees_of_freedom():
     assert TunedNetwork(clip=2.0).degrees_of_freedom == 45
-    assert TunedConvex(features=100).degrees_of_freedom == 45
-    assert TunedConvex(features=20).degrees_of_freedom == 11
-    assert TunedConvex(features=20, capacity=7.0).degrees_of_freedom == 7
+    assert TunedConvex(bumps=100).degrees_of_freedom == 45
+    assert TunedConvex(bumps=20).degrees_of_freedom == 11
+    assert TunedConvex(bumps=20, capacity=7.0).degrees_of_freedom == 7
 
 
 def test_chosen_features_change_nothing_but_the_time():
@@ -54,12 +54,12 @@ def test_chosen_features_change_nothing_but_the_time():
     assert chosen.describe() == CHEAP.describe()
     ours, theirs = CHEAP.build(source), chosen.build(source)
     assert ours.ridge == theirs.ridge
-    for name, array in ours.features.arrays().items():
-        np.testing.assert_array_equal(array, theirs.features.arrays()[name])
+    for name, array in ours.basis.arrays().items():
+        np.testing.assert_array_equal(array, theirs.basis.arrays()[name])
 
 
 @pytest.mark.parametrize(
-    "test", [TunedNetwork(clip=-1.0), TunedNetwork(clip=1.0, starts=0), TunedConvex(features=0)]
+    "test", [TunedNetwork(clip=-1.0), TunedNetwork(clip=1.0, starts=0), TunedConvex(bumps=0)]
 )
 def test_settings_that_cannot_be_are_refused(test):
     with pytest.raises(DatasetError):

@@ -69,9 +69,9 @@ def gather_ranks(rows: torch.Tensor) -> torch.Tensor:
 class RatioHead(nn.Module):
     """The network part of g_phi: z -> columns, fully connected, ReLU inside, linear at the end."""
 
-    def __init__(self, n_features: int, hidden: Sequence[int], n_columns: int) -> None:
+    def __init__(self, n_inputs: int, hidden: Sequence[int], n_columns: int) -> None:
         super().__init__()
-        widths = [n_features, *hidden]
+        widths = [n_inputs, *hidden]
         layers: list[nn.Module] = []
         for a, b in pairwise(widths):
             layers += [nn.Linear(a, b), nn.ReLU()]

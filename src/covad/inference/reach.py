@@ -49,7 +49,7 @@ class ScalableNull:
     per_event: ScoreMoments
     ridge: Float64  # per column
     auxiliary: Float64  # precision of the auxiliary terms per column
-    n_features: int
+    n_basis: int
     reference_ratio: float  # N_R / N_D
 
     @classmethod
@@ -59,13 +59,13 @@ class ScalableNull:
         log_ratio: Float64,
         ridge: Float64,
         auxiliary: Float64,
-        n_features: int,
+        n_basis: int,
         reference_ratio: float = 5.2,
     ) -> ScalableNull:
         """From nominal events, whose density at nu is e^f; the other arguments as in `ConvexNull.of`."""
         weights = np.full(len(columns), 1.0 / len(columns))
         moments = ScoreMoments.of(columns, weights, np.exp(log_ratio))
-        return cls(moments.for_reference_of(1, len(columns)), ridge, auxiliary, n_features, reference_ratio)
+        return cls(moments.for_reference_of(1, len(columns)), ridge, auxiliary, n_basis, reference_ratio)
 
     def at(self, n_events: float) -> ConvexNull:
         """The null with this number of expected events."""
@@ -73,7 +73,7 @@ class ScalableNull:
             n_events * self.per_event.information,
             (n_events / self.reference_ratio) * self.per_event.reference_variance,
         )
-        return ConvexNull.of(moments, self.ridge, self.auxiliary, self.n_features)
+        return ConvexNull.of(moments, self.ridge, self.auxiliary, self.n_basis)
 
 
 @dataclass(frozen=True)

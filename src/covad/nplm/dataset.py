@@ -86,10 +86,10 @@ class Dataset:
             if events.ndim != 2 or len(events) == 0 or events.shape[1] == 0:
                 raise DatasetError(f"the {where} is empty or not two-dimensional: shape {events.shape}")
             if not np.isfinite(events).all():
-                raise DatasetError(f"the {where} has features that are not finite")
+                raise DatasetError(f"the {where} has values that are not finite")
         if self.data.shape[1] != self.reference.shape[1]:
             raise DatasetError(
-                f"the data have {self.data.shape[1]} features, the reference has {self.reference.shape[1]}"
+                f"the data have {self.data.shape[1]} dimensions, the reference has {self.reference.shape[1]}"
             )
         if self.weights.shape != (len(self.reference),):
             raise DatasetError(
@@ -111,7 +111,7 @@ class Dataset:
             raise DatasetError("the auxiliary values are not finite")
 
     @property
-    def n_features(self) -> int:
+    def n_dimensions(self) -> int:
         return int(self.reference.shape[1])
 
     @property

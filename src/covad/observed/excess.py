@@ -134,7 +134,7 @@ def find_excess(
 def h_of(alternative: NplmTest, fit: TauFit, z: Float32) -> Float64:
     """The fitted h at any events."""
     if isinstance(alternative, ConvexTest):
-        return np.asarray(evaluate(alternative.features, z).astype(np.float64) @ fit.parameters)
+        return np.asarray(evaluate(alternative.basis, z).astype(np.float64) @ fit.parameters)
     if isinstance(alternative, BoxedNetwork):
         return alternative.output(fit.parameters, z)
     raise TypeError(f"h of the test '{alternative.name}' cannot be evaluated at other events")

@@ -61,8 +61,8 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int, 
     embedding, order = space
     model = ResponseModel.load(directory.response(embedding, fold, order))
     pairs, labels = _check_events(data, embedding, fold)
-    features = embedded_pairs(data, embedding, fold, "features")
-    judge = _ReachJudge.of(study, features.nominal[features.nominal_passes], model)
+    basis_events = embedded_pairs(data, embedding, fold, "basis")
+    judge = _ReachJudge.of(study, basis_events.nominal[basis_events.nominal_passes], model)
     reaches = {nu: judge.reach(pairs, nu) for nu in pairs.z if np.abs(nu).sum() == 1.0}
     for nu, reach in reaches.items():
         log.info("closure reach of %s, fold %d, at nu = %s: %s events", space, fold, list(nu), _events(reach))
@@ -171,11 +171,11 @@ class _ReachJudge:
     reference_ratio: float
 
     @classmethod
-    def of(cls, study: Study, features: Float32, model: ResponseModel) -> _ReachJudge:
-        """The bumps measure distances in units of the spread of `features`: z need not be standardised."""
+    def of(cls, study: Study, basis_events: Float32, model: ResponseModel) -> _ReachJudge:
+        """Distances are in units of the spread of `basis_events`, so z need not be standardised."""
         settings = convex_settings(study, study.sizes) or TunedConvex(**study.sizes.model_dump())
         reference_ratio = study.sizes.reference / study.sizes.expected
-        return cls(model, settings.choose(features), study.normalisation, reference_ratio)
+        return cls(model, settings.choose(basis_events), study.normalisation, reference_ratio)
 
     def reach(self, pairs: Pairs, nu: NuVector) -> Reach:
         misfit = Misfit.matched(self._matched(pairs, nu))
@@ -199,14 +199,14 @@ class _ReachJudge:
     def _columns(self, z: Float32, response: Response, nu: NuVector) -> Float32:
         """(phi, slopes in nu, 1) at the true nu."""
         slopes = nuisance_slopes(response, self._nuisances(nu))[:, : len(nu)].astype(np.float32)
-        return columns(self.test.features, z, Response(slopes), self.normalisation is not None)
+        return columns(self.test.basis, z, Response(slopes), self.normalisation is not None)
 
     def _null(self, pairs: Pairs, nu: NuVector) -> ScalableNull:
         z = pairs.nominal[pairs.nominal_passes][: 4 * _BLOCK]
         response = response_of(self.model, z)
-        n_features = self.test.features.n_columns
+        n_basis = self.test.basis.n_columns
         ridge = np.append(self.test.ridge_by_column, np.zeros(len(self._nuisances(nu))))
-        precision = np.concatenate([np.zeros(n_features), np.ones(len(nu))])
+        precision = np.concatenate([np.zeros(n_basis), np.ones(len(nu))])
         if self.normalisation:
             precision = np.append(precision, self.normalisation**-2)
         return ScalableNull.of(
@@ -214,6 +214,6 @@ class _ReachJudge:
             nuisance_shift(response, self._nuisances(nu)),
             ridge,
             precision,
-            n_features,
+            n_basis,
             self.reference_ratio,
         )

@@ -42,7 +42,7 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
     spread = _SpreadOut(data, encoder)
     with data.open(BACKGROUND) as files:
         reference = spread.embed(files, data.rows["reference"], [spread.centre])[spread.centre]
-        features = spread.embed(files, data.rows["features"], [spread.centre])[spread.centre]
+        basis = spread.embed(files, data.rows["basis"], [spread.centre])[spread.centre]
         background = spread.embed(files, data.rows["data"], study.points)
     signals = {}
     for name in study.signals:
@@ -53,7 +53,7 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
         finish = _Finish(ResponseModel.load(directory.response(embedding, fold, order)), scale, data)
         pools = Pools(
             finish.pool(reference),
-            scale(features.z),
+            scale(basis.z),
             {nu: finish.pool(embedded) for nu, embedded in background.items()},
             {
                 name: {nu: finish.pool(embedded) for nu, embedded in family.items()}

@@ -8,7 +8,7 @@ from covad.errors import PlanError
 from covad.parallel import cores
 from covad.pipeline.claim import claim
 from covad.pipeline.manifest import timed
-from covad.pipeline.tune import choose_clips, choose_features
+from covad.pipeline.tune import choose_basis, choose_clips
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
@@ -65,7 +65,7 @@ def run_study(
         if is_part and models_to_choose(study, directory.convex_models()):
             raise PlanError(f"the basis of the convex test is chosen before shards are run: {first}")
         with timed(directory, "tune"):
-            choose_features(study, sources, directory)
+            choose_basis(study, sources, directory)
             choose_clips(study, sources, directory, backend)
         if until == "tune":
             return None

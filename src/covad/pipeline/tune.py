@@ -31,7 +31,7 @@ from covad.toys.ensembles import Ensemble, Request, Source, Stream
 from covad.toys.run import Backend, run_toys
 
 
-def choose_features(study: Study, sources: Sources, directory: RunDirectory) -> None:
+def choose_basis(study: Study, sources: Sources, directory: RunDirectory) -> None:
     """Choose what is not known yet."""
     for configuration in models_to_choose(study, directory.convex_models()):
         _choose(study, sources[space(configuration)], directory, configuration)

@@ -198,7 +198,7 @@ def _document(files: RunDirectory, name: str) -> Line:
 
 def _latent_space(files: RunDirectory, folder: Path) -> LatentSpace:
     pools = open_pools(folder, fingerprint(folder))
-    dimensions = pools.features.shape[1]
+    dimensions = pools.basis.shape[1]
     scale = {"centre": [0.0] * dimensions, "width": [1.0] * dimensions}
     if (folder / SCALE).exists():
         scale = dict(_document(files, f"pools/{folder.name}/{SCALE}"))

@@ -30,7 +30,7 @@ PAPER_HIDDEN = (512, 256, 128, 64, 32)
 class ResponseSettings:
     """Shape of the response: nuisances, order of the polynomial in nu, hidden layers."""
 
-    n_features: int
+    n_dimensions: int
     n_nuisances: int
     order: int = 1
     hidden: tuple[int, ...] = (128, 128, 64)
@@ -61,10 +61,10 @@ class ResponseModel(nn.Module):
         super().__init__()
         self.settings = settings
         self.heads = nn.ModuleList(
-            RatioHead(settings.n_features, settings.hidden, settings.n_columns) for _ in range(n_heads)
+            RatioHead(settings.n_dimensions, settings.hidden, settings.n_columns) for _ in range(n_heads)
         )
-        self.register_buffer("centre", torch.zeros(settings.n_features))
-        self.register_buffer("whitening", torch.eye(settings.n_features))
+        self.register_buffer("centre", torch.zeros(settings.n_dimensions))
+        self.register_buffer("whitening", torch.eye(settings.n_dimensions))
         self.register_buffer("offset", torch.zeros(settings.n_columns))
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,7 @@ models/          encoders and responses, with the state of a training that goes 
 embedded/        events of the response and check pools at several nu, by content
 pools/           embedded events that toys are drawn from, per embedding and order of the response
 checks/          how well the responses describe fresh events
-convex.json      the features of the convex test, chosen once per configuration
+convex.json      the basis of the convex test, chosen once per configuration
 clip.json        W per configuration, with the scan that led to it
 toys/            blocks of pseudo-experiments
 """
@@ -80,7 +80,7 @@ class RunDirectory:
         return self.read("clip.json") or {}
 
     def convex_models(self) -> ConvexModels:
-        """Features and ridge of the convex test, per configuration."""
+        """Basis and ridge of the convex test, per configuration."""
         return {name: json.dumps(model) for name, model in self.stored_convex_models().items()}
 
     def stored_convex_models(self) -> dict[str, Any]:

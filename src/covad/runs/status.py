@@ -55,7 +55,7 @@ class RunStatus:
     learning: Sequence[StageProgress]
     clips: Clips
     clips_to_tune: Sequence[str]
-    features_to_choose: Sequence[str]
+    bases_to_choose: Sequence[str]
     ensembles: Sequence[EnsembleStatus]
     corrupt: Sequence[Path]
 
@@ -89,7 +89,7 @@ class RunStatus:
                     for stage in self.learning
                 },
                 "tune": {
-                    "done": not (self.clips_to_tune or self.features_to_choose),
+                    "done": not (self.clips_to_tune or self.bases_to_choose),
                     "clips": dict(self.clips),
                 },
                 "toys": {"done": self.total("missing") == 0},
@@ -150,8 +150,8 @@ def print_status(status: RunStatus) -> None:
         console.print(f"clip of the network, {name}: not chosen yet")
     for name, clip in status.clips.items():
         console.print(f"clip of the network, {name}: W = {clip:g}")
-    for name in status.features_to_choose:
-        console.print(f"features of the convex test, {name}: not chosen yet")
+    for name in status.bases_to_choose:
+        console.print(f"basis of the convex test, {name}: not chosen yet")
     table = Table(title=f"Toys of {status.path}", title_justify="left", box=SIMPLE)
     for number, column in enumerate(_COLUMNS):
         table.add_column(column, justify="right" if number > 3 else "left")

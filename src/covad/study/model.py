@@ -20,7 +20,7 @@ class Sizes(Settings):
 
 
 class NetworkSettings(Settings):
-    """The paper's network; see `covad.toys.tests.NetworkSettings`. `clip` is W, a number or `tune`."""
+    """The paper's network; see `covad.toys.tests.TunedNetwork`. `clip` is W, a number or `tune`."""
 
     clip: Clip = "tune"
     starts: Count = 1
@@ -29,21 +29,21 @@ class NetworkSettings(Settings):
 
 
 class ConvexSettings(Settings):
-    """The ridge on fixed features; see `covad.toys.tests.ConvexSettings`.
+    """The ridge on a fixed basis; see `covad.toys.tests.TunedConvex`.
 
-    `capacity` is the mean of t under the null to which the width of the features is tuned: 45 unless told,
-    as for the paper's network, less with few features or events (see `covad.nplm.convex.capacity`).
+    `capacity` is the mean of t under the null to which the width of the bumps is tuned: 45 unless told,
+    as for the paper's network, less with few bumps or events (see `covad.nplm.convex.capacity`).
     """
 
-    features: Count = 100
+    bumps: Count = 100
     capacity: Annotated[float, Field(gt=1.0)] | None = None
     spread: Positive = 3.0
     seed: Index = 0
 
     @model_validator(mode="after")
     def _within_reach(self) -> Self:
-        if self.capacity is not None and self.capacity >= self.features:
-            raise ValueError(f"capacity {self.capacity:g} needs more than {self.features} features")
+        if self.capacity is not None and self.capacity >= self.bumps:
+            raise ValueError(f"capacity {self.capacity:g} needs more than {self.bumps} bumps")
         return self
 
 

@@ -14,13 +14,13 @@ Space = tuple[str, int]
 #: W per configuration, by its name, as far as it is known.
 Clips = Mapping[str, float]
 Sources = Mapping[Space, Source]
-#: Features and ridge of the convex test per configuration, by its name, as JSON.
+#: Basis and ridge of the convex test per configuration, by its name, as JSON.
 ConvexModels = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the plan; the ensemble is None while its pools, clip or features are missing."""
+    """One line of the plan; the ensemble is None while its pools, clip or basis are missing."""
 
     test: str
     configuration: Configuration
@@ -47,7 +47,7 @@ def clips_to_tune(study: Study, known: Clips) -> list[Configuration]:
 
 
 def models_to_choose(study: Study, known: ConvexModels) -> list[Configuration]:
-    """Configurations whose convex test has no features yet: they depend on the space and the sizes."""
+    """Configurations whose convex test has no basis yet: it depends on the space and the sizes."""
     return [] if study.tests.convex is None else [c for c in study.configurations if c.name not in known]
 
 
@@ -117,12 +117,12 @@ def network_settings(study: Study, source: Source, clip: float) -> TunedNetwork:
     network = study.tests.network
     if network is None:
         raise ValueError("the study has no network test")
-    widths = (source.n_features, *network.hidden, 1)
+    widths = (source.n_dimensions, *network.hidden, 1)
     return TunedNetwork(widths=widths, clip=clip, starts=network.starts, hops=network.hops)
 
 
 def convex_settings(study: Study, sizes: Sizes, model: str | None = None) -> TunedConvex | None:
-    """The convex test of datasets of these sizes, with its features if they are chosen already."""
+    """The convex test of datasets of these sizes, with its basis if it is chosen already."""
     convex = study.tests.convex
     if convex is None:
         return None
@@ -132,8 +132,8 @@ def convex_settings(study: Study, sizes: Sizes, model: str | None = None) -> Tun
 def plan(study: Study, sources: Sources, clips: Clips, models: ConvexModels | None = None) -> list[Entry]:
     """All ensembles of the study.
 
-    Toys of the convex test are drawn and judged with its features, but counted by an identity that does not
-    hold them: without `models` its ensembles are there all the same.
+    Toys of the convex test are drawn and judged with its basis, but counted by an identity that does not
+    hold it: without `models` its ensembles are there all the same.
     """
     return [
         _entry(study, sources, configuration, draw, name, settings)

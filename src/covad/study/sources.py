@@ -12,7 +12,7 @@ from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, 
 #: What the yield's nuisance is called in results.
 NORMALISATION = "normalisation"
 #: Names of samples and pools that are no signals.
-_RESERVED = {"background", "data", "reference", "features"}
+_RESERVED = {"background", "data", "reference", "basis"}
 
 
 class LatentSection(Settings):
@@ -65,13 +65,14 @@ class SampleEntry(Settings):
 class PoolEvents(Settings):
     """Background events per role; no event has two. What is trained on is never tested.
 
-    `check` events judge the response (validation, closure reach), `features` choose those of the convex test.
+    `check` events judge the response (validation, closure reach), `basis` events choose the bumps of the
+    convex test.
     """
 
     encoder: Count = 1_000_000
     response: Count = 1_000_000
     check: Count = 500_000
-    features: Count = 50_000
+    basis: Count = 50_000
     reference: Count = 1_500_000
     data: Count = 1_500_000
 

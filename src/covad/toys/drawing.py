@@ -59,8 +59,8 @@ def _known(draw: Draw, sample: LatentEvents) -> Response:
 
 #: Raised with every change of the events that `covad.toys.latent_world` draws.
 LATENT_VERSION = 2
-#: Events from which the features of the convex test are chosen.
-FEATURE_EVENTS = 50_000
+#: Events from which the basis of the convex test is chosen.
+BASIS_EVENTS = 50_000
 #: An offset of t beyond this share of the null's standard deviation deserves a warning.
 TOLERATED_OFFSET = 0.1
 #: Standard deviations of a Poisson number that a pool must be able to serve.
@@ -78,7 +78,7 @@ class LatentSource:
         return f"latent-{LATENT_VERSION}-{self.n_nuisances}"
 
     @property
-    def n_features(self) -> int:
+    def n_dimensions(self) -> int:
         return latent.N_FEATURES
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
@@ -97,7 +97,7 @@ class LatentSource:
         return LatentEvents(z, Response(latent.response(z, self.n_nuisances)))
 
     def basis_events(self) -> Float32:
-        return latent.background(FEATURE_EVENTS, np.random.default_rng(LATENT_VERSION))
+        return latent.background(BASIS_EVENTS, np.random.default_rng(LATENT_VERSION))
 
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:  # noqa: ARG002
         return None
@@ -123,7 +123,7 @@ class PoolSource:
         return cls(directory.resolve(), pools.fingerprint(directory))
 
     @property
-    def n_features(self) -> int:
+    def n_dimensions(self) -> int:
         return int(self._pools().reference.sample.z.shape[1])
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
@@ -137,7 +137,7 @@ class PoolSource:
         return assemble(draw, reference, data, seeds)
 
     def basis_events(self) -> Float32:
-        return self._pools().features
+        return self._pools().basis
 
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
         there = self._pools()

@@ -95,14 +95,14 @@ class Source(Hashable, Protocol):
         ...
 
     @property
-    def n_features(self) -> int:
+    def n_dimensions(self) -> int:
         """Dimensions of the latent space."""
         ...
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset: ...
 
     def basis_events(self) -> Float32:
-        """Events of the reference that no toy uses: the fixed features of the convex test come from them."""
+        """Events of the reference that no toy uses: the basis of the convex test comes from them."""
         ...
 
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:

@@ -1,7 +1,7 @@
 """Pools of embedded events on disk: plain .npy arrays that all workers of a machine map into memory once.
 
 A directory holds `manifest.json` and the arrays it names with their digests: the reference, the data at every
-nu, every signal at every nu, and events for the features of the convex test that no toy uses.
+nu, every signal at every nu, and events for the basis of the convex test that no toy uses.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Pools:
     """All pools of one embedding."""
 
     reference: Pool
-    features: Float32
+    basis: Float32
     data: Mapping[Nu, Pool]
     signals: Mapping[str, Mapping[Nu, Pool]] = field(default_factory=dict)
 
@@ -105,7 +105,7 @@ def write_pools(directory: Path, pools: Pools) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     manifest = {
         "schema": POOL_SCHEMA,
-        "features": _write_array(directory, "features", pools.features),
+        "basis": _write_array(directory, "basis", pools.basis),
         "reference": _write_pool(directory, "reference", pools.reference),
         "data": _write_all(directory, "data", pools.data),
         "signals": {name: _write_all(directory, name, at) for name, at in pools.signals.items()},
@@ -182,7 +182,7 @@ def open_pools(directory: Path, expected_fingerprint: str) -> Pools:
     try:
         return Pools(
             reference=_open_pool(directory, manifest["reference"]),
-            features=_map(directory, manifest["features"]),
+            basis=_map(directory, manifest["basis"]),
             data=_open_all(directory, manifest["data"]),
             signals={name: _open_all(directory, at) for name, at in manifest["signals"].items()},
         )

@@ -48,26 +48,26 @@ class TunedNetwork:
 
 @dataclass(frozen=True)
 class TunedConvex:
-    """h as a ridge on `features` bumps whose centres are drawn from events of the source that no toy uses.
+    """h as a ridge on so many `bumps` whose centres are drawn from events of the source that no toy uses.
 
     They are as wide as makes `capacity` the mean of t under the null, in datasets of `expected` events and
     a `reference`. `spread` is the standard deviation that the ridge, seen as a prior, gives h; `seed` is of
     the centres.
     """
 
-    features: int = 100
+    bumps: int = 100
     capacity: float | None = None
     spread: float = 3.0
     seed: int = 0
     expected: float = 10_000.0
     reference: int = 52_000
-    #: Features and ridge as they were chosen once, in JSON; without it every process chooses them again.
+    #: Basis and ridge as they were chosen once, in JSON; without it every process chooses them again.
     model: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def target(self) -> float:
         """The mean of t under the null, to which the width is tuned."""
-        return default_capacity(self.features, self.expected) if self.capacity is None else self.capacity
+        return default_capacity(self.bumps, self.expected) if self.capacity is None else self.capacity
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -81,11 +81,11 @@ class TunedConvex:
     def chosen(self, source: Source) -> TunedConvex:
         """With the model, for a run directory and for workers."""
         model = self.choose(source.basis_events())
-        features = cast("GaussianBasis", model.features)
+        basis = cast("GaussianBasis", model.basis)
         content = {
             "ridge": model.ridge,
-            "features": features.settings(),
-            "arrays": {name: array.tolist() for name, array in features.arrays().items()},
+            "basis": basis.settings(),
+            "arrays": {name: array.tolist() for name, array in basis.arrays().items()},
         }
         return replace(self, model=json.dumps(content))
 
@@ -95,7 +95,7 @@ class TunedConvex:
     def choose(self, events: Float32) -> ConvexTest:
         """Centres, width and ridge by their rules, from events that no toy uses."""
         sizes = DatasetSizes(self.expected, self.reference)
-        return with_capacity(events, self.features, self.seed, self.capacity, self.spread, sizes)
+        return with_capacity(events, self.bumps, self.seed, self.capacity, self.spread, sizes)
 
 
 def _restored(model: str) -> ConvexTest:
@@ -104,4 +104,4 @@ def _restored(model: str) -> ConvexTest:
 
     content = json.loads(model)
     arrays = {name: np.array(values) for name, values in content["arrays"].items()}
-    return ConvexTest(GaussianBasis.restore(arrays, content["features"]), content["ridge"])
+    return ConvexTest(GaussianBasis.restore(arrays, content["basis"]), content["ridge"])

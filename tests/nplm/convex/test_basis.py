@@ -1,4 +1,4 @@
-"""Gaussian features: values, rules, storage."""
+"""The Gaussian basis: values, rules, storage."""
 
 from __future__ import annotations
 
@@ -14,31 +14,29 @@ from covad.toys import latent_world as latent
 POOL = latent.background(6_000, np.random.default_rng(1))
 
 
-def slow_features(features: GaussianBasis, z: np.ndarray) -> np.ndarray:
+def slow_basis(basis: GaussianBasis, z: np.ndarray) -> np.ndarray:
     """The definition, in float64 and one event and bump at a time."""
     rows = []
     for event in z.astype(np.float64):
-        u = (event - features.location) / features.scale
-        bumps = [
-            np.exp(-np.sum((u - c) ** 2) / (2 * s**2)) for s in features.widths for c in features.centres
-        ]
-        rows.append([*bumps, 1.0] if features.constant else bumps)
+        u = (event - basis.location) / basis.scale
+        bumps = [np.exp(-np.sum((u - c) ** 2) / (2 * s**2)) for s in basis.widths for c in basis.centres]
+        rows.append([*bumps, 1.0] if basis.constant else bumps)
     return np.array(rows)
 
 
 @pytest.mark.parametrize("constant", [True, False])
 def test_values_follow_the_definition(constant: bool) -> None:
-    features = GaussianBasis.from_pool(POOL, 12, 5, width_quantiles=(0.1, 0.4), constant=constant)
+    basis = GaussianBasis.from_pool(POOL, 12, 5, width_quantiles=(0.1, 0.4), constant=constant)
     z = latent.background(700, np.random.default_rng(2))
-    assert (features.n_columns, features.n_ridged) == (12 + constant, 12)
-    np.testing.assert_allclose(evaluate(features, z), slow_features(features, z), atol=3e-6)
+    assert (basis.n_columns, basis.n_ridged) == (12 + constant, 12)
+    np.testing.assert_allclose(evaluate(basis, z), slow_basis(basis, z), atol=3e-6)
 
 
 def test_values_are_written_in_place_into_wider_columns() -> None:
-    features = GaussianBasis.from_pool(POOL, 10, 5)
+    basis = GaussianBasis.from_pool(POOL, 10, 5)
     out = np.full((len(POOL), 14), 7.0, dtype=np.float32)
-    features.fill(POOL, out[:, :11])
-    np.testing.assert_array_equal(out[:, :11], evaluate(features, POOL))
+    basis.fill(POOL, out[:, :11])
+    np.testing.assert_array_equal(out[:, :11], evaluate(basis, POOL))
     assert (out[:, 11:] == 7.0).all()
 
 
@@ -49,10 +47,10 @@ def test_a_shift_and_a_scale_of_the_latent_space_change_nothing() -> None:
 
 
 def test_widths_are_quantiles_of_pair_distances() -> None:
-    features = GaussianBasis.from_pool(POOL, 10, 5, width_quantiles=(0.1, 0.5))
-    u = (POOL[:1000] - features.location) / features.scale
+    basis = GaussianBasis.from_pool(POOL, 10, 5, width_quantiles=(0.1, 0.5))
+    u = (POOL[:1000] - basis.location) / basis.scale
     distances = np.linalg.norm(u[:, None] - u, axis=2)[np.triu_indices(1000, k=1)]
-    np.testing.assert_allclose(features.widths, np.quantile(distances, [0.1, 0.5]), rtol=0.03)
+    np.testing.assert_allclose(basis.widths, np.quantile(distances, [0.1, 0.5]), rtol=0.03)
 
 
 def test_centres_are_different_events_and_cover_the_pool() -> None:
@@ -75,20 +73,20 @@ def test_the_seed_decides() -> None:
 
 
 def test_storage_round_trip() -> None:
-    features = GaussianBasis.from_pool(POOL, 10, 5, constant=False)
-    stored = json.loads(json.dumps(features.settings()))
-    restored = GaussianBasis.restore(features.arrays(), stored)
-    np.testing.assert_array_equal(evaluate(features, POOL), evaluate(restored, POOL))
+    basis = GaussianBasis.from_pool(POOL, 10, 5, constant=False)
+    stored = json.loads(json.dumps(basis.settings()))
+    restored = GaussianBasis.restore(basis.arrays(), stored)
+    np.testing.assert_array_equal(evaluate(basis, POOL), evaluate(restored, POOL))
 
 
 def test_incomplete_storage_is_named() -> None:
-    features = GaussianBasis.from_pool(POOL, 10, 5)
-    arrays = features.arrays()
+    basis = GaussianBasis.from_pool(POOL, 10, 5)
+    arrays = basis.arrays()
     del arrays["widths"]
     with pytest.raises(FileFormatError, match="widths"):
-        GaussianBasis.restore(arrays, features.settings())
+        GaussianBasis.restore(arrays, basis.settings())
     with pytest.raises(FileFormatError, match="fourier"):
-        GaussianBasis.restore(features.arrays(), {"kind": "fourier"})
+        GaussianBasis.restore(basis.arrays(), {"kind": "fourier"})
 
 
 def test_bad_pools_are_named() -> None:
@@ -105,7 +103,7 @@ def test_bad_pools_are_named() -> None:
 
 
 def test_events_with_other_columns_are_named() -> None:
-    with pytest.raises(DatasetError, match="3 features"):
+    with pytest.raises(DatasetError, match="3 dimensions"):
         evaluate(GaussianBasis.from_pool(POOL, 10, 5), POOL[:, :3])
     with pytest.raises(DatasetError, match="4 columns, not 6"):
         evaluate(Precomputed(6, 6), POOL)

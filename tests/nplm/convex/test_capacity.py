@@ -41,13 +41,13 @@ def test_it_is_the_mean_of_the_analytic_null_but_for_the_nuisances():
 
 def test_more_data_need_wider_bumps():
     small, large = (with_capacity(POOL, 40, 3, 15.0, sizes=DatasetSizes(n, 5 * int(n))) for n in (1e3, 1e5))
-    assert large.features.widths[0] > 1.1 * small.features.widths[0]
+    assert large.basis.widths[0] > 1.1 * small.basis.widths[0]
 
 
 def test_units_of_the_space_do_not_matter():
     factors = np.array([0.01, 1.0, 30.0, 1000.0], np.float32)
     here, there = (with_capacity(pool, 20, 3) for pool in (POOL, POOL * factors + 5.0 * factors))
-    assert here.features.widths == pytest.approx(there.features.widths, rel=1e-3)
+    assert here.basis.widths == pytest.approx(there.basis.widths, rel=1e-3)
 
 
 def test_the_default_is_that_of_the_network_or_half_of_the_features():
@@ -61,10 +61,10 @@ def test_few_events_bear_less_capacity():
     assert capacity(with_capacity(POOL, 100, 3, sizes=few), POOL, few) == pytest.approx(11.0, rel=0.01)
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 3])
-def test_few_features_do_as_well(n_features):
-    model = with_capacity(POOL, n_features, 3, sizes=SIZES)
-    assert capacity(model, POOL, SIZES) == pytest.approx(1 + 0.5 * n_features, rel=0.01)
+@pytest.mark.parametrize("n_bumps", [1, 2, 3])
+def test_few_bumps_do_as_well(n_bumps):
+    model = with_capacity(POOL, n_bumps, 3, sizes=SIZES)
+    assert capacity(model, POOL, SIZES) == pytest.approx(1 + 0.5 * n_bumps, rel=0.01)
 
 
 def test_narrow_bumps_that_hold_no_event_do_not_hide_the_right_width():
@@ -75,7 +75,7 @@ def test_narrow_bumps_that_hold_no_event_do_not_hide_the_right_width():
 
 
 def test_what_the_features_cannot_do_is_said():
-    with pytest.raises(DatasetError, match="cannot be had with 20 features: it is at most 2"):
+    with pytest.raises(DatasetError, match="cannot be had with 20 bumps: it is at most 2"):
         with_capacity(POOL, 20, 3, 35.0)
     with pytest.raises(DatasetError, match="cannot be had: it is at least 1"):
         with_capacity(POOL, 20, 3, 0.5)

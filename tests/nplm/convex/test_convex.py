@@ -196,7 +196,7 @@ def test_bad_settings_are_named() -> None:
             ConvexTest(Precomputed(3, 3), ridge)
     with pytest.raises(DatasetError, match="spread"):
         ConvexTest.from_pool(POOL, 10, 0, spread=0.0)
-    with pytest.raises(DatasetError, match="4 features, the bumps 3"):
+    with pytest.raises(DatasetError, match="4 dimensions, the bumps 3"):
         likelihood_ratio(toy(16), ConvexTest.from_pool(POOL[:, :3], 10, 0), 0)
 
 
@@ -204,6 +204,6 @@ def test_the_ridge_rule_gives_h_unit_spread() -> None:
     rng = np.random.default_rng(17)
     a = rng.standard_normal((20, 400)) * MODEL.ridge**-0.5
     out = np.empty((len(POOL), 21), dtype=np.float32)
-    MODEL.features.fill(POOL, out)
+    MODEL.basis.fill(POOL, out)
     h = out[:, :20] @ a
     assert np.square(h).mean() == pytest.approx(1.0, rel=0.2)

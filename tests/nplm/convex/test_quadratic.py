@@ -67,7 +67,7 @@ def test_a_response_without_maximum_is_reported() -> None:
 def test_derivatives_are_those_of_the_value() -> None:
     dataset = curved(toy(16, n_nuisances=2), -3.0)
     problem = ConvexProblem.of(MODEL, dataset)
-    n = problem.n_features
+    n = problem.n_basis
     penalty = GaussianPenalty(problem.auxiliary.centre, problem.auxiliary.precision + problem.ridge)
     sums = problem.data[:, :n].sum(axis=0, dtype=np.float64)
     likelihood = CurvedLikelihood(problem.reference[:, :n], sums, dataset, penalty)

@@ -124,7 +124,7 @@ def test_h_zero_is_a_candidate():
 
 
 def test_a_network_without_hidden_units_has_one_maximum_and_finds_it(dataset):
-    """h = w.z + b is linear in its weights: the convex problem with the features (z, 1) and no ridge."""
+    """h = w.z + b is linear in its weights: the convex problem with the basis (z, 1) and no ridge."""
     linear = likelihood_ratio(dataset, NetworkTest(widths=(4, 1), clip=5.0, search=Search(2, 3)), seed=0)
     affine = [
         np.column_stack([z, np.ones(len(z))]).astype(np.float32) for z in (dataset.reference, dataset.data)
@@ -186,8 +186,8 @@ def test_widths_must_make_a_network(widths):
         BoxedNetwork(widths=widths)
 
 
-def test_the_number_of_features_must_fit(dataset):
-    with pytest.raises(DatasetError, match="4 features, the network's first width is 3"):
+def test_the_number_of_dimensions_must_fit(dataset):
+    with pytest.raises(DatasetError, match="4 dimensions, the network takes 3"):
         likelihood_ratio(dataset, NetworkTest(widths=(3, 4, 1)), seed=0)
 
 
@@ -204,7 +204,7 @@ def test_a_search_needs_starts(numbers):
     [
         ({"data": np.zeros((0, 4), np.float32)}, "data is empty"),
         ({"data": np.full((10, 4), np.nan, np.float32)}, "not finite"),
-        ({"data": np.zeros((10, 3), np.float32)}, "3 features, the reference has 4"),
+        ({"data": np.zeros((10, 3), np.float32)}, "3 dimensions, the reference has 4"),
         ({"weights": np.zeros(6000)}, "positive"),
         ({"weights": np.full(6000, -1.0)}, "positive"),
         ({"weights": np.full(6000, np.nan)}, "positive"),

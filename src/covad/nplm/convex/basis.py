@@ -1,4 +1,4 @@
-"""Fixed smooth features phi_j(z) of the convex test, h(z) = sum_j a_j phi_j(z).
+"""The basis: fixed smooth functions phi_j(z) of the convex test, h(z) = sum_j a_j phi_j(z).
 
 Gaussian bumps at centres that are drawn once from a pool of reference events which no test uses, and a
 constant. The rules for centres and widths look at that pool alone, never at a signal.
@@ -67,23 +67,23 @@ class GaussianBasis:
     def from_pool(
         cls,
         pool: Float32,
-        n_features: int,
+        n_bumps: int,
         seed: int | np.random.SeedSequence,
         width_quantiles: tuple[float, ...] = (0.1,),
         constant: bool = True,
     ) -> GaussianBasis:
-        """`n_features` bumps, shared evenly among the widths, which are quantiles of the pair distances."""
-        n_centres, remainder = divmod(n_features, max(len(width_quantiles), 1))
+        """`n_bumps` bumps, shared evenly among the widths, which are quantiles of the pair distances."""
+        n_centres, remainder = divmod(n_bumps, max(len(width_quantiles), 1))
         if n_centres < 1 or remainder:
-            raise DatasetError(f"{n_features} features cannot be shared among {len(width_quantiles)} widths")
+            raise DatasetError(f"{n_bumps} bumps cannot be shared among {len(width_quantiles)} widths")
         if len(pool) < max(n_centres, 2):
             raise TooFewEventsError(f"{n_centres} centres were asked for from a pool of {len(pool)} events")
         if not np.isfinite(pool).all():
-            raise DatasetError("the pool of the centres has features that are not finite")
+            raise DatasetError("the pool of the centres has values that are not finite")
         location = pool.mean(axis=0, dtype=np.float64)
         scale = pool.std(axis=0, dtype=np.float64)
         if not (scale > 0).all():
-            raise DatasetError("a latent feature is constant over the pool of the centres")
+            raise DatasetError("a latent dimension is constant over the pool of the centres")
         rng = np.random.default_rng(seed)
         chosen = rng.choice(len(pool), size=min(CANDIDATES, len(pool)), replace=False)
         u = (pool[chosen].astype(np.float64) - location) / scale
@@ -105,7 +105,7 @@ class GaussianBasis:
 
     def fill(self, events: Float32, out: Float32) -> None:
         if events.shape[1] != len(self.location):
-            raise DatasetError(f"events have {events.shape[1]} features, the bumps {len(self.location)}")
+            raise DatasetError(f"events have {events.shape[1]} dimensions, the bumps {len(self.location)}")
         exponent = self._exponent()
         for start in range(0, len(events), BLOCK):
             rows = slice(start, start + BLOCK)
@@ -122,7 +122,7 @@ class GaussianBasis:
         return np.hstack([lifted / width**2 for width in self.widths]).astype(np.float32)
 
     def arrays(self) -> dict[str, Float64]:
-        """The numbers that define the features, for a safetensors or npz file."""
+        """The numbers that define the basis, for a safetensors or npz file."""
         names = ("centres", "widths", "location", "scale")
         return {name: np.asarray(getattr(self, name)) for name in names}
 
@@ -135,19 +135,19 @@ class GaussianBasis:
         """The inverse of `arrays` and `settings`."""
         try:
             if settings["kind"] != "gaussian":
-                raise FileFormatError(f"features of the kind {settings['kind']!r}: 'gaussian' was expected")
+                raise FileFormatError(f"a basis of the kind {settings['kind']!r}: 'gaussian' was expected")
             numbers = {
                 key: np.asarray(arrays[key], np.float64) for key in ("centres", "widths", "location", "scale")
             }
             return cls(**numbers, constant=bool(settings["constant"]))
         except KeyError as missing:
-            raise FileFormatError(f"the stored features lack the entry {missing}") from missing
+            raise FileFormatError(f"the stored basis lacks the entry {missing}") from missing
 
 
-def evaluate(features: Basis, events: Float32) -> Float32:
+def evaluate(basis: Basis, events: Float32) -> Float32:
     """The columns of the events, (N, n_columns)."""
-    out = np.empty((len(events), features.n_columns), dtype=np.float32)
-    features.fill(events, out)
+    out = np.empty((len(events), basis.n_columns), dtype=np.float32)
+    basis.fill(events, out)
     return out
 
 

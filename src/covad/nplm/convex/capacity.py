@@ -35,23 +35,23 @@ class CapacityError(DatasetError):
 
 @dataclass(frozen=True)
 class DatasetSizes:
-    """Expected data and reference events of one test: the capacity of given features grows with them."""
+    """Expected data and reference events of one test: the capacity of a given basis grows with them."""
 
     expected: float = 10_000.0
     reference: int = 52_000
 
 
-def default_capacity(n_features: int, expected: float) -> float:
-    """That of the paper's network; less with few features or few events, and one for the constant.
+def default_capacity(n_bumps: int, expected: float) -> float:
+    """That of the paper's network; less with few bumps or few events, and one for the constant.
 
     With 45 degrees of freedom in 200 events the analytic null is a few per cent off (docs/convex.md).
     """
-    return min(NETWORK_CAPACITY, 1.0 + n_features / 2.0, 1.0 + expected / EVENTS_PER_CAPACITY)
+    return min(NETWORK_CAPACITY, 1.0 + n_bumps / 2.0, 1.0 + expected / EVENTS_PER_CAPACITY)
 
 
 def capacity(model: ConvexTest, events: Float32, sizes: DatasetSizes) -> float:
     """The mean of t under the null, without nuisances: each of them takes away up to one."""
-    columns = evaluate(model.features, events)
+    columns = evaluate(model.basis, events)
     moments = ScoreMoments.of(
         columns, np.full(len(events), sizes.expected / len(events)), np.ones(len(events))
     )
@@ -59,14 +59,14 @@ def capacity(model: ConvexTest, events: Float32, sizes: DatasetSizes) -> float:
         moments.for_reference_of(sizes.reference, sampled=len(events)),
         ridge=model.ridge_by_column,
         auxiliary=np.zeros(model.n_parameters),
-        n_features=model.n_parameters,
+        n_basis=model.n_parameters,
     )
     return null.law.mean
 
 
 def with_capacity(
     pool: Float32,
-    n_features: int = 100,
+    n_bumps: int = 100,
     seed: int | np.random.SeedSequence = 0,
     target: float | None = None,
     spread: float = 3.0,
@@ -74,20 +74,20 @@ def with_capacity(
 ) -> ConvexTest:
     """Bumps of the one width that gives the test the capacity `target`, and the ridge of `spread`."""
     sizes = sizes or DatasetSizes()
-    target = default_capacity(n_features, sizes.expected) if target is None else target
-    features = GaussianBasis.from_pool(pool, n_features, seed)
+    target = default_capacity(n_bumps, sizes.expected) if target is None else target
+    basis = GaussianBasis.from_pool(pool, n_bumps, seed)
     events = _some_of(pool)
 
     def at(log_width: float) -> ConvexTest:
-        # four digits, so that no rounding of a matrix library moves the features
+        # four digits, so that no rounding of a matrix library moves the bumps
         width = float(f"{np.exp(log_width):.4g}")
-        return ConvexTest.with_prior(replace(features, widths=np.array([width])), events, spread)
+        return ConvexTest.with_prior(replace(basis, widths=np.array([width])), events, spread)
 
     def capacity_at(log_width: float) -> float:
         return capacity(at(log_width), events, sizes)
 
     tried: dict[float, float] = {}
-    for log_width in np.log(_median_distance(features) * WIDTHS):
+    for log_width in np.log(_median_distance(basis) * WIDTHS):
         tried[log_width] = capacity_at(log_width)
         if tried[log_width] >= target:
             break
@@ -97,7 +97,7 @@ def with_capacity(
     if tried[narrow] < target:
         most = max(tried.values())
         raise CapacityError(
-            f"a capacity of {target:.4g} cannot be had with {n_features} features: it is at most {most:.3g}"
+            f"a capacity of {target:.4g} cannot be had with {n_bumps} bumps: it is at most {most:.3g}"
         )
     return at(brentq(lambda log_width: capacity_at(log_width) - target, narrow, wide, xtol=1e-3))
 
@@ -108,7 +108,7 @@ def _some_of(pool: Float32) -> Float32:
     return pool[np.sort(rng.choice(len(pool), min(EVENTS, len(pool)), replace=False))]
 
 
-def _median_distance(features: GaussianBasis) -> float:
-    centres = features.centres
+def _median_distance(basis: GaussianBasis) -> float:
+    centres = basis.centres
     distances = np.linalg.norm(centres[:, None] - centres[None], axis=2)
     return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0

@@ -1,4 +1,4 @@
-"""The convex alternative: h(z) = sum_j a_j phi_j(z) with fixed features and a ridge. One maximum.
+"""The convex test: h(z) = sum_j a_j phi_j(z) with a fixed basis and a ridge. One maximum.
 
 f = phi.a + nu.g + nu_N is linear in everything that is fitted, so log L - lambda/2 |a|^2 is concave and its
 maximum does not depend on where one starts. The ridge acts on the bumps, not on the constant: the yield is
@@ -26,9 +26,9 @@ from covad.nplm.maximise import Maximum
 
 @dataclass(frozen=True)
 class ConvexTest:
-    """h as a ridge on fixed features."""
+    """h as a ridge on a fixed basis."""
 
-    features: Basis
+    basis: Basis
     ridge: float
     name: str = "convex"
 
@@ -40,40 +40,40 @@ class ConvexTest:
     def from_pool(
         cls,
         pool: Float32,
-        n_features: int = 100,
+        n_bumps: int = 100,
         seed: Seed = 0,
         width_quantiles: tuple[float, ...] = (0.1,),
         spread: float = 1.0,
     ) -> ConvexTest:
-        """Features with widths by quantiles, and the ridge, from reference events that no test uses.
+        """Bumps with widths by quantiles, and the ridge, from reference events that no test uses.
 
         `covad.nplm.convex.capacity.with_capacity` finds the width by what it does to the null.
         """
-        features = GaussianBasis.from_pool(pool, n_features, seed, width_quantiles)
-        return cls.with_prior(features, pool, spread)
+        basis = GaussianBasis.from_pool(pool, n_bumps, seed, width_quantiles)
+        return cls.with_prior(basis, pool, spread)
 
     @classmethod
-    def with_prior(cls, features: Basis, pool: Float32, spread: float) -> ConvexTest:
+    def with_prior(cls, basis: Basis, pool: Float32, spread: float) -> ConvexTest:
         """The ridge that, seen as a prior, gives h the standard deviation `spread` at a typical event.
 
-        lambda = E_R[sum_j phi_j^2] / spread^2, whatever the number of features; six digits of it, since the
+        lambda = E_R[sum_j phi_j^2] / spread^2, whatever the number of bumps; six digits of it, since the
         sums of a matrix library depend on its threads.
         """
         if not spread > 0:
             raise DatasetError(f"the spread of h must be positive, not {spread}")
-        bumps = evaluate(features, pool)[:, : features.n_ridged]
+        bumps = evaluate(basis, pool)[:, : basis.n_ridged]
         ridge = float(np.square(bumps, dtype=np.float64).sum(axis=1).mean()) / spread**2
-        return cls(features, float(f"{ridge:.6g}"))
+        return cls(basis, float(f"{ridge:.6g}"))
 
     @property
     def n_parameters(self) -> int:
-        return self.features.n_columns
+        return self.basis.n_columns
 
     @property
     def ridge_by_column(self) -> Float64:
         """lambda for the bumps, zero for the constant."""
         ridge = np.zeros(self.n_parameters)
-        ridge[: self.features.n_ridged] = self.ridge
+        ridge[: self.basis.n_ridged] = self.ridge
         return ridge
 
     def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:  # noqa: ARG002
@@ -103,7 +103,7 @@ class ConvexProblem:
     """One dataset in columns (phi, g, 1), with ridge and auxiliary precision by column."""
 
     dataset: Dataset
-    n_features: int
+    n_basis: int
     reference: Float32
     data: Float32
     ridge: Float64
@@ -111,15 +111,15 @@ class ConvexProblem:
 
     @classmethod
     def of(cls, model: ConvexTest, dataset: Dataset) -> ConvexProblem:
-        n = model.features.n_columns
+        n = model.basis.n_columns
         nuisances = GaussianPenalty.of_nuisances(dataset)
         ridge = np.append(model.ridge_by_column, np.zeros(len(nuisances.centre)))
         norm = dataset.normalisation is not None
         return cls(
             dataset=dataset,
-            n_features=n,
-            reference=columns(model.features, dataset.reference, dataset.reference_response, norm),
-            data=columns(model.features, dataset.data, dataset.data_response, norm),
+            n_basis=n,
+            reference=columns(model.basis, dataset.reference, dataset.reference_response, norm),
+            data=columns(model.basis, dataset.data, dataset.data_response, norm),
             ridge=ridge,
             auxiliary=GaussianPenalty(
                 *(np.append(np.zeros(n), x) for x in (nuisances.centre, nuisances.precision))
@@ -138,7 +138,7 @@ class ConvexProblem:
         concave = climb(self.likelihood, start)
         if self.dataset.reference_response.quadratic is None or concave.status is Status.FAILED:
             return concave
-        n, sums = self.n_features, self.likelihood.penalised.data_sums
+        n, sums = self.n_basis, self.likelihood.penalised.data_sums
         likelihood = CurvedLikelihood(self.reference[:, :n], sums[:n], self.dataset, self._penalty)
         best = climb_from(likelihood, concave, start)
         return replace(best, value=self.likelihood.log_likelihood(best.theta, best.value))
@@ -155,10 +155,10 @@ def _or_start(best: Maximum, start: Float64, null: Fit) -> Maximum:
     return replace(best, theta=start, value=0.5 * null.value)
 
 
-def columns(features: Basis, events: Float32, response: Response, normalisation: bool) -> Float32:
+def columns(basis: Basis, events: Float32, response: Response, normalisation: bool) -> Float32:
     """(phi, g, 1) of the events, in float32."""
-    n, k = features.n_columns, response.n_nuisances
+    n, k = basis.n_columns, response.n_nuisances
     out = np.ones((len(events), n + k + normalisation), dtype=np.float32)
-    features.fill(events, out[:, :n])
+    basis.fill(events, out[:, :n])
     out[:, n : n + k] = response.linear
     return out

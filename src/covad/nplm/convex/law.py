@@ -88,11 +88,11 @@ class ConvexNull:
     law: GeneralisedChi2
 
     @classmethod
-    def of(cls, moments: ScoreMoments, ridge: Float64, auxiliary: Float64, n_features: int) -> ConvexNull:
-        """From the moments, the ridge and the auxiliary precision of every column; features come first."""
+    def of(cls, moments: ScoreMoments, ridge: Float64, auxiliary: Float64, n_basis: int) -> ConvexNull:
+        """From the moments, the ridge and the auxiliary precision of every column, the basis first."""
         curvature = moments.information + np.diag(auxiliary)
         form = _ridged_form(curvature, ridge)
-        nuisances = slice(n_features, None)
+        nuisances = slice(n_basis, None)
         form[nuisances, nuisances] -= np.linalg.inv(curvature[nuisances, nuisances])
         variance = curvature + moments.reference_variance
         root = _symmetric_root(variance)
@@ -121,9 +121,7 @@ def _ridged_form(curvature: Float64, ridge: Float64) -> Float64:
     try:
         np.linalg.cholesky(ridged)
     except np.linalg.LinAlgError as singular:
-        raise DatasetError(
-            "the features are degenerate on the reference: a ridge > 0 is needed"
-        ) from singular
+        raise DatasetError("the basis is degenerate on the reference: a ridge > 0 is needed") from singular
     inverse = np.linalg.inv(ridged)
     form = inverse + (inverse * ridge) @ inverse
     return np.asarray(0.5 * (form + form.T), dtype=np.float64)
@@ -144,7 +142,7 @@ def analytic_null(
     larger than that of the test estimates the moments better: give the size of the test's as `n_reference`.
     """
     problem = ConvexProblem.of(alternative, sample)
-    n = problem.n_features
+    n = problem.n_basis
     columns, growth = problem.reference, np.ones(len(sample.weights))
     if nu is not None:
         response = sample.reference_response

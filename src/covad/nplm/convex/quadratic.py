@@ -23,8 +23,8 @@ TOLERANCE = 1e-14
 class CurvedLikelihood:
     """log L - lambda/2 |a|^2 in float64; `penalty` has the ridge and the auxiliary terms."""
 
-    phi: Float32  # features of the reference
-    phi_sums: Float64  # features summed over the data
+    phi: Float32  # basis functions of the reference
+    phi_sums: Float64  # basis functions summed over the data
     dataset: Dataset
     penalty: GaussianPenalty
 
@@ -64,7 +64,7 @@ class CurvedLikelihood:
         return np.asarray(h + nuisance_shift(self.dataset.reference_response, nu))
 
     def _blocks(self) -> list[slice]:
-        """Rows of the reference: a copy of all features in float64 would be the largest array of the fit."""
+        """Rows of the reference: a copy of all columns in float64 would be the largest array of the fit."""
         return [slice(start, start + BLOCK) for start in range(0, len(self.phi), BLOCK)]
 
     def _split(self, theta: Float64) -> tuple[Float64, Float64]:

@@ -1,7 +1,8 @@
 """A small weighted sample that stands in for a large one while a fit is far from its maximum.
 
 Events are sorted into cells of a binary tree that halves along the widest direction. In each cell the data,
-and likewise the reference, are replaced by 2d points (d features) with the same weight, mean and covariance.
+and likewise the reference, are replaced by 2d points (d dimensions) with the same weight, mean and
+covariance.
 Data and reference share the cells, so that what is lost of third order is the same for both, and cancels in
 their difference as far as they agree. The likelihood of a smooth f is then right to about a unit of t, at a
 fifteenth of the cost: good enough to climb on, not to quote.
@@ -45,15 +46,17 @@ def tree_cells(z: Floats, depth: int) -> NDArray[np.int64]:
     a copy of event i without weight.
     """
     order = np.arange(-(-len(z) // 2**depth) * 2**depth)
-    features = np.ascontiguousarray(z[order % len(z)].T)[:, None, :]
+    coordinates = np.ascontiguousarray(z[order % len(z)].T)[:, None, :]
     for _ in range(depth):
-        n_features, n_cells, size = features.shape
-        squares = np.einsum("dcs,dcs->dc", features, features) / size
-        widest = (squares - features.mean(axis=2) ** 2).argmax(axis=0)
-        halves = np.argpartition(features[widest, np.arange(n_cells)], size // 2, axis=1)
+        n_dimensions, n_cells, size = coordinates.shape
+        squares = np.einsum("dcs,dcs->dc", coordinates, coordinates) / size
+        widest = (squares - coordinates.mean(axis=2) ** 2).argmax(axis=0)
+        halves = np.argpartition(coordinates[widest, np.arange(n_cells)], size // 2, axis=1)
         places = (halves + size * np.arange(n_cells)[:, None]).ravel()
         order = order[places]
-        features = features.reshape(n_features, -1)[:, places].reshape(n_features, 2 * n_cells, size // 2)
+        coordinates = coordinates.reshape(n_dimensions, -1)[:, places].reshape(
+            n_dimensions, 2 * n_cells, size // 2
+        )
     return order.reshape(2**depth, -1)
 
 
@@ -75,14 +78,14 @@ def _moment_points(
     away = z - z_mean
     weighted = np.swapaxes(away * share.swapaxes(1, 2), 1, 2)
     covariance, mixed = weighted @ away, weighted @ (g - g_mean)
-    n_features = z.shape[-1]
-    slopes = np.linalg.solve(covariance + 1e-6 * np.eye(n_features), mixed)
+    n_dimensions = z.shape[-1]
+    slopes = np.linalg.solve(covariance + 1e-6 * np.eye(n_dimensions), mixed)
     spread, axes = np.linalg.eigh(covariance)
-    arms = np.swapaxes(axes * np.sqrt(n_features * np.maximum(spread, 0.0))[:, None, :], 1, 2)
+    arms = np.swapaxes(axes * np.sqrt(n_dimensions * np.maximum(spread, 0.0))[:, None, :], 1, 2)
     steps = np.concatenate([arms, -arms], axis=1)
-    n_points = 2 * n_features
+    n_points = 2 * n_dimensions
     return (
-        (z_mean + steps).reshape(-1, n_features),
+        (z_mean + steps).reshape(-1, n_dimensions),
         (g_mean + steps @ slopes).reshape(len(total) * n_points, -1),
         np.repeat(_mean_quadratic(sample, event, share), n_points, axis=0),
         np.repeat(total / n_points, n_points),

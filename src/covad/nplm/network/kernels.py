@@ -1,7 +1,8 @@
 """Compiled sums over events: value, gradient and curvature of log L for a fully connected network.
 
-Events are packed in tiles, features first: a tile and the rows that are computed from it (see `rows.py`) stay
-in the cache, and the innermost loops run over the events of a tile, which the compiler turns into vectors.
+Events are packed in tiles, coordinates first: a tile and the rows that are computed from it (see
+`architecture.py`) stay in the cache, and the innermost loops run over the events of a tile, which the
+compiler turns into vectors.
 Sums run in the events' own precision inside a tile and in float64 from tile to tile. Fits run in float32;
 the same code in float64 checks it. Only `sum_tiles` is cached on disk: a function whose parts were cached on
 their own may be compiled differently from a fresh one, and then differs in the last bits.
@@ -331,17 +332,17 @@ def sum_tiles(
 ) -> float:
     """log L without auxiliary terms; `sums` gets the products of `products`, which are of the given order.
 
-    tiles: features and nuisance columns (tiles, rows, TILE); counts: n, w and a shift of f (tiles, 3, TILE).
+    tiles: coordinates and nuisance columns (tiles, rows, TILE); counts: n, w, a shift of f (tiles, 3, TILE).
     order: 0 value, 1 gradient, 2 curvature. `scores` gets the slope c of each event.
     """
     one = rows.dtype.type(1)
     value = 0.0
-    n_features = at.widths[0]
+    n_dimensions = at.widths[0]
     c = at.score[at.widths.size - 1]
     sums[:] = 0.0
     for t in range(tiles.shape[0]):
-        rows[:n_features] = tiles[t, :n_features]
-        rows[at.columns : at.columns + tiles.shape[1] - n_features] = tiles[t, n_features:]
+        rows[:n_dimensions] = tiles[t, :n_dimensions]
+        rows[at.columns : at.columns + tiles.shape[1] - n_dimensions] = tiles[t, n_dimensions:]
         _forward(rows, theta, at, one)
         value += _likelihood(rows, counts[t], theta, at, one)
         scores[t] = rows[c]

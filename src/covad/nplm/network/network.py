@@ -39,9 +39,9 @@ class BoxedNetwork:
 
     def limits(self, dataset: Dataset) -> Float64:
         """|theta| <= limits: W for the network, nothing for the nuisances."""
-        if dataset.n_features != self.widths[0]:
+        if dataset.n_dimensions != self.widths[0]:
             raise DatasetError(
-                f"the data have {dataset.n_features} features, the network's first width is {self.widths[0]}"
+                f"the data have {dataset.n_dimensions} dimensions, the network takes {self.widths[0]}"
             )
         n_nuisances = dataset.n_nuisances + (dataset.normalisation is not None)
         return np.append(np.full(self.n_parameters, self.clip), np.full(n_nuisances, np.inf))

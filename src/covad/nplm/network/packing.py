@@ -16,13 +16,13 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class PackedEvents:
-    """Events with features z, response g (and D), observed multiplicity n and expected weight w.
+    """Events with coordinates z, response g (and D), observed multiplicity n and expected weight w.
 
     An event of the data has n = 1 and w = 0, one of the reference n = 0 and its weight:
     log L = sum_i [n_i f(z_i) - w_i (e^{f(z_i)} - 1)].
     """
 
-    z: Floats  # (events, features)
+    z: Floats  # (events, dimensions)
     linear: Floats  # (events, K)
     quadratic: Floats | None  # (events, K, K)
     observed: Float64
