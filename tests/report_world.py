@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from covad.inference.closure import closes, closure_table, false_positives, holm, median_shift
 from covad.inference.goodness import chi2_law, one_sample
-from covad.inference.intervals import Interval
 from covad.inference.power import power_curve
-from covad.inference.significance import Chi2Null, EmpiricalNull, Significance, median_z
+from covad.inference.significance import Chi2Null, EmpiricalNull, median_z
+from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.results.extrapolated import is_extrapolated
 
@@ -46,7 +44,7 @@ def evidence(
     injections: tuple[tuple[str, float], ...] = INJECTIONS,
     points: tuple[tuple[float, ...], ...] = POINTS,
     checked: bool = True,
-    observed: tuple[dict[str, Any], ...] = (),
+    observed: tuple[Observation, ...] = (),
 ) -> Evidence:
     """t is chi2 distributed, shifted a little by nu where unlinearised, and more by signals."""
     rng = np.random.default_rng(7)
@@ -84,46 +82,6 @@ def evidence(
 def _main(configurations: tuple[tuple[str, str, int], ...]) -> str:
     proposal = ("covariant", "profiled", 1)
     return name(*(proposal if proposal in configurations else configurations[0]))
-
-
-def observation(file: str, z: float) -> dict[str, Any]:
-    """An answer of `covad test`: one test with an excess, and one whose fit failed."""
-    toys, formula = Interval(z - 0.1, z + 0.1), Interval(z, z)
-    nulls = (("R_0", z > 2.8, toys), ("chi2_45", False, formula))
-    significances = [
-        Significance(null, 60.0, float(norm.sf(z)), z, bound, ends, None, ends) for null, bound, ends in nulls
-    ]
-    return {
-        "name": file.removesuffix(".h5"),
-        "file": file,
-        "configuration": name("covariant", "profiled", 1),
-        "expected": 10_000.0,
-        "n_selected": 10_100,
-        "nuisances": [
-            {"name": "jet_energy_scale", "auxiliary": 0.5, "fitted": -0.25, "error": 0.125, "pull": -0.75}
-        ],
-        "compatibility": {"chi2": 1.0, "dof": 2, "p": 0.61},
-        "tests": [
-            {
-                "test": "network",
-                "t": 60.0,
-                "significances": [asdict(significance) for significance in significances],
-                "excess": {"n_top": 100, "expected": 81.5, "observables": [_observable("sum of pt")]},
-            },
-            {"test": "convex", "t": None, "significances": [], "excess": None},
-        ],
-    }
-
-
-def _observable(label: str) -> dict[str, Any]:
-    return {
-        "name": label,
-        "edges": [0.0, 10.0, 20.0, 30.0],
-        "top": [4.0, 0.0, 9.0],
-        "region": [3.0, 1.0, 4.0],
-        "observed": [100.0, 50.0, 3.0],
-        "everywhere": [90.0, 60.0, 0.0],
-    }
 
 
 def _study(configurations: Any, injections: Any, tests: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from importlib.resources import files
 import pytest
 import report_world
 import yaml
+from observations import observation
 
 from covad.errors import FileFormatError
 from covad.report.formats.hepdata import check_submission, write_hepdata
@@ -16,7 +17,6 @@ from covad.report.names import SIGNAL_ORDER, latex, signal_label
 from covad.report.page import sections
 from covad.report.paper.numbers import read_paper
 from covad.report.paper.tables import absent, other_tables, paper_table
-from covad.report.tables import observed as observed_files
 from covad.report.tables import own as own_tables
 from covad.report.tables import spaces as space_tables
 from covad.report.tables.table import Cell, Column, Row, Table, csv_text, interval_cell, latex_text
@@ -225,7 +225,7 @@ def test_latex_escapes_what_a_file_may_be_called():
 def test_latex_has_a_command_for_every_symbol_of_the_report(evidence, monkeypatch):
     """Letters of names that others have chosen are left to LaTeX's own UTF-8."""
     monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
-    observed = replace(evidence, observed=(report_world.observation("a.h5", 3.0),))
+    observed = replace(evidence, observed=(observation("a.h5", 3.0),))
     tables = [table for section in sections(observed) for table in section.tables]
     assert len(tables) > 15
     assert [text for table in tables if not (text := latex_text(table)).isascii()] == []
@@ -327,44 +327,6 @@ def test_hepdata_labels_an_interval_with_its_level(tmp_path, evidence):
         for variable in content
     ]
     assert labels == [{"95 % interval"}, *[{"68 % interval"}] * 3]
-
-
-def test_an_observed_z_is_written_as_on_the_terminal():
-    line = report_world.observation("a.h5", 1.0)
-    line["tests"][0]["significances"][0]["interval"]["high"] = None
-    observed = report_world.evidence(
-        (("covariant", "profiled", 1),), injections=(), checked=False, observed=(line,)
-    )
-    network, convex = observed_files.observed_table(observed).rows
-    assert network.keys == ("a.h5", "covariant, profiled", "network")
-    assert [cell.text for cell in network.cells] == ["60.00", "0.16", "1.00 +open -0.10", "0.16", "1.00"]
-    assert {cell.text for cell in convex.cells} == {"–"}
-
-
-def test_an_observed_z_beyond_the_toys_of_its_null_is_marked():
-    told = report_world.evidence(
-        (("covariant", "profiled", 1),), injections=(), checked=False, observed=(_observed_at(2.5),)
-    )
-    network, _ = observed_files.observed_table(told).rows
-    assert [cell.extrapolated for cell in network.cells] == [False, False, False, False, True]
-
-
-def _observed_at(z):
-    return report_world.observation("a.h5", z)
-
-
-def test_the_nuisances_of_observed_files_have_their_pulls():
-    told = report_world.evidence(
-        (("covariant", "profiled", 1),), injections=(), checked=False, observed=(_observed_at(1.0),)
-    )
-    table = observed_files.nuisance_table(told)
-    assert [column.full for column in table.columns[2:5]] == [
-        "jet_energy_scale, auxiliary",
-        "jet_energy_scale, fitted",
-        "jet_energy_scale, pull",
-    ]
-    (row,) = table.rows
-    assert [cell.text for cell in row.cells] == ["10100", "10000", "0.50", "-0.25 ± 0.12", "-0.75", "0.61"]
 
 
 def test_a_broken_submission_is_refused(tmp_path, evidence):

@@ -11,8 +11,6 @@ the difference is a chi2 with as many degrees of freedom as there are nuisances 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.stats import chi2
 
@@ -21,35 +19,16 @@ from covad.nplm.convex.law import ScoreMoments
 from covad.nplm.dataset import Dataset, Float64
 from covad.nplm.fit import Fit
 from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shift, nuisance_slopes
+from covad.observed.result import Compatibility, NuisanceFit
 
 #: Directions whose share of the largest variance is below this are ones that the data do not tell.
 _UNTOLD = 1e-9
 
 
-@dataclass(frozen=True)
-class NuisanceFit:
-    """One nuisance of the fit without h, in units of the sigma of its auxiliary measurement."""
-
-    name: str
-    auxiliary: float
-    fitted: float
-    error: float
-    pull: float  # fitted - auxiliary, over the standard deviation of that difference
-
-
-@dataclass(frozen=True)
-class Compatibility:
-    """Of all auxiliary values with what the data prefer."""
-
-    chi2: float
-    dof: int
-    p: float
-
-
 def judge_nuisances(
     dataset: Dataset, delta: Fit, names: tuple[str, ...]
 ) -> tuple[tuple[NuisanceFit, ...], Compatibility | None]:
-    """Each nuisance, and the compatibility of all; nothing where the test has no nuisances."""
+    """Return each nuisance, and the compatibility of all; nothing where the test has no nuisances."""
     if not names:
         return (), None
     nu = join_nuisances(delta, dataset)
@@ -60,13 +39,23 @@ def judge_nuisances(
     errors = np.sqrt(np.diag(nuisance_covariance(dataset, nu))) * per_sigma
     pulls = difference / np.sqrt(np.maximum(np.diag(variance), np.finfo(np.float64).tiny))
     columns = zip(names, penalty.centre * per_sigma, nu * per_sigma, errors, pulls, strict=True)
-    return tuple(NuisanceFit(name, *(float(x) for x in numbers)) for name, *numbers in columns), _compatible(
-        difference, variance
-    )
+    nuisances = tuple(NuisanceFit(name, *(float(x) for x in numbers)) for name, *numbers in columns)
+
+    values, vectors = np.linalg.eigh(variance)
+    told = values > _UNTOLD * values.max()
+    statistic = float(np.sum((vectors.T @ difference)[told] ** 2 / values[told]))
+    dof = int(told.sum())
+    return nuisances, Compatibility(statistic, dof, float(chi2.sf(statistic, dof)))
+
+
+def fitted_in_sigma(fit: Fit, dataset: Dataset) -> tuple[float, ...]:
+    """Return the nuisances of a fit in units of the sigma of their auxiliary measurements."""
+    per_sigma = np.sqrt(GaussianPenalty.of_nuisances(dataset).precision)
+    return tuple(float(x) for x in join_nuisances(fit, dataset) * per_sigma)
 
 
 def difference_variance(dataset: Dataset, nu: Float64) -> Float64:
-    """The variance of nu_hat - nu0, both in the units of the fit."""
+    """Return the variance of nu_hat - nu0, both in the units of the fit."""
     response = dataset.reference_response
     growth = np.exp(nuisance_shift(response, nu))
     moments = ScoreMoments.of(nuisance_slopes(response, nu).astype(np.float32), dataset.weights, growth)
@@ -74,11 +63,3 @@ def difference_variance(dataset: Dataset, nu: Float64) -> Float64:
     precision = GaussianPenalty.of_nuisances(dataset).precision
     inverse = np.linalg.inv(F + np.diag(precision))
     return np.asarray(inverse @ (F + C + (F / precision) @ F) @ inverse)
-
-
-def _compatible(difference: Float64, variance: Float64) -> Compatibility:
-    values, vectors = np.linalg.eigh(variance)
-    told = values > _UNTOLD * values.max()
-    statistic = float(np.sum((vectors.T @ difference)[told] ** 2 / values[told]))
-    dof = int(told.sum())
-    return Compatibility(statistic, dof, float(chi2.sf(statistic, dof)))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
+from covad.observed.result import Observation, read_observations
 from covad.results.summary import SUMMARY
 from covad.runs.directory import SCALE, RunDirectory
 from covad.toys.pools import MANIFEST, Pools, fingerprint, open_pools
@@ -81,7 +82,7 @@ class Evidence:
     t: Mapping[str, Float64] = field(default_factory=dict)
     checks: Mapping[str, Line] = field(default_factory=dict)
     spaces: Mapping[str, LatentSpace] = field(default_factory=dict)
-    observed: tuple[Line, ...] = ()  # answers of `covad test`
+    observed: tuple[Observation, ...] = ()
 
     def lines(self, section: str, **keys: Any) -> list[Line]:
         """Entries of a section that have these values; vectors as lists."""
@@ -179,7 +180,7 @@ def read_evidence(run: Path, t: Mapping[str, Float64]) -> Evidence:
         t=t,
         checks=_documents(files, "checks"),
         spaces={file.parent.name: _latent_space(files, file.parent) for file in pools},
-        observed=tuple(_documents(files, "observed").values()),
+        observed=read_observations(files),
     )
 
 

@@ -14,12 +14,13 @@ from covad.report.figures import response as response_figures
 from covad.report.figures import statistic as statistic_figures
 from covad.report.figures import study as study_figures
 from covad.report.figures.canvas import Figure
+from covad.report.figures.excess import excess_figures
 from covad.report.headline import answers, main_configuration
 from covad.report.paper.numbers import Paper, read_paper
 from covad.report.paper.tables import absent, other_tables, paper_table
-from covad.report.tables import observed as observed_files
 from covad.report.tables import own as own_tables
 from covad.report.tables import spaces as space_tables
+from covad.report.tables.observed import nuisance_table, observed_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
 
@@ -172,11 +173,9 @@ def _quadratic(evidence: Evidence) -> Chapter:
 
 def _observed(evidence: Evidence) -> Chapter:
     section = Chapter("observed", "Observed files")
-    section.figures += observed_files.excess_figures(evidence)
-    section.table(
-        observed_files.observed_table(evidence), "Observed files: none was tested (covad test RUN FILE)."
-    )
-    nuisances = observed_files.nuisance_table(evidence)
+    section.figures += excess_figures(evidence.observed)
+    section.table(observed_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
+    nuisances = nuisance_table(evidence.observed)
     section.tables += [] if nuisances is None else [nuisances]
     return section
 

@@ -44,7 +44,7 @@ def _digest(evidence: Evidence) -> str:
     A number that some check could not compute is NaN, which is content like any other here.
     """
     found = {key: value for key, value in evidence.summary.items() if key != "manifest"}
-    content = json.dumps([found, evidence.checks, evidence.observed], sort_keys=True)
+    content = json.dumps([found, evidence.checks, [o.to_json() for o in evidence.observed]], sort_keys=True)
     digest = hashlib.sha256((content + code_digest("covad.report")).encode())
     for toys in evidence.t.values():
         digest.update(toys.tobytes())

@@ -10,6 +10,7 @@ checks/          how well the responses describe fresh events
 convex.json      the basis of the convex test, chosen once per configuration
 clip.json        W per configuration, with the scan that led to it
 toys/            blocks of pseudo-experiments
+observed/        answers for observed files, one per question
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ class RunDirectory:
     @property
     def events(self) -> Path:
         return self.path / "events"
+
+    @property
+    def observed(self) -> Path:
+        return self.path / "observed"
 
     def model(self, embedding: str, fold: int = 0) -> Path:
         """Folder of an encoder and its responses."""
