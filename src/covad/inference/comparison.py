@@ -338,8 +338,8 @@ def _convex_test(pool: Any, sizes: DatasetSizes, seed: np.random.SeedSequence, c
 def _row_hashes(points: Float64) -> NDArray[np.uint64]:
     """64 bits per row: equal rows have equal ones, and different rows practically never."""
     bits = np.ascontiguousarray(points + 0.0).view(np.uint64)  # + 0.0: minus zero is zero
-    factors = np.random.default_rng(0).integers(2**63, size=bits.shape[1], dtype=np.uint64)
-    factors |= np.uint64(1)
+    factors = np.asarray(np.random.default_rng(0).integers(2**63, size=bits.shape[1])).astype(np.uint64)
+    factors = 2 * factors + 1
     mixed = bits * factors
     mixed ^= mixed >> np.uint64(29)
     return np.asarray((mixed * factors[::-1]).sum(axis=1), dtype=np.uint64)
