@@ -3,11 +3,10 @@
 from scipy.stats import norm
 
 from covad.inference.intervals import Interval
+from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.nplm.fit import Status
 from covad.observed.result import (
-    Compatibility,
     Excess,
-    NuisanceFit,
     ObservableComparison,
     Observation,
     ObservedSignificance,

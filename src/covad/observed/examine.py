@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
+from covad.inference.nuisances import judge_nuisances
 from covad.inference.significance import observed_z
 from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Status
-from covad.nplm.likelihood import fit_nuisances
+from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.dataset import (
     BackgroundEvents,
@@ -25,7 +26,6 @@ from covad.observed.dataset import (
     read_observed,
 )
 from covad.observed.excess import find_excess
-from covad.observed.nuisances import fitted_in_sigma, judge_nuisances
 from covad.observed.result import Observation, ObservedSignificance, ObservedTest
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group
@@ -110,13 +110,14 @@ def _test(
         found = observed_z(outcome.t, null)
         extrapolated = is_extrapolated(found.z, null.name, len(group.null.t))
         significances.append(ObservedSignificance(**vars(found), extrapolated=extrapolated))
+    per_sigma = np.sqrt(GaussianPenalty.of_nuisances(dataset).precision)
     return ObservedTest(
         test=group.test,
         status=outcome.status,
         t=float(outcome.t),
         tau=float(outcome.tau.value),
         delta=float(outcome.delta.value),
-        nu_with_h=fitted_in_sigma(outcome.tau, dataset),
+        nu_with_h=tuple(float(x) for x in join_nuisances(outcome.tau, dataset) * per_sigma),
         significances=tuple(significances),
         excess=find_excess(events, background, dataset, test, outcome),
     )

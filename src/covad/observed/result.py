@@ -10,32 +10,13 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from covad.errors import FileFormatError, UnknownNameError
+from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import Significance
 from covad.nplm.fit import Status
 from covad.runs.directory import RunDirectory
 
 #: Version of the JSON form.
 SCHEMA = 2
-
-
-@dataclass(frozen=True)
-class NuisanceFit:
-    """One nuisance of the fit without h, in units of the sigma of its auxiliary measurement."""
-
-    name: str
-    auxiliary: float
-    fitted: float
-    error: float
-    pull: float  # fitted - auxiliary, over the standard deviation of that difference
-
-
-@dataclass(frozen=True)
-class Compatibility:
-    """How well all auxiliary values together agree with what the data prefer."""
-
-    chi2: float
-    dof: int
-    p: float
 
 
 @dataclass(frozen=True)

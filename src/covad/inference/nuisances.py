@@ -1,0 +1,88 @@
+"""What the Delta fit says about the nuisances, and whether the auxiliary measurements agree with the data.
+
+Around the truth the fit is nu_hat = H^-1 (s + A nu0), H = F + A, with the score s of variance F + C and the
+auxiliary values nu0 of variance A^-1; so nu_hat - nu0 = H^-1 (s - F nu0) has the variance
+
+    H^-1 (F + C + F A^-1 F) H^-1,
+
+which for an infinite reference (C = 0) is A^-1 - H^-1, the variance of the usual pull. The quadratic form of
+the difference is a chi2 with as many degrees of freedom as there are nuisances that the data can tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2
+
+from covad.inference.pulls import nuisance_covariance
+from covad.nplm.convex.law import ScoreMoments
+from covad.nplm.dataset import Dataset, Float64
+from covad.nplm.fit import Fit
+from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shift, nuisance_slopes
+
+#: Directions whose share of the largest variance is below this are ones that the data do not tell.
+_UNTOLD = 1e-9
+
+
+@dataclass(frozen=True)
+class NuisanceFit:
+    """One nuisance of the fit without h, in units of the sigma of its auxiliary measurement."""
+
+    name: str
+    auxiliary: float
+    fitted: float
+    error: float
+    pull: float  # fitted - auxiliary, over the standard deviation of that difference
+
+
+@dataclass(frozen=True)
+class Compatibility:
+    """Of all auxiliary values with what the data prefer."""
+
+    chi2: float
+    dof: int
+    p: float
+
+
+def judge_nuisances(
+    dataset: Dataset, delta: Fit, names: tuple[str, ...]
+) -> tuple[tuple[NuisanceFit, ...], Compatibility | None]:
+    """Each nuisance that has an auxiliary measurement, and the compatibility of all; nothing without any."""
+    if not names:
+        return (), None
+    nu = join_nuisances(delta, dataset)
+    penalty = GaussianPenalty.of_nuisances(dataset)
+    measured = penalty.precision > 0  # a yield that floats freely is not
+    per_sigma = np.sqrt(penalty.precision[measured])
+    difference = (nu - penalty.centre)[measured] * per_sigma
+    squares = np.ix_(measured, measured)
+    variance = difference_variance(dataset, nu)[squares] * np.outer(per_sigma, per_sigma)
+    errors = np.sqrt(np.diag(nuisance_covariance(dataset, nu))[measured]) * per_sigma
+    centre, nu = penalty.centre[measured], nu[measured]
+    pulls = difference / np.sqrt(np.maximum(np.diag(variance), np.finfo(np.float64).tiny))
+    columns = zip(names, centre * per_sigma, nu * per_sigma, errors, pulls, strict=True)
+    return tuple(NuisanceFit(name, *(float(x) for x in numbers)) for name, *numbers in columns), _compatible(
+        difference, variance
+    )
+
+
+def difference_variance(dataset: Dataset, nu: Float64) -> Float64:
+    """The variance of nu_hat - nu0, in the units of the fit; meaningless for a yield that floats freely."""
+    response = dataset.reference_response
+    growth = np.exp(nuisance_shift(response, nu))
+    moments = ScoreMoments.of(nuisance_slopes(response, nu).astype(np.float32), dataset.weights, growth)
+    F, C = moments.information, moments.reference_variance
+    precision = GaussianPenalty.of_nuisances(dataset).precision
+    inverse = np.linalg.inv(F + np.diag(precision))
+    per_variance = np.divide(F, precision, out=np.zeros_like(F), where=precision > 0)
+    return np.asarray(inverse @ (F + C + per_variance @ F) @ inverse)
+
+
+def _compatible(difference: Float64, variance: Float64) -> Compatibility:
+    values, vectors = np.linalg.eigh(variance)
+    told = values > _UNTOLD * values.max()
+    statistic = float(np.sum((vectors.T @ difference)[told] ** 2 / values[told]))
+    dof = int(told.sum())
+    return Compatibility(statistic, dof, float(chi2.sf(statistic, dof)))
