@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from covad.errors import PlanError
 from covad.nplm.dataset import Dataset, Float32
 from covad.nplm.fit import NplmTest
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 #: Raised whenever a change of covad changes the toys: old blocks are then not mistaken for new ones.
 TOY_SCHEMA = 2
@@ -68,6 +71,40 @@ class Draw:
             raise PlanError(f"signal {self.signal!r} with {self.injected} injected events is no plan")
         if self.response_order not in (1, 2):
             raise PlanError(f"the response has order 1 or 2, not {self.response_order}")
+
+
+def draw_recipe(draw: Draw) -> dict[str, Any]:
+    """Return the draw as the plain data from which seeds and identities are hashed.
+
+    The keys are written out, and frozen: a field of `Draw` that gets another name keeps its key here, or all
+    toys of all studies would get other seeds. A field that is added later enters by itself, but only where
+    it differs from its default, so that the toys that exist keep theirs.
+    """
+    recipe = {
+        "embedding": draw.embedding,
+        "treatment": draw.treatment.value,
+        "expected": draw.expected,
+        "n_reference": draw.n_reference,
+        "nu": draw.nu,
+        "signal": draw.signal,
+        "injected": draw.injected,
+        "response_order": draw.response_order,
+        "normalisation_sigma": draw.normalisation_sigma,
+    }
+    return recipe | added_fields(draw, recipe)
+
+
+def added_fields(settings: DataclassInstance, known: Collection[str]) -> dict[str, Any]:
+    """Return the fields of a dataclass beyond the `known` ones that differ from their default."""
+    added = {}
+    for entry in fields(settings):
+        if entry.name in known or not entry.compare:
+            continue
+        default = entry.default if entry.default_factory is MISSING else entry.default_factory()
+        value = getattr(settings, entry.name)
+        if value != default:
+            added[entry.name] = value
+    return added
 
 
 @dataclass(frozen=True)
@@ -146,8 +183,9 @@ class Ensemble:
             "seed": self.seed,
             "source": self.source.fingerprint,
             "stream": self.stream.value,
-            "draw": asdict(self.draw),
+            "draw": draw_recipe(self.draw),
             "test": self.test.describe(),
+            **added_fields(self, ("draw", "test", "source", "seed", "stream")),
         }
 
     @cached_property
@@ -157,12 +195,12 @@ class Ensemble:
 
     @cached_property
     def _seed_words(self) -> tuple[int, ...]:
-        """Of the draw and the stream only: two tests, or two clips W, see the same datasets.
+        """Digest of the draw and the stream only: two tests, or two clips W, see the same datasets.
 
         Any difference of nu, signal, size, treatment or stream gives independent toys, as comparisons
         between ensembles assume.
         """
-        digest = hashlib.sha256(canonical([asdict(self.draw), self.stream.value])).digest()
+        digest = hashlib.sha256(canonical([draw_recipe(self.draw), self.stream.value])).digest()
         return tuple(int(word) for word in np.frombuffer(digest, dtype="<u4"))
 
     def seeds(self, index: int) -> ToySeeds:
