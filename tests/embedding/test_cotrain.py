@@ -138,7 +138,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="other training settings"):
         make_training(tmp_path, learning_rate=0.1).run()
     other = make_training(tmp_path)
-    wider = CoTraining(other.sampler, other.validation, replace(ENCODER, width=16), SETTINGS, tmp_path)
+    wider = CoTraining(other.sampler, other.validation, ENCODER.changed(width=16), SETTINGS, tmp_path)
     with pytest.raises(FileFormatError, match="does not fit"):
         wider.run()
     training.checkpoint.write_bytes(training.checkpoint.read_bytes()[:1000])
@@ -158,7 +158,7 @@ def test_schedule_warms_up_and_falls_to_zero() -> None:
 )
 def test_impossible_settings_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(CovadError):
-        replace(SETTINGS, **wrong)
+        SETTINGS.changed(**wrong)
 
 
 DDP = """

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from covad.embedding.settings import EncoderSettings
 from covad.errors import FileWriteError, StudyError, UnknownNameError
 from covad.pipeline.trial import check_collisions
 from covad.runs.collisions import CollisionData
@@ -87,10 +88,9 @@ def test_paper_has_the_sizes_of_the_paper(tmp_path):
     )
     assert trained == pytest.approx(2.1e6, rel=0.01)
     assert source.training.steps * source.training.batch / trained == pytest.approx(60, rel=0.01)
-    from covad.embedding.encoder import EncoderSettings
     from covad.response.model import PAPER_HIDDEN
 
-    assert EncoderSettings(**source.encoder.model_dump()) == EncoderSettings.paper()
+    assert source.encoder == EncoderSettings.paper()
     assert source.response.hidden == source.training.ratio_hidden == PAPER_HIDDEN
 
 

@@ -23,37 +23,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from covad.embedding.batches import Batch, Sampler
 from covad.embedding.checkpoint import State, copy_state, load_checkpoint, save_checkpoint
-from covad.embedding.encoder import Encoder, EncoderSettings, InputScaling
+from covad.embedding.encoder import Encoder, InputScaling
 from covad.embedding.losses import RatioHead, covariance_loss, gather_ranks, supervised_contrastive
-from covad.errors import CovadError, TrainingError
+from covad.embedding.settings import EncoderSettings, TrainingSettings
+from covad.errors import TrainingError
 from covad.storage.atomic import write_bytes
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """How stage 1 is trained; the losses are means, so alpha is larger than the paper's for its sums."""
-
-    alpha: float = 30.0
-    steps: int = 3000
-    learning_rate: float = 2e-3
-    warm_up: int = 100
-    weight_decay: float = 1e-6
-    temperature: float = 0.1
-    ratio_hidden: tuple[int, ...] = (64, 64)
-    validate_every: int = 250
-    validation_batches: int = 8
-    patience: int = 8
-    contrast_on: str = "projector"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.contrast_on not in ("projector", "z"):
-            raise CovadError(f"contrast_on must be 'projector' or 'z', not '{self.contrast_on}'")
-        for name in ("steps", "validate_every", "validation_batches", "patience"):
-            if getattr(self, name) < 1:
-                raise CovadError(f"training setting '{name}' must be positive, not {getattr(self, name)}")
-        if self.alpha < 0 or self.learning_rate <= 0:
-            raise CovadError("training needs alpha >= 0 and a positive learning rate")
 
 
 class JointModel(nn.Module):
@@ -207,9 +181,8 @@ class CoTraining:
     @cached_property
     def _identity(self) -> dict[str, Any]:
         """What a checkpoint must agree in for the training to go on as if it had not stopped."""
-        settings = json.loads(json.dumps(asdict(self.settings)))
         return {
-            "settings": settings,
+            "settings": self.settings.model_dump(mode="json"),
             "batches": self.sampler.describe(),
             "judged_on": self.validation.describe(),
         }

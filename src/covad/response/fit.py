@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from covad.embedding.checkpoint import copy_state
 from covad.embedding.embed import Embedded
-from covad.errors import CovadError, TrainingError
+from covad.errors import TrainingError
 from covad.response.model import ResponseModel, ResponseSettings, polynomial
+from covad.response.settings import FitSettings
 
 NuVector = tuple[float, ...]
 
@@ -70,24 +71,6 @@ def _spread(embedded: Embedded, n: int) -> tuple[NDArray[np.float32], NDArray[np
     passes = np.zeros(n, dtype=bool)
     z[embedded.rows], passes[embedded.rows] = embedded.z, True
     return z, passes
-
-
-@dataclass(frozen=True)
-class FitSettings:
-    """How the response is fitted; `fits` heads from different seeds are averaged."""
-
-    epochs: int = 12
-    batch: int = 8192
-    learning_rate: float = 5e-3
-    weight_decay: float = 1e-6
-    validation_share: float = 0.1
-    patience: int = 4
-    fits: int = 1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.validation_share < 1:
-            raise CovadError(f"validation_share must be between 0 and 1, not {self.validation_share}")
 
 
 def fit_response(
