@@ -19,10 +19,11 @@ import click
 import numpy as np
 from scipy import stats
 
-from covad.nplm.convex.capacity import DatasetSizes, with_capacity
+from covad.nplm.convex.capacity import with_capacity
 from covad.nplm.convex.convex import ConvexProblem, ConvexTest
 from covad.nplm.convex.law import ConvexNull, analytic_null
 from covad.nplm.dataset import Dataset
+from covad.nplm.settings import Sizes
 from covad.nplm.statistic import likelihood_ratio
 from covad.toys import latent_world as latent
 from covad.toys.latent_world import LatentWorld
@@ -87,7 +88,7 @@ def alternative(study: Study) -> ConvexTest:
     pool = latent.background(50_000, np.random.default_rng(seeds[0]))
     if not study.matched:
         return ConvexTest.from_pool(pool, study.n_features, seeds[1])
-    sizes = DatasetSizes(study.expected, study.world().n_reference)
+    sizes = Sizes(expected=study.expected, reference=study.world().n_reference)
     return with_capacity(pool, study.n_features, seeds[1], sizes=sizes)
 
 

@@ -54,7 +54,7 @@ def observations(
         path = folder / f"{signal or 'background'}_{number}.h5"
         with EventWriter(path, events.layout, events.process_names) as writer:
             writer.append(events)
-        question = Question(run.configuration.name, None, auxiliary)
+        question = Question(run.configuration.slug, None, auxiliary)
         yield examine(run.directory.path, path, question)
 
 

@@ -240,7 +240,7 @@ def test_a_senseless_yield_is_refused(expected):
         ("models/covariant/fold_0/encoder.safetensors", "encoder"),
         ("models/covariant/fold_0/response_1.safetensors", "response"),
         ("pools/covariant_linear/manifest.json", "pools"),
-        ("convex.json", "clip"),
+        ("basis.json", "tune"),
         ("toys", "toys"),
     ],
 )

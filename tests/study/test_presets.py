@@ -53,7 +53,7 @@ def test_pools_shift_the_null_by_less_than_a_tenth_of_its_width(name, tmp_path):
 
 def test_laptop_has_the_ensembles_of_the_paper_and_both_tests(tmp_path):
     study = preset("laptop", tmp_path)
-    assert [configuration.name for configuration in study.configurations] == [
+    assert [configuration.label for configuration in study.configurations] == [
         "contrastive, none",
         "contrastive, profiled",
         "covariant, none",

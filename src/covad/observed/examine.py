@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,7 +85,7 @@ def examine(run_path: Path, file: Path, question: Question | None = None) -> Obs
         name=_answer_name(run, file, sha256, expected, auxiliary),
         file=file.name,
         sha256=sha256,
-        configuration=run.configuration.name,
+        configuration=run.configuration.label,
         expected=expected,
         n_file=events.n_file,
         n_selected=len(events),
@@ -106,7 +105,7 @@ def _all_values(run: FinishedRun, given: Mapping[str, float]) -> dict[str, float
         if name not in run.nuisances:
             known = ", ".join(run.nuisances) or "none"
             raise UnknownNameError(
-                f"the test '{run.configuration.name}' has no nuisance '{name}' (its nuisances: {known})"
+                f"the test '{run.configuration.label}' has no nuisance '{name}' (its nuisances: {known})"
             )
     return {name: given.get(name, 0.0) for name in run.nuisances}
 
@@ -115,7 +114,7 @@ def _answer_name(
     run: FinishedRun, file: Path, sha256: str, expected: float, auxiliary: Mapping[str, float]
 ) -> str:
     """One per question, so that no answer replaces that to another; the usual question goes unsaid."""
-    name = f"{file.stem}-{sha256[:8]}-{re.sub(r'[^A-Za-z0-9.]+', '-', run.configuration.name)}"
+    name = f"{file.stem}-{sha256[:8]}-{run.configuration.slug}"
     if expected == run.sizes.expected and not any(auxiliary.values()):
         return name
     return f"{name}-{hashlib.sha256(canonical([expected, dict(auxiliary)])).hexdigest()[:8]}"

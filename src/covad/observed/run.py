@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from covad.embedding.encoder import Encoder
-from covad.errors import StudyError, UnfinishedRunError, UnknownNameError
+from covad.errors import StudyError, UnfinishedRunError
 from covad.response.model import ResponseModel
 from covad.results.collect import FEWEST_TOYS, Group, RunToys
 from covad.runs.collisions import CollisionData
@@ -36,7 +36,8 @@ class FinishedRun:
         study = directory.study()
         if not isinstance(study.source, Collisions):
             raise StudyError(f"{path}: observed events need a run whose study has a source of kind 'events'")
-        run = cls(CollisionData.of(study, directory), _chosen(study, configuration))
+        named = main_configuration(study) if configuration is None else study.configuration(configuration)
+        run = cls(CollisionData.of(study, directory), named)
         run._require_models()
         return run
 
@@ -85,10 +86,10 @@ class FinishedRun:
 
     def _null_entries(self) -> list[Entry]:
         sources = {space(self.configuration): self._source}
-        clips, models = self.directory.clips(), self.directory.convex_models()
+        clips, bases = self.directory.clips(), self.directory.bases()
         return [
             entry
-            for entry in plan(self.study, sources, clips, models)
+            for entry in plan(self.study, sources, clips, bases)
             if entry.configuration == self.configuration and entry.draw.signal is None
         ]
 
@@ -102,14 +103,14 @@ class FinishedRun:
 
     def _require_models(self) -> None:
         """Everything but the toys, which `groups` looks at."""
-        tests, name, fold = self.study.tests, self.configuration.name, self.data.source.fold
+        tests, slug, fold = self.study.tests, self.configuration.slug, self.data.source.fold
         embedding, order = space(self.configuration)
         done = {
             "encoder": self.directory.encoder(embedding, fold).exists(),
             "response": self.directory.response(embedding, fold, order).exists(),
             "pools": (self.directory.pools(space(self.configuration)) / MANIFEST).exists(),
-            "clip": (tests.network is None or name in self.directory.clips())
-            and (tests.convex is None or name in self.directory.convex_models()),
+            "tune": (tests.network is None or slug in self.directory.clips())
+            and (tests.convex is None or slug in self.directory.bases()),
         }
         for stage, is_done in done.items():
             if not is_done:
@@ -119,16 +120,5 @@ class FinishedRun:
         if found.missing or len(found.done) < FEWEST_TOYS:
             raise UnfinishedRunError(
                 f"{self.directory.path}: the stage 'toys' is not finished, a null of "
-                f"'{self.configuration.name}' has {len(found.done)} of {found.requested} toys"
+                f"'{self.configuration.label}' has {len(found.done)} of {found.requested} toys"
             )
-
-
-def _chosen(study: Study, name: str | None) -> Configuration:
-    """By name; else the study's main configuration."""
-    if name is None:
-        return main_configuration(study)
-    for configuration in study.configurations:
-        if configuration.name == name:
-            return configuration
-    known = "; ".join(c.name for c in study.configurations)
-    raise UnknownNameError(f"the study has no configuration '{name}' (it has: {known})")

@@ -33,7 +33,7 @@ from covad.runs.directory import RunDirectory
 from covad.runs.models import response_of
 from covad.storage.atomic import write_json
 from covad.study import Study
-from covad.study.plan import Space, convex_settings
+from covad.study.plan import Space, tuned_convex
 from covad.toys.tests import TunedConvex
 
 log = logging.getLogger(__name__)
@@ -173,7 +173,7 @@ class _ReachJudge:
     @classmethod
     def of(cls, study: Study, basis_events: Float32, model: ResponseModel) -> _ReachJudge:
         """Distances are in units of the spread of `basis_events`, so z need not be standardised."""
-        settings = convex_settings(study, study.sizes) or TunedConvex(**study.sizes.model_dump())
+        settings = tuned_convex(study, study.sizes) or TunedConvex(**dict(study.sizes))
         reference_ratio = study.sizes.reference / study.sizes.expected
         return cls(model, settings.choose(basis_events), study.normalisation, reference_ratio)
 

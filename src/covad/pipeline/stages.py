@@ -8,12 +8,12 @@ from covad.errors import PlanError
 from covad.parallel import cores
 from covad.pipeline.claim import claim
 from covad.pipeline.manifest import timed
-from covad.pipeline.tune import choose_basis, choose_clips
+from covad.pipeline.tune import choose_bases, tune_clips
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
 from covad.study import Collisions, Study
-from covad.study.plan import background_first, clips_to_tune, models_to_choose, plan, requests
+from covad.study.plan import background_first, bases_to_choose, clips_to_tune, plan, requests
 from covad.toys.backends.dask import BatchCluster, DaskWorkers
 from covad.toys.backends.local import LocalWorkers
 from covad.toys.ensembles import Shard
@@ -62,14 +62,14 @@ def run_study(
         sources = open_sources(study, directory)
         if is_part and clips_to_tune(study, directory.clips()):
             raise PlanError(f"the clip is tuned before shards are run: {first}")
-        if is_part and models_to_choose(study, directory.convex_models()):
+        if is_part and bases_to_choose(study, directory.bases()):
             raise PlanError(f"the basis of the convex test is chosen before shards are run: {first}")
         with timed(directory, "tune"):
-            choose_basis(study, sources, directory)
-            choose_clips(study, sources, directory, backend)
+            choose_bases(study, sources, directory)
+            tune_clips(study, sources, directory, backend)
         if until == "tune":
             return None
-        entries = plan(study, sources, directory.clips(), directory.convex_models())
+        entries = plan(study, sources, directory.clips(), directory.bases())
         with timed(directory, "toys"):
             return run_toys(requests(background_first(entries)), directory.toys, backend, shard)
 

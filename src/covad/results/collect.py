@@ -41,7 +41,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        return f"{self.test}, {self.configuration.name}"
+        return f"{self.test}, {self.configuration.label}"
 
     @property
     def dof(self) -> int:
@@ -135,7 +135,7 @@ def collect(path: Path) -> RunToys:
     made_of = _made_of(directory)
     study = directory.study()
     sources = open_sources(study, directory, verify=False)
-    entries = plan(study, sources, directory.clips(), directory.convex_models())
+    entries = plan(study, sources, directory.clips(), directory.bases())
     toys = directory.toys.load_all(requests(entries))
     return RunToys(directory, study, entries, toys, made_of)
 
@@ -145,7 +145,7 @@ def _made_of(directory: RunDirectory) -> str:
     names = (
         "study.json",
         "clip.json",
-        "convex.json",
+        "basis.json",
         "checks/**/*.json",
         "models/*/*/metrics.jsonl",
         "toys/*.parquet",

@@ -7,7 +7,7 @@ cluster and narrow in one with many. So the width is chosen as W is, by what it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import brentq
@@ -17,6 +17,7 @@ from covad.nplm.convex.basis import GaussianBasis, evaluate
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Float32
+from covad.nplm.settings import ConvexSettings, Sizes
 
 #: Parameters of the paper's network, 4-4-4-1: the mean of its t.
 NETWORK_CAPACITY = 45.0
@@ -27,18 +28,11 @@ EVENTS = 20_000
 #: Widths that bracket the right one, in units of the median distance of two centres. They go from wide to
 #: narrow: bumps that are too narrow to hold an event have little capacity again.
 WIDTHS = 2.0 ** np.arange(7, -7, -1)
+_USUAL = ConvexSettings()
 
 
 class CapacityError(DatasetError):
     """No width of the bumps gives the test the capacity that is asked for."""
-
-
-@dataclass(frozen=True)
-class DatasetSizes:
-    """Expected data and reference events of one test: the capacity of a given basis grows with them."""
-
-    expected: float = 10_000.0
-    reference: int = 52_000
 
 
 def default_capacity(n_bumps: int, expected: float) -> float:
@@ -49,7 +43,7 @@ def default_capacity(n_bumps: int, expected: float) -> float:
     return min(NETWORK_CAPACITY, 1.0 + n_bumps / 2.0, 1.0 + expected / EVENTS_PER_CAPACITY)
 
 
-def capacity(model: ConvexTest, events: Float32, sizes: DatasetSizes) -> float:
+def capacity(model: ConvexTest, events: Float32, sizes: Sizes) -> float:
     """The mean of t under the null, without nuisances: each of them takes away up to one."""
     columns = evaluate(model.basis, events)
     moments = ScoreMoments.of(
@@ -66,14 +60,14 @@ def capacity(model: ConvexTest, events: Float32, sizes: DatasetSizes) -> float:
 
 def with_capacity(
     pool: Float32,
-    n_bumps: int = 100,
-    seed: int | np.random.SeedSequence = 0,
+    n_bumps: int = _USUAL.bumps,
+    seed: int | np.random.SeedSequence = _USUAL.seed,
     target: float | None = None,
-    spread: float = 3.0,
-    sizes: DatasetSizes | None = None,
+    spread: float = _USUAL.spread,
+    sizes: Sizes | None = None,
 ) -> ConvexTest:
     """Bumps of the one width that gives the test the capacity `target`, and the ridge of `spread`."""
-    sizes = sizes or DatasetSizes()
+    sizes = sizes or Sizes()
     target = default_capacity(n_bumps, sizes.expected) if target is None else target
     basis = GaussianBasis.from_pool(pool, n_bumps, seed)
     events = _some_of(pool)
