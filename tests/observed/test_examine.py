@@ -257,7 +257,7 @@ def test_a_clip_that_is_not_tuned_yet_is_named(run, observed, tmp_path):
     content = json.loads((copy / "study.json").read_text())
     content["study"]["tests"]["network"]["clip"] = "tune"
     (copy / "study.json").write_text(json.dumps(content))
-    with pytest.raises(UnfinishedRunError, match="the stage 'clip'"):
+    with pytest.raises(UnfinishedRunError, match="the stage 'tune'"):
         examine(copy, observed)
 
 
