@@ -4,7 +4,7 @@ g has one column per nuisance and is centred, E_R0[g] = 0. A linear log ratio ca
 every nu by itself, so K(nu) = log E_R0[e^{nu.g + ...}] minus the log of the yield ratio makes the yield
 right. It does not depend on z and is left to the normalisation nuisance nu_N: its first term is of second
 order in nu (0.1 % at one sigma of the jet energy scale), and without it the convex test stays concave. A
-study whose shifts change the yield needs nu_N, and is refused without it (`pipeline.rehearsal`).
+study whose shifts change the yield needs nu_N, and is refused without it (`pipeline.trial`).
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Detector:
         return asdict(self)
 
     def measure(self, truth: Truth, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Return measured events in the layout of the public dataset, (N, 19, 3); the lepton filter is not applied.
+        """Return measured events in the public layout, (N, 19, 3); the lepton filter is not applied.
 
         Missing momentum balances everything that leaves a signal: leptons, all jets (also those below
         threshold or in excess of the slots), pile-up and the soft rest. A lepton that is not identified or
