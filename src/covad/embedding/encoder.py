@@ -121,22 +121,20 @@ class Encoder(nn.Module):
         )
 
     def forward(self, particles: NDArray[np.float32]) -> torch.Tensor:
-        """z of every event, (N, outputs); particles are events x slots x features."""
+        """Return z of every event, (N, outputs); particles are events x slots x features."""
         groups = group_by_multiplicity(particles, self.layout)
         if not groups:
             return torch.zeros(0, self.settings.outputs)
-        z = torch.cat([self._encode(objects, kind) for _, objects, kind in groups])
-        order = np.concatenate([rows for rows, _, _ in groups])
-        return z[torch.from_numpy(np.argsort(order))]
-
-    def _encode(self, objects: torch.Tensor, kind: torch.Tensor) -> torch.Tensor:
-        tokens = self.lift(self.scaling.inputs(objects, kind, self.layout)) + self.kinds(kind)
-        x = torch.cat([self.cls.expand(len(tokens), 1, -1), tokens], dim=1)
         *inner, last = self.blocks
-        for block in inner:
-            x = block(x)
-        z: torch.Tensor = self.out(self.norm(last(x, n_asked=1)[:, 0]))
-        return z
+        parts = []
+        for _, objects, kind in groups:
+            tokens = self.lift(self.scaling.inputs(objects, kind, self.layout)) + self.kinds(kind)
+            x = torch.cat([self.cls.expand(len(tokens), 1, -1), tokens], dim=1)
+            for block in inner:
+                x = block(x)
+            parts.append(self.out(self.norm(last(x, n_asked=1)[:, 0])))
+        order = np.concatenate([rows for rows, _, _ in groups])
+        return torch.cat(parts)[torch.from_numpy(np.argsort(order))]
 
     def project(self, z: torch.Tensor) -> torch.Tensor:
         return nn.functional.normalize(self.head(z), dim=1)

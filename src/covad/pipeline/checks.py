@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covad.embedding.embed import NuVector
 from covad.embedding.probe import ProbeResult, linear_probe
 from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
@@ -24,7 +25,7 @@ from covad.nplm.dataset import Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.parallel import run_jobs
 from covad.pipeline.response import embedded_pairs
-from covad.response.fit import NuVector, Pairs
+from covad.response.fit import Pairs
 from covad.response.linearity import Linearity, linearity
 from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells, Comparison, MarginalBins, compare
