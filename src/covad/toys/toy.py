@@ -67,14 +67,14 @@ def run_toy(ensemble: Ensemble, index: int) -> Toy:
 
     A plan that cannot be drawn, or an unreadable pool, would fail every toy alike: that ends the run.
     """
-    alternative = _alternative(ensemble.test, ensemble.source)
+    test = _build(ensemble.test, ensemble.source)
     seeds = ensemble.seeds(index)
     facts: dict[str, Any] = {"index": index, "seed": seeds.number, "events": None}
     clock = time.process_time()
     try:
         dataset = ensemble.source.draw(ensemble.draw, seeds)
         facts |= _drawn(dataset, time.process_time() - clock)
-        result = likelihood_ratio(dataset, alternative, seeds.fit)
+        result = likelihood_ratio(dataset, test, seeds.fit)
     except (PlanError, FileFormatError):
         raise
     except Exception as failure:  # one bad toy must not end the run
@@ -83,7 +83,7 @@ def run_toy(ensemble: Ensemble, index: int) -> Toy:
 
 
 @lru_cache(maxsize=16)
-def _alternative(settings: TunedTest, source: Source) -> NplmTest:
+def _build(settings: TunedTest, source: Source) -> NplmTest:
     """Built once per process."""
     return settings.build(source)
 
