@@ -226,11 +226,11 @@ class Stretched:
         return {"kind": "stretched", "clip": self.clip}
 
     def build(self, source):
-        return StretchedAlternative(CHEAP.build(source), self.clip)
+        return StretchedTest(CHEAP.build(source), self.clip)
 
 
 @dataclass(frozen=True)
-class StretchedAlternative:
+class StretchedTest:
     inner: Any
     clip: float
     name: str = "stretched"

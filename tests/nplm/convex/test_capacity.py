@@ -44,13 +44,13 @@ def test_more_data_need_wider_bumps():
     small, large = (
         with_capacity(POOL, 40, 3, 15.0, sizes=Sizes(expected=n, reference=5 * int(n))) for n in (1e3, 1e5)
     )
-    assert large.basis.widths[0] > 1.1 * small.basis.widths[0]
+    assert large.basis.width > 1.1 * small.basis.width
 
 
 def test_units_of_the_space_do_not_matter():
     factors = np.array([0.01, 1.0, 30.0, 1000.0], np.float32)
     here, there = (with_capacity(pool, 20, 3) for pool in (POOL, POOL * factors + 5.0 * factors))
-    assert here.basis.widths == pytest.approx(there.basis.widths, rel=1e-3)
+    assert here.basis.width == pytest.approx(there.basis.width, rel=1e-3)
 
 
 def test_the_default_is_that_of_the_network_or_half_of_the_features():
