@@ -14,7 +14,7 @@ from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
 from covad.study import Collisions, Study
 from covad.study.plan import background_first, bases_to_choose, clips_to_tune, plan, requests
-from covad.toys.backends.dask import BatchCluster, DaskWorkers
+from covad.toys.backends.dask import DaskWorkers
 from covad.toys.backends.local import LocalWorkers
 from covad.toys.ensembles import Shard
 from covad.toys.run import Backend, ToysComputed, run_toys, stoppable
@@ -29,7 +29,7 @@ def choose_workers(study: Study, number: int | None, address: str | None) -> Loc
     if address is not None:
         return DaskWorkers(address)
     if study.cluster is not None and number is None:
-        return DaskWorkers(BatchCluster(**study.cluster.model_dump()))
+        return DaskWorkers(study.cluster)
     return LocalWorkers(number or cores())
 
 

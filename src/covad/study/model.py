@@ -11,6 +11,7 @@ from covad.nplm.settings import ConvexSettings, NetworkSettings, Sizes
 from covad.settings import Count, Index, Nu, Positive, Settings
 from covad.study.sources import AnySource, Collisions, LatentSection
 from covad.toys import latent_world as latent
+from covad.toys.backends.dask import BatchCluster
 from covad.toys.ensembles import Treatment
 
 
@@ -27,16 +28,6 @@ class Tests(Settings):
         if self.network is None and self.convex is None:
             raise ValueError("at least one of network and convex is needed")
         return self
-
-
-class Cluster(Settings):
-    """Jobs of a batch system for `covad run`; `options` go to dask-jobqueue as they are."""
-
-    system: Literal["slurm", "htcondor"]
-    jobs: Count
-    cores: Count = 1
-    memory: str = "2 GB"
-    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class Configuration(Settings):
@@ -86,7 +77,7 @@ class Study(Settings):
     nu: Annotated[tuple[Nu, ...], Field(min_length=1)] = ((0.0,),)
     signals: dict[str, Annotated[tuple[Positive, ...], Field(min_length=1)]] = Field(default_factory=dict)
     toys: Count = 400
-    cluster: Cluster | None = None
+    cluster: BatchCluster | None = None
 
     @model_validator(mode="after")
     def _settled(self) -> Self:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from covad.embedding.settings import EncoderSettings, Training
+from covad.events.selection import Selection
 from covad.response.settings import ResponseFit
 from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, Whole
 
@@ -97,14 +98,6 @@ class SystematicEntry(Settings):
         return self.model_dump(exclude_none=True)
 
 
-class Cuts(Settings):
-    """`covad.events.selection.Selection`: objects below a minimum are dropped, then the trigger."""
-
-    object_minimum: dict[str, Positive] = Field(default_factory=lambda: {"jet": 23.0})
-    trigger: tuple[str, ...] = ("electron", "muon")
-    trigger_minimum: Positive = 23.0
-
-
 class Embedding(Settings):
     """One embedding: alpha weighs L_cov; 0 is the contrastive, unlinearised one."""
 
@@ -123,7 +116,7 @@ class Collisions(Settings):
     systematics: Annotated[tuple[SystematicEntry, ...], Field(min_length=1)] = (
         SystematicEntry(name="jet_energy_scale"),
     )
-    cuts: Cuts = Cuts()
+    cuts: Selection = Selection()
     pools: PoolEvents = PoolEvents()
     embeddings: Annotated[dict[Name, Embedding], Field(min_length=1)]
     encoder: EncoderSettings = EncoderSettings()

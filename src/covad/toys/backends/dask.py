@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import Any, Literal, Self
 
+from pydantic import Field
+
 from covad.errors import CovadError, MissingExtraError, WorkerError
+from covad.settings import Count, Settings
 from covad.toys.backends.local import BlockResult
 from covad.toys.ensembles import Block
 from covad.toys.toy import failed_block, run_block
@@ -20,15 +22,14 @@ CONNECT_SECONDS = 30
 IN_FLIGHT = 2000
 
 
-@dataclass(frozen=True)
-class BatchCluster:
+class BatchCluster(Settings):
     """Jobs of a batch system, each with `cores` workers; `options` go to dask-jobqueue as they are."""
 
     system: Literal["slurm", "htcondor"]
-    jobs: int
-    cores: int
-    memory: str
-    options: dict[str, Any] = field(default_factory=dict)
+    jobs: Count
+    cores: Count = 1
+    memory: str = "2 GB"
+    options: dict[str, Any] = Field(default_factory=dict)
 
     @contextmanager
     def started(self) -> Iterator[Any]:
