@@ -57,7 +57,7 @@ def observations(
         with EventWriter(path, events.layout, events.process_names) as writer:
             writer.append(events)
         yield examine(
-            run.data.directory.path, path, auxiliary=auxiliary, configuration=run.configuration.name
+            run.data.directory.path, path, auxiliary=auxiliary, configuration=run.configuration.slug
         )
 
 

@@ -53,7 +53,7 @@ def simulated(path: Path, process: str, n_events: int, seed: int) -> Path:
 
 def test_a_file_is_tested_against_every_null_of_the_run(run, observed):
     found = examine(run, observed)
-    assert found.configuration == PROFILED
+    assert (found.configuration, found.label) == ("covariant-profiled", PROFILED)
     assert (found.n_file, found.n_selected, found.n_reference, found.expected) == (210, 210, 1000, 200)
     assert [test.test for test in found.tests] == ["network", "convex"]
     nulls = [[line.null for line in test.significances] for test in found.tests]
@@ -154,7 +154,8 @@ def test_auxiliary_values_pull_the_nuisances(run, observed):
 
 def test_other_configurations_are_tested_too(run, observed):
     quadratic = examine(run, observed, configuration=QUADRATIC)
-    assert quadratic.configuration == QUADRATIC
+    assert quadratic.label == QUADRATIC
+    assert examine(run, observed, configuration=quadratic.configuration) == quadratic
     assert quadratic.nuisances[0].name == "jet_energy_scale"
     plain = examine(run, observed, configuration=NONE)
     assert plain.nuisances == ()
@@ -225,7 +226,7 @@ def test_a_senseless_auxiliary_value_is_refused(run, observed, value):
         ("models/covariant/fold_0/encoder.safetensors", "encoder"),
         ("models/covariant/fold_0/response_1.safetensors", "response"),
         ("pools/covariant_linear/manifest.json", "pools"),
-        ("convex.json", "tune"),
+        ("basis.json", "tune"),
         ("toys", "toys"),
     ],
 )

@@ -10,6 +10,7 @@ import json
 import logging
 import signal
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -278,7 +279,7 @@ def bench_toys(fast: bool, json_file: Path | None) -> None:
     """One toy of the profile-likelihood test, by every solver, on one core."""
     from covad.cli import bench as benchmark
 
-    figures = benchmark.bench_toys(fast)
-    click.echo(benchmark.format_table(figures))
+    times = benchmark.bench_toys(fast)
+    click.echo(benchmark.format_table(times))
     if json_file:
-        _write(json_file, json.dumps(figures, indent=2) + "\n")
+        _write(json_file, json.dumps(asdict(times), indent=2) + "\n")

@@ -40,7 +40,7 @@ def print_observation(observation: Observation) -> None:
     console.width = max(console.width, PLAIN_WIDTH)
     console.print(
         f"{observation.file}: {observation.n_selected} of {observation.n_file} events selected, "
-        f"{observation.expected:g} expected; configuration {observation.configuration}"
+        f"{observation.expected:g} expected; configuration {observation.label}"
     )
     if observation.nuisances:
         _print_nuisances(console, observation)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -52,7 +51,7 @@ def examine(
 
     `expected` is the yield after the selection, at nu = 0; by default the study's. `auxiliary` are measured
     values of nuisances in units of their sigma; by default zero, the nominal calibration. `configuration` is
-    the name of one of the study's; by default the main one.
+    the slug or the label of one of the study's; by default the main one.
     """
     if expected is not None and not 0 < expected < math.inf:
         raise CovadError(f"the expected yield must be a positive number, not {expected}")
@@ -62,7 +61,7 @@ def examine(
         if name not in measured:
             known = ", ".join(run.nuisances) or "none"
             raise UnknownNameError(
-                f"the test '{run.configuration.name}' has no nuisance '{name}' (its nuisances: {known})"
+                f"the test '{run.configuration.label}' has no nuisance '{name}' (its nuisances: {known})"
             )
         if not math.isfinite(value):
             raise CovadError(f"the auxiliary value of '{name}' must be a number, not {value}")
@@ -85,7 +84,8 @@ def examine(
         name=_answer_name(run, file, sha256, expected, measured),
         file=file.name,
         sha256=sha256,
-        configuration=run.configuration.name,
+        configuration=run.configuration.slug,
+        label=run.configuration.label,
         expected=expected,
         n_file=events.n_file,
         n_selected=len(events),
@@ -127,7 +127,7 @@ def _answer_name(
     run: FinishedRun, file: Path, sha256: str, expected: float, auxiliary: Mapping[str, float]
 ) -> str:
     """Return one name per question, so that no answer replaces that to another; defaults go unsaid."""
-    name = f"{file.stem}-{sha256[:8]}-{re.sub(r'[^A-Za-z0-9.]+', '-', run.configuration.name)}"
+    name = f"{file.stem}-{sha256[:8]}-{run.configuration.slug}"
     if expected == run.sizes.expected and not any(auxiliary.values()):
         return name
     return f"{name}-{hashlib.sha256(canonical([expected, dict(auxiliary)])).hexdigest()[:8]}"

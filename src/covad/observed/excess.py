@@ -10,12 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.events.layout import EventLayout
-from covad.nplm.convex.basis import evaluate
-from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Dataset, Float32, Float64
-from covad.nplm.fit import NplmTest, TauFit
+from covad.nplm.fit import NplmTest
 from covad.nplm.likelihood import join_nuisances, nuisance_shift
-from covad.nplm.network.network import BoxedNetwork
 from covad.nplm.statistic import Outcome
 from covad.observed.dataset import BackgroundEvents, ObservedEvents
 from covad.observed.result import Excess, ObservableComparison, RankedEvent
@@ -32,7 +29,7 @@ def find_excess(
     h = outcome.tau.h_data.astype(np.float64)
     top = np.argsort(-h, kind="stable")[: max(FEWEST_TOP, round(TOP_SHARE * len(h)))]
     threshold = float(h[top[-1]])
-    in_region = evaluate_h(test, outcome.tau, background.embedded.z) >= threshold
+    in_region = test.h(outcome.tau.parameters, background.embedded.z) >= threshold
     # expected events per background event, at the nuisances that the Delta fit finds
     nu = join_nuisances(outcome.delta, dataset)
     shift = nuisance_shift(background.embedded.response, nu) if len(nu) else 0.0
@@ -56,15 +53,6 @@ def find_excess(
             _compare(name, observed[name], expected[name], top, in_region, yields) for name in observed
         ),
     )
-
-
-def evaluate_h(test: NplmTest, fit: TauFit, z: Float32) -> Float64:
-    """Return the fitted h at any events."""
-    if isinstance(test, ConvexTest):
-        return np.asarray(evaluate(test.basis, z).astype(np.float64) @ fit.parameters)
-    if isinstance(test, BoxedNetwork):
-        return test.output(fit.parameters, z)
-    raise TypeError(f"h of the test '{test.name}' cannot be evaluated at other events")
 
 
 def observables_of(layout: EventLayout, particles: Float32) -> dict[str, Float64]:

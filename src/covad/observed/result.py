@@ -106,7 +106,8 @@ class Observation:
     name: str  # of the answer in the run, one per question
     file: str
     sha256: str
-    configuration: str
+    configuration: str  # its slug
+    label: str  # of the configuration, for people
     expected: float  # yield after the selection at nu = 0
     n_file: int
     n_selected: int

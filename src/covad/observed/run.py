@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covad.embedding.encoder import Encoder
-from covad.errors import StudyError, UnfinishedRunError, UnknownNameError
+from covad.errors import StudyError, UnfinishedRunError
 from covad.response.model import ResponseModel
 from covad.results.collect import FEWEST_TOYS, Group, RunToys
 from covad.runs.collisions import CollisionData
@@ -59,15 +59,15 @@ class FinishedRun:
         if not isinstance(study.source, Collisions):
             raise StudyError(f"{path}: observed events need a run whose study has a source of kind 'events'")
         data = CollisionData.of(study, directory)
-        configuration = main_configuration(study) if name is None else _configuration(study, name)
+        configuration = main_configuration(study) if name is None else study.configuration(name)
         embedding, order = where = space(configuration)
-        clips, models, fold = directory.clips(), directory.convex_models(), study.source.fold
+        clips, bases, fold = directory.clips(), directory.bases(), study.source.fold
         done = {
             "encoder": directory.encoder(embedding, fold).exists(),
             "response": directory.response(embedding, fold, order).exists(),
             "pools": (directory.pools(where) / MANIFEST).exists(),
-            "tune": (study.tests.network is None or configuration.name in clips)
-            and (study.tests.convex is None or configuration.name in models),
+            "tune": (study.tests.network is None or configuration.slug in clips)
+            and (study.tests.convex is None or configuration.slug in bases),
         }
         for stage, is_done in done.items():
             if not is_done:
@@ -76,14 +76,14 @@ class FinishedRun:
         source = PoolSource.open(directory.pools(where), verify=False)
         nulls = [
             entry
-            for entry in plan(study, {where: source}, clips, models)
+            for entry in plan(study, {where: source}, clips, bases)
             if entry.configuration == configuration and entry.draw.signal is None
         ]
         toys = directory.toys.load_all(requests(nulls))
         for found in toys.values():
             if found.missing or len(found.done) < FEWEST_TOYS:
                 raise UnfinishedRunError(
-                    f"{path}: the stage 'toys' is not finished, a null of '{configuration.name}' has "
+                    f"{path}: the stage 'toys' is not finished, a null of '{configuration.label}' has "
                     f"{len(found.done)} of {found.requested} toys"
                 )
         encoder, response = load_models(data, where)
@@ -96,11 +96,3 @@ class FinishedRun:
             reference=open_pools(source.directory, source.fingerprint).reference,
             groups=tuple(RunToys(directory, study, nulls, toys).groups()),
         )
-
-
-def _configuration(study: Study, name: str) -> Configuration:
-    for configuration in study.configurations:
-        if configuration.name == name:
-            return configuration
-    known = "; ".join(c.name for c in study.configurations)
-    raise UnknownNameError(f"the study has no configuration '{name}' (it has: {known})")

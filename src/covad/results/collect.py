@@ -41,7 +41,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        return f"{self.test}, {self.configuration.name}"
+        return f"{self.test}, {self.configuration.label}"
 
     @property
     def dof(self) -> int:
@@ -50,15 +50,15 @@ class Group:
     @cached_property
     def analytic(self) -> ConvexNull | None:
         """The null of the convex test without toys, at nu = 0."""
-        alternative = self.ensemble.test.build(self.ensemble.source)
-        if not isinstance(alternative, ConvexTest):
+        test = self.ensemble.test.build(self.ensemble.source)
+        if not isinstance(test, ConvexTest):
             return None
         draw = self.ensemble.draw
         sizes = self.ensemble.source.pool_sizes(draw)
         most = draw.n_reference * _MOMENT_SAMPLE
         sample = Draw(**{**vars(draw), "n_reference": most if sizes is None else min(most, sizes[0])})
         dataset = self.ensemble.source.draw(sample, self.ensemble.seeds(0))
-        return analytic_null(alternative, dataset, n_reference=draw.n_reference)
+        return analytic_null(test, dataset, n_reference=draw.n_reference)
 
     @cached_property
     def nulls(self) -> dict[str, Null]:
@@ -135,7 +135,7 @@ def collect(path: Path) -> RunToys:
     made_of = _made_of(directory)
     study = directory.study()
     sources = open_sources(study, directory, verify=False)
-    entries = plan(study, sources, directory.clips(), directory.convex_models())
+    entries = plan(study, sources, directory.clips(), directory.bases())
     toys = directory.toys.load_all(requests(entries))
     return RunToys(directory, study, entries, toys, made_of)
 
@@ -145,7 +145,7 @@ def _made_of(directory: RunDirectory) -> str:
     names = (
         "study.json",
         "clip.json",
-        "convex.json",
+        "basis.json",
         "checks/**/*.json",
         "models/*/*/metrics.jsonl",
         "toys/*.parquet",

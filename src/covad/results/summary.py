@@ -72,7 +72,7 @@ def summarise(run: RunToys) -> dict[str, Any]:
         "significance": [line for group in groups for line in _significance(group)],
         "power": [line for group in groups for line in _power(group)],
         "toys": _counts(run),
-        "headline": {"configuration": main_configuration(run.study).name, "closes": _verdicts(closure)},
+        "headline": {"configuration": main_configuration(run.study).label, "closes": _verdicts(closure)},
     }
 
 
@@ -117,10 +117,10 @@ def _spaces(run: RunToys) -> Iterator[dict[str, Any]]:
 
 def _clips(run: RunToys) -> Iterator[dict[str, Any]]:
     tuned = run.directory.tuned_clips()
-    for name, clip in run.directory.clips().items():
-        choice = tuned.get(name, {})
+    for slug, clip in run.directory.clips().items():
+        choice = tuned.get(slug, {})
         yield {
-            "configuration": name,
+            "configuration": run.study.configuration(slug).label,
             "clip": clip,
             "error": choice.get("clip_error"),
             "scan": choice.get("scan", []),
@@ -133,7 +133,7 @@ def _ensemble(run: RunToys, entry: Entry) -> dict[str, Any]:
     t = run.t(entry)
     return {
         "test": entry.test,
-        "configuration": entry.configuration.name,
+        "configuration": entry.configuration.label,
         "embedding": draw.embedding,
         "treatment": draw.treatment.value,
         "order": draw.response_order,
@@ -174,7 +174,7 @@ def _null(group: Group, seed: int) -> dict[str, Any]:
     t = group.null.t
     line: dict[str, Any] = {
         "test": group.test,
-        "configuration": group.configuration.name,
+        "configuration": group.configuration.label,
         "dof": group.dof,
         "mean": float(t.mean()),
         "std": float(t.std(ddof=1)),
@@ -233,7 +233,7 @@ def _closure(group: Group, seed: int) -> Iterator[dict[str, Any]]:
         cells = [(cell.result, cell.corrected_p) for cell in table.tests if cell.ensemble == name]
         yield {
             "test": group.test,
-            "configuration": group.configuration.name,
+            "configuration": group.configuration.label,
             "nu": list(nu),
             "against_null": _corrected(cells),
             "against_chi2": _corrected(against_chi2.get(name, [])),
@@ -274,7 +274,7 @@ def _signals(group: Group) -> Iterator[tuple[dict[str, Any], Float64]]:
         yield (
             {
                 "test": group.test,
-                "configuration": group.configuration.name,
+                "configuration": group.configuration.label,
                 "nu": list(nu),
                 "signal": signal,
                 "injected": injected,

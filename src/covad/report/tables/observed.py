@@ -27,7 +27,7 @@ def observed_table(observations: Sequence[Observation]) -> Table | None:
             found, ends = against[null], against[null].interval
             cells.append(Cell(f"{found.p:.2g}", found.p))
             cells.append(Cell(found.text, found.z, ends.low, ends.high, extrapolated=found.extrapolated))
-        rows.append(Row((observation.file, observation.configuration, test_label(test.test)), tuple(cells)))
+        rows.append(Row((observation.file, observation.label, test_label(test.test)), tuple(cells)))
     columns = [Column(name, null_label(null).text) for null in nulls for name in ("p", "Z")]
     return Table(
         name="observed_files",
@@ -67,7 +67,7 @@ def nuisance_table(observations: Sequence[Observation]) -> Table | None:
             cells.append(Cell(f"{fit.pull:.2f}", fit.pull))
         agreement = observation.compatibility
         cells.append(Cell() if agreement is None else Cell(f"{agreement.p:.2g}", agreement.p))
-        rows.append(Row((observation.file, observation.configuration), tuple(cells)))
+        rows.append(Row((observation.file, observation.label), tuple(cells)))
     fitted = [Column(part, name) for name in names for part in ("auxiliary", "fitted", "pull")]
     return Table(
         name="observed_nuisances",
