@@ -109,7 +109,7 @@ def fetch() -> None:
 @click.option("--sample", "samples", multiple=True, help="background, a4l, lq, hpm or h0; default: all.")
 @click.option("--url", help="Mirror of the public service.")
 def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
-    """The 40 MHz dataset. A broken download is continued; size and checksum are those of its record."""
+    """Download the 40 MHz dataset. A broken download is continued; size and checksum are verified."""
     from covad.cli.console import download_progress
     from covad.events.download import fetch as fetch_files
     from covad.events.npz import RECORDS
@@ -229,7 +229,7 @@ def report(path: Path) -> None:
 @click.option("--auxiliary", multiple=True, metavar="NAME=VALUE", help="Measured nuisance, in sigma.")
 @click.option(
     "--configuration",
-    help="Name of a configuration of the study; default: the main one, which the report's summary is about: "
+    help="Slug or label of a configuration; default: the main one, which the report's summary is about: "
     "covariant, profiled, linear, of the study's sizes, else the first profiled, else the first.",
 )
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the answer as JSON.")

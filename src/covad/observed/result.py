@@ -81,7 +81,7 @@ class ObservedTest:
 
     @property
     def significance(self) -> ObservedSignificance | None:
-        """The one to quote: the largest p over the nulls of toys, because nobody knows the true nu."""
+        """Return the one to quote: that of the largest p over the nulls of toys, since nobody knows nu."""
         toys = [found for found in self.significances if found.null.startswith("R_")]
         return max(toys, key=lambda found: found.p, default=None)
 

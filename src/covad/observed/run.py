@@ -42,7 +42,7 @@ class FinishedRun:
 
     @property
     def nuisances(self) -> tuple[str, ...]:
-        """The names of those that the test fits, in the order of its fits."""
+        """Return the names of those that the test fits, in the order of its fits."""
         if self.configuration.treatment is Treatment.NONE:
             return ()
         shape = tuple(entry.name for entry in self.data.source.systematics)
