@@ -96,8 +96,8 @@ class ConvexNull:
                 "the basis is degenerate on the reference: a ridge > 0 is needed"
             ) from singular
         inverse = np.linalg.inv(ridged)
-        form = inverse + (inverse * ridge) @ inverse
-        form = np.asarray(0.5 * (form + form.T), dtype=np.float64)  # Q_tau
+        q_tau = inverse + (inverse * ridge) @ inverse
+        form: Float64 = np.asarray(0.5 * (q_tau + q_tau.T), dtype=np.float64)
         nuisances = slice(n_basis, None)
         form[nuisances, nuisances] -= np.linalg.inv(curvature[nuisances, nuisances])
         variance = curvature + moments.reference_variance

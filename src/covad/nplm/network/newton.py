@@ -83,7 +83,7 @@ def climb(function: Expandable, start: Float64, limits: Float64, settings: Newto
 
 
 def propose(here: Expansion, theta: Float64, limits: Float64, damping: float) -> tuple[Float64, float, float]:
-    """(point inside the box, predicted gain, damping that made the model concave)."""
+    """Return a point inside the box, its predicted gain, and the damping that made the model concave."""
     step = np.empty_like(theta)
     predicted, damping = bounded_step(
         here.gradient, here.curvature, -limits - theta, limits - theta, damping, step

@@ -31,7 +31,7 @@ class PackedEvents:
 
     @classmethod
     def of(cls, dataset: Dataset) -> PackedEvents:
-        """Data first, then reference."""
+        """Join the data and then the reference."""
         first, second = dataset.data_response, dataset.reference_response
         quadratic = None
         if first.quadratic is not None and second.quadratic is not None:
@@ -51,11 +51,11 @@ class PackedEvents:
 
     @property
     def n_columns(self) -> int:
-        """Nuisances: those of the shape and the normalisation."""
+        """Return the number of nuisances: those of the shape and the normalisation."""
         return int(self.linear.shape[1]) + self.normalisation
 
     def columns(self) -> Floats:
-        """(g, 1), (events, nuisances)."""
+        """Return (g, 1), (events, nuisances)."""
         ones = np.ones((len(self), int(self.normalisation)), dtype=self.linear.dtype)
         return np.concatenate([self.linear, ones], axis=1)
 
