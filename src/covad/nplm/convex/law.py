@@ -62,7 +62,7 @@ class ScoreMoments:
         return cls(information, variance)
 
     def for_reference_of(self, n_events: int, sampled: int) -> ScoreMoments:
-        """The same density, sampled by a reference of another size: its variance scales inversely."""
+        """Return the moments for a reference of another size: its variance scales inversely."""
         return ScoreMoments(self.information, self.reference_variance * (sampled / n_events))
 
 

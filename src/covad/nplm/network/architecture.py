@@ -41,12 +41,12 @@ class RowMap(NamedTuple):
 
 
 def count_parameters(widths: tuple[int, ...]) -> int:
-    """Weights and biases: 45 for 4-4-4-1."""
+    """Return the number of weights and biases: 45 for 4-4-4-1."""
     return sum(n * (m + 1) for m, n in pairwise(widths))
 
 
 def packed(j: int, n: int) -> int:
-    """Place of (j, n), j >= n, in a packed lower triangle."""
+    """Return the place of (j, n), j >= n, in a packed lower triangle."""
     return j * (j + 1) // 2 + n
 
 
@@ -68,7 +68,7 @@ class _Counter:
         return first
 
     def pairs(self, count: Callable[[int, int], int]) -> Integers:
-        """Pairs of hidden layers, the higher one first."""
+        """Give rows to the pairs of hidden layers, the higher one first."""
         first = np.full((self.depth + 1, self.depth + 1), -1, dtype=np.int64)
         for high in range(1, self.depth):
             for low in range(1, high + 1):
@@ -133,7 +133,7 @@ class ProductTable:
     targets: list[int] = field(default_factory=list)
 
     def add(self, left: int, right: int, targets: dict[Pair, list[int]]) -> None:
-        """Rows from `left` on times rows from `right` on; targets[i, k] are the places of their product."""
+        """Add rows from `left` on times rows from `right` on; targets[i, k] are the places of a product."""
         n_left = 1 + max(i for i, _ in targets)
         n_right = 1 + max(k for _, k in targets)
         for k0, i0 in product(range(0, n_right, RIGHT), range(0, n_left, LEFT)):
@@ -163,7 +163,7 @@ class RowProducts:
     size: int
 
     def collect(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The vector (or flattened matrix) that the sums make."""
+        """Return the vector (or flattened matrix) that the sums make."""
         return np.asarray(
             np.bincount(self.targets, sums.ravel()[self.sources], minlength=self.size), np.float64
         )
@@ -181,7 +181,7 @@ class Architecture:
 
     @property
     def tiles(self) -> Integers:
-        """Tiles of the gradient, then those of the curvature."""
+        """Return the tiles of the gradient, then those of the curvature."""
         return np.concatenate([self.gradient.tiles, self.curvature.tiles])
 
     @property
@@ -217,7 +217,7 @@ class _Places:
         return int(self.rows.weights[-1]) + column
 
     def both(self, *pairs: Pair) -> list[int]:
-        """The places of each pair and of its mirror image, once."""
+        """Return the places of each pair and of its mirror image, once."""
         mirrored = {*pairs, *((b, a) for a, b in pairs)}
         return sorted(a * self.size + b for a, b in mirrored)
 

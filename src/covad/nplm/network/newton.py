@@ -28,7 +28,7 @@ class Expandable(Protocol):
     def expand(self, theta: Float64) -> Expansion: ...
 
     def sharpen(self, theta: Float64) -> Expansion | None:
-        """The expansion with its own curvature; None where `expand` has it already."""
+        """Return the expansion with its own curvature; None where `expand` has it already."""
         ...
 
 

@@ -62,7 +62,7 @@ class PackedEvents:
 
 @np.errstate(over="ignore")
 def pack(columns: Floats, dtype: type[np.floating[Any]]) -> Floats:
-    """(events, columns) -> (tiles, columns, TILE); events beyond the end are zero, overflows infinite."""
+    """Pack (events, columns) as (tiles, columns, TILE); events beyond the end are 0, overflows infinite."""
     n_events, n_columns = columns.shape
     n_tiles = -(-n_events // TILE)
     padded = np.zeros((n_tiles * TILE, n_columns), dtype=dtype)
@@ -71,5 +71,5 @@ def pack(columns: Floats, dtype: type[np.floating[Any]]) -> Floats:
 
 
 def unpack(tiles: Floats, n_events: int) -> Floats:
-    """(tiles, TILE) -> (events,)."""
+    """Unpack (tiles, TILE) to (events,)."""
     return tiles.reshape(-1)[:n_events]
