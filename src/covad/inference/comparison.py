@@ -40,6 +40,8 @@ FEWEST_DATA = 200
 #: Rows that occur more than once, as a share, from which they are worth a word; or, of data that stand in the
 #: reference, from which the samples are not independent.
 REPEATED = 0.01
+#: Data beyond the range of the reference, in one column, that are no cause for worry.
+FEW_OUTSIDE = 10
 #: Standard deviation over the width of the central half, both in units of a Gaussian's: 1.2 for an
 #: exponential, 2 for a log-normal, infinite for a Cauchy distribution.
 HEAVY_TAIL = 3.0
@@ -161,7 +163,7 @@ def compare(
         names = (*names, "normalisation")
     nuisances, _ = judge_nuisances(dataset, outcome.delta, names)
 
-    notes += _weak_law(space(z_reference), len(z_data), effective, outcome.status)
+    notes += _weak_law(z_reference, z_data, effective, outcome.status)
     for note in notes:
         warnings.warn(note, ComparisonWarning, stacklevel=2)
     return Comparison(
@@ -377,8 +379,9 @@ def _repeated_rows(reference: Float64, data: Float64) -> Iterator[str]:
         )
 
 
-def _weak_law(reference: Any, n_data: int, effective: float, status: Status) -> Iterator[str]:
-    """Where the law of t is known to be off, or t itself is not the maximum."""
+def _weak_law(reference: Float64, data: Float64, effective: float, status: Status) -> Iterator[str]:
+    """Where the law of t is known to be off, the test is blind, or t itself is not the maximum."""
+    n_data = len(data)
     if n_data < FEWEST_DATA:
         yield f"{n_data} data are few: the law of t has been checked down to {FEWEST_DATA}"
     if effective < n_data:
@@ -387,11 +390,19 @@ def _weak_law(reference: Any, n_data: int, effective: float, status: Status) -> 
             "the second order of the law is weak, and so is the test"
         )
     low, high = np.quantile(reference, [0.25, 0.75], axis=0)
-    ratio = np.divide(1.349, high - low, out=np.zeros(reference.shape[1]), where=high > low)
+    widths = reference.std(axis=0) * 1.349
+    ratio = np.divide(widths, high - low, out=np.zeros_like(widths), where=high > low)
     for column in np.flatnonzero(ratio > HEAVY_TAIL):
         yield (
             f"column {column} has heavy tails, which spoil the scale of the bumps: transform it, "
             "to its logarithm for instance"
+        )
+    outside = (data < reference.min(axis=0)) | (data > reference.max(axis=0))
+    by_chance = 2.0 * n_data / len(reference)  # of independent samples, in one column
+    for column in np.flatnonzero(outside.sum(axis=0) > FEW_OUTSIDE + 5.0 * by_chance):
+        yield (
+            f"{outside[:, column].sum()} data events lie outside the range of the reference in column "
+            f"{column}: there are no bumps there, and the test may not see them"
         )
     if status is not Status.CONVERGED:
         yield f"the fit ended as '{status.value}': t may be too small"
