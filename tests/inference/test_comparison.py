@@ -222,6 +222,10 @@ WEAK = {
         lambda r, d: (r, np.concatenate([d, r[:3]])),
         "3 data events are events of the ref",
     ),
+    "data where nothing is expected": (
+        lambda r, d: (r, np.concatenate([d, d[:30] + np.array([0, 50, 0])])),
+        "data events lie outside the range of the reference in column 1",
+    ),
     "heavy tails": (lambda r, d: (cauchy(r), cauchy(d)), "column 0 has heavy tails"),
 }
 

@@ -17,15 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from covad.errors import ComparisonWarning, DatasetError, InferenceError, UnknownNameError
 from covad.inference.nuisances import NuisanceFit, judge_nuisances
 from covad.inference.significance import AnalyticNull, observed_z
-from covad.nplm.convex.basis import GaussianBasis, evaluate
-from covad.nplm.convex.capacity import CapacityError, with_capacity
+from covad.nplm.convex.basis import GaussianBasis
+from covad.nplm.convex.capacity import CapacityError, DatasetSizes, with_capacity
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Dataset, Float64, Normalisation, Response
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import join_nuisances
-from covad.nplm.settings import Sizes
 from covad.nplm.statistic import Outcome, likelihood_ratio
 
 #: (g of the reference, g of the data), or a function of the points: (events, K) each.
@@ -41,6 +40,8 @@ FEWEST_DATA = 200
 #: Rows that occur more than once, as a share, from which they are worth a word; or, of data that stand in the
 #: reference, from which the samples are not independent.
 REPEATED = 0.01
+#: Data beyond the range of the reference, in one column, that are no cause for worry.
+FEW_OUTSIDE = 10
 #: Standard deviation over the width of the central half, both in units of a Gaussian's: 1.2 for an
 #: exponential, 2 for a log-normal, infinite for a Cauchy distribution.
 HEAVY_TAIL = 3.0
@@ -70,8 +71,7 @@ class Comparison:
         """Return the fitted h, the log of data over expectation that no nuisance explains, at any points."""
         values = _points(points, "points")
         self._space.check(values, "points")
-        phi = evaluate(self._test.basis, self._space(values)).astype(np.float64)
-        h = phi @ self._outcome.tau.parameters
+        h = self._test.h(self._outcome.tau.parameters, self._space(values))
         if self.expected is None:
             h = h + self._outcome.tau.nu_norm - self._outcome.delta.nu_norm
         return np.asarray(h)
@@ -141,7 +141,7 @@ def compare(
     some_weights = all_weights[used]
     some_weights = some_weights * ((len(z_data) if expected is None else expected) / some_weights.sum())
     effective = some_weights.sum() ** 2 / np.square(some_weights).sum()
-    sizes = Sizes(expected=float(some_weights.sum()), reference=round(effective))
+    sizes = DatasetSizes(float(some_weights.sum()), round(effective))
     convex = _convex_test(space(pool), sizes, streams[1], constant=expected is not None)
     dataset = Dataset(
         reference=space(z_reference[used]),
@@ -162,7 +162,7 @@ def compare(
         names = (*names, "normalisation")
     nuisances, _ = judge_nuisances(dataset, outcome.delta, names)
 
-    notes += _weak_law(space(z_reference), len(z_data), effective, outcome.status)
+    notes += _weak_law(z_reference, z_data, effective, outcome.status)
     for note in notes:
         warnings.warn(note, ComparisonWarning, stacklevel=2)
     return Comparison(
@@ -315,7 +315,7 @@ def _basis_size(n_reference: int) -> int:
     return min(max(share, min(n_reference // 4, WANTED_BASIS_EVENTS)), MOST_BASIS_EVENTS)
 
 
-def _convex_test(pool: Any, sizes: Sizes, seed: np.random.SeedSequence, constant: bool) -> ConvexTest:
+def _convex_test(pool: Any, sizes: DatasetSizes, seed: np.random.SeedSequence, constant: bool) -> ConvexTest:
     """The default test of these sizes: fewer bumps where the pool has few distinct points.
 
     Coarse values may not admit the capacity of the rule; the test then has the largest that they do, less a
@@ -378,8 +378,9 @@ def _repeated_rows(reference: Float64, data: Float64) -> Iterator[str]:
         )
 
 
-def _weak_law(reference: Any, n_data: int, effective: float, status: Status) -> Iterator[str]:
-    """Where the law of t is known to be off, or t itself is not the maximum."""
+def _weak_law(reference: Float64, data: Float64, effective: float, status: Status) -> Iterator[str]:
+    """Where the law of t is known to be off, the test is blind, or t itself is not the maximum."""
+    n_data = len(data)
     if n_data < FEWEST_DATA:
         yield f"{n_data} data are few: the law of t has been checked down to {FEWEST_DATA}"
     if effective < n_data:
@@ -388,11 +389,19 @@ def _weak_law(reference: Any, n_data: int, effective: float, status: Status) -> 
             "the second order of the law is weak, and so is the test"
         )
     low, high = np.quantile(reference, [0.25, 0.75], axis=0)
-    ratio = np.divide(1.349, high - low, out=np.zeros(reference.shape[1]), where=high > low)
+    widths = reference.std(axis=0) * 1.349
+    ratio = np.divide(widths, high - low, out=np.zeros_like(widths), where=high > low)
     for column in np.flatnonzero(ratio > HEAVY_TAIL):
         yield (
             f"column {column} has heavy tails, which spoil the scale of the bumps: transform it, "
             "to its logarithm for instance"
+        )
+    outside = (data < reference.min(axis=0)) | (data > reference.max(axis=0))
+    by_chance = 2.0 * n_data / len(reference)  # of independent samples, in one column
+    for column in np.flatnonzero(outside.sum(axis=0) > FEW_OUTSIDE + 5.0 * by_chance):
+        yield (
+            f"{outside[:, column].sum()} data events lie outside the range of the reference in column "
+            f"{column}: there are no bumps there, and the test may not see them"
         )
     if status is not Status.CONVERGED:
         yield f"the fit ended as '{status.value}': t may be too small"
