@@ -301,7 +301,7 @@ def test_observed(
 @click.option("--out", type=click.Path(path_type=Path), help="Directory; default: RUN/export.")
 def export(path: Path, out: Path | None) -> None:
     """Write encoders and responses as ONNX (extra 'onnx'), each checked against PyTorch."""
-    from covad.runs.export import export_run
+    from covad.pipeline.export import export_run
 
     for made in export_run(path, out):
         click.echo(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")
