@@ -34,8 +34,9 @@ from embedding_measures import (
 )
 
 from covad.embedding.batches import Sampler
-from covad.embedding.cotrain import CoTraining, Metrics, TrainingSettings
+from covad.embedding.cotrain import CoTraining, TrainingSettings
 from covad.embedding.encoder import Encoder, EncoderSettings
+from covad.embedding.metrics import Metrics
 from covad.events.layout import Events, concatenate
 from covad.response.fit import FitSettings, fit_response
 from covad.response.model import ResponseModel, ResponseSettings

@@ -25,6 +25,7 @@ from covad.embedding.batches import Batch, Sampler
 from covad.embedding.checkpoint import State, copy_state, load_checkpoint, save_checkpoint
 from covad.embedding.encoder import Encoder, EncoderSettings, InputScaling
 from covad.embedding.losses import RatioHead, covariance_loss, gather_ranks, supervised_contrastive
+from covad.embedding.metrics import Metrics
 from covad.errors import CovadError, TrainingError
 from covad.storage.atomic import write_bytes
 
@@ -95,16 +96,6 @@ class JointModel(nn.Module):
 
 def _unit(z: torch.Tensor) -> torch.Tensor:
     return nn.functional.normalize(z, dim=1)
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """Losses on validation events after `step` steps; L_cov of 0.5 means no information about nu."""
-
-    step: int
-    contrastive: float
-    covariance: float
-    total: float
 
 
 Progress = Callable[[Metrics, int], None]

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.batches import Sampler
-from covad.embedding.cotrain import CoTraining, Metrics, TrainingSettings
+from covad.embedding.cotrain import CoTraining, TrainingSettings
 from covad.embedding.encoder import EncoderSettings
+from covad.embedding.metrics import Metrics
 from covad.events.processes import BACKGROUND
 from covad.parallel import run_jobs
 from covad.runs.collisions import CollisionData, derived_seed, events_digest

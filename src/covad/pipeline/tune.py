@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import asdict
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from covad.nplm.convex.capacity import CapacityError
 from covad.nplm.dataset import Float64
 from covad.runs.directory import RunDirectory
 from covad.storage.atomic import write_json
+from covad.storage.records import plain
 from covad.study import Configuration, Study
 from covad.study.plan import (
     Sources,
@@ -86,7 +87,7 @@ def _tune(
         choice = choose_clip(toys, dof, seed=study.seed)
     except InferenceError as failure:
         raise PlanError(f"{where}: {failure}") from failure
-    clip = round(choice.clip, CLIP_DIGITS)
-    log.info("clip of the network, %s: W = %g +- %.2g", configuration.name, clip, choice.clip_error)
+    choice = replace(choice, clip=round(choice.clip, CLIP_DIGITS))
+    log.info("clip of the network, %s: W = %g +- %.2g", configuration.name, choice.clip, choice.clip_error)
     known = directory.tuned_clips()
-    write_json(directory.path / "clip.json", known | {configuration.name: asdict(choice) | {"clip": clip}})
+    write_json(directory.path / "clip.json", known | {configuration.name: plain(choice)})
