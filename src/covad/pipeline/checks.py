@@ -129,7 +129,8 @@ def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCount
     nominal = pairs.nominal[pairs.nominal_passes]
     marginals = {f"z{d}": MarginalBins.build(nominal, d, BINS) for d in range(nominal.shape[1])}
     for nu in pairs.z:
-        for where, cells in {**marginals, "cells": _cells(nominal)}.items():
+        divisions: dict[str, AdaptiveCells | MarginalBins] = {**marginals, "cells": _cells(nominal)}
+        for where, cells in divisions.items():
             found = compare(model, pairs, nu, cells)
             yield ValidationCounts(
                 where=where,
