@@ -4,12 +4,13 @@ import pytest
 
 from covad.cli.observation import print_observation
 from covad.inference.intervals import Interval
-from covad.observed.result import Observation, ObservedSignificance, TestResult
+from covad.inference.significance import Significance
+from covad.observed.result import Observation, TestResult
 
 
 def _observation(extrapolated):
     ends = Interval(5.5, 5.5)
-    z = ObservedSignificance("chi2_45", 120.0, 1.9e-8, 5.5, False, ends, None, ends, extrapolated)
+    z = Significance("chi2", 120.0, 1.9e-8, 5.5, False, ends, None, ends, extrapolated)
     test = TestResult("network", "converged", 120.0, 125.0, 5.0, (), (z,), None)
     return Observation("a", "a.h5", "", "covariant, none", 100.0, 90, 90, 500, (), None, (test,), ())
 

@@ -258,10 +258,10 @@ def status(path: Path, as_json: bool) -> None:
 def report(path: Path) -> None:
     """Write report.html, figures, tables (LaTeX, CSV, HEPData) and summary.json from what a run has."""
     from covad.report import write_report
-    from covad.results import collect, headlines, write_summary
+    from covad.results import collect, summary_lines, write_summary
 
     run = collect(path)
-    for line in headlines(write_summary(run)):
+    for line in summary_lines(write_summary(run)):
         click.echo(line)
     click.echo(f"the report is {write_report(path, run.values)}")
 

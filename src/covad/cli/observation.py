@@ -6,9 +6,9 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from covad.inference.significance import MARK, MEANING
 from covad.observed.excess import Excess
 from covad.observed.result import Observation, TestResult
-from covad.results.extrapolated import MARK, MEANING
 
 _WIDTH = 120
 #: Ranked events that are shown; the JSON has all of the region.

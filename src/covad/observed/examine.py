@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
-from covad.inference.significance import observed_z
+from covad.inference.significance import Significance, observed_z
 from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import fit_nuisances
@@ -20,10 +20,9 @@ from covad.observed.background import BackgroundEvents, background_events
 from covad.observed.dataset import ObservedEvents, embedded, make_dataset, read_observed
 from covad.observed.excess import find_excess
 from covad.observed.nuisances import judge_nuisances
-from covad.observed.result import Observation, ObservedSignificance, TestResult
+from covad.observed.result import Observation, TestResult
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group
-from covad.results.extrapolated import is_extrapolated
 from covad.runs.collisions import derived_seed
 from covad.storage.atomic import write_json
 from covad.storage.digests import file_digest
@@ -151,12 +150,10 @@ def _tested(
     )
 
 
-def _significances(t: float, group: Group) -> Iterator[ObservedSignificance]:
+def _significances(t: float, group: Group) -> Iterator[Significance]:
     """Against every null of the run."""
     for null in group.nulls.values():
-        found = observed_z(t, null)
-        extrapolated = is_extrapolated(found.z, null.name, len(group.null.t))
-        yield ObservedSignificance(**vars(found), extrapolated=extrapolated)
+        yield observed_z(t, null)
 
 
 def _warnings(

@@ -13,13 +13,6 @@ OBSERVATION_SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class ObservedSignificance(Significance):
-    """Of the observed events against one null."""
-
-    extrapolated: bool  # the null is a law, and z is beyond what the run's toys have tested of it
-
-
-@dataclass(frozen=True)
 class TestResult:
     """One test of the study on the observed events; a failed fit has a status and nothing else."""
 
@@ -31,7 +24,7 @@ class TestResult:
     tau: float | None
     delta: float | None
     nu_tau: tuple[float, ...]
-    significances: tuple[ObservedSignificance, ...]  # one per null
+    significances: tuple[Significance, ...]  # one per null
     excess: Excess | None
 
 

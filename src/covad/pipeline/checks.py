@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.embed import NuVector
-from covad.embedding.probe import ProbeResult, linear_probe
+from covad.embedding.metrics import ProbeResult
+from covad.embedding.probe import linear_probe
 from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
 from covad.inference.misfit import MatchedEvents, Misfit
@@ -26,13 +26,14 @@ from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.parallel import run_jobs
 from covad.pipeline.response import embedded_pairs
 from covad.response.fit import Pairs
-from covad.response.linearity import Linearity, linearity
+from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
-from covad.response.validate import AdaptiveCells, Comparison, MarginalBins, compare
+from covad.response.validate import AdaptiveCells, MarginalBins, compare
+from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
 from covad.runs.models import response_of
-from covad.storage.atomic import write_json
+from covad.storage.records import write_record
 from covad.study import Study
 from covad.study.plan import Space, tuned_convex
 from covad.toys.tests import TunedConvex
@@ -67,15 +68,13 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int, 
     reaches = {nu: judge.reach(pairs, nu) for nu in pairs.z if np.abs(nu).sum() == 1.0}
     for nu, reach in reaches.items():
         log.info("closure reach of %s, fold %d, at nu = %s: %s events", space, fold, list(nu), _events(reach))
-    write_json(
-        directory.path / file,
-        {
-            "comparisons": [_plain(c) for c in _comparisons(model, pairs)],
-            "reach": [{"nu": list(nu), **asdict(reach)} for nu, reach in reaches.items()],
-            "probe": asdict(_probe(pairs, labels)),
-            "linearity": list(_linearity(pairs)),
-        },
+    checks = SpaceChecks(
+        comparisons=tuple(_comparisons(model, pairs)),
+        reach=tuple(ReachAt(**vars(reach), nu=nu) for nu, reach in reaches.items()),
+        probe=_probe(pairs, labels),
+        linearity=tuple(_linearity(pairs)),
     )
+    write_record(directory.path / file, checks)
 
 
 def _check_events(data: CollisionData, embedding: str, fold: int) -> tuple[Pairs, NDArray[np.int16]]:
@@ -95,7 +94,7 @@ def _probe(pairs: Pairs, labels: NDArray[np.int16]) -> ProbeResult:
     return linear_probe(z[:half], labels[:half], z[half:], labels[half:])
 
 
-def _linearity(pairs: Pairs) -> Iterator[dict[str, Any]]:
+def _linearity(pairs: Pairs) -> Iterator[Departure]:
     """Departure of log(N_nu/N_0) from linearity, along every axis."""
     nominal = pairs.nominal[pairs.nominal_passes]
     divisions: dict[str, list[AdaptiveCells | MarginalBins]] = {
@@ -109,20 +108,11 @@ def _linearity(pairs: Pairs) -> Iterator[dict[str, Any]]:
             except CovadError as failure:  # few events: no reason to stop a study
                 log.warning("the linearity in %s is left out: %s", where, failure)
                 continue
-            yield from (_departure(where, direction, found) for found in measured if found.effect > 0)
-
-
-def _departure(where: str, direction: Float64, found: Linearity) -> dict[str, Any]:
-    low, high = found.relative_interval
-    return {
-        "where": where,
-        "direction": direction.tolist(),
-        "size": found.size,
-        "effect": found.effect,
-        "departure": found.relative,
-        "low": low,
-        "high": high,
-    }
+            for found in measured:
+                if found.effect > 0:
+                    low, high = found.relative_interval
+                    along = tuple(direction.tolist())
+                    yield Departure(where, along, found.size, found.effect, found.relative, low, high)
 
 
 def _cells(nominal: Float32) -> AdaptiveCells:
@@ -136,30 +126,26 @@ def _events(reach: Reach) -> str:
     return f"{reach.n_events:.3g}" if reach.n_events is not None else f"at least {low or 0.0:.3g}"
 
 
-def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[tuple[str, Comparison, list[float]]]:
+def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCounts]:
     nominal = pairs.nominal[pairs.nominal_passes]
+    marginals = {f"z{d}": MarginalBins.build(nominal, d, BINS) for d in range(nominal.shape[1])}
     for nu in pairs.z:
-        for dimension in range(nominal.shape[1]):
-            bins = MarginalBins.build(nominal, dimension, BINS)
-            yield f"z{dimension}", compare(model, pairs, nu, bins), bins.edges.tolist()
-        yield "cells", compare(model, pairs, nu, _cells(nominal)), []
-
-
-def _plain(entry: tuple[str, Comparison, list[float]]) -> dict[str, Any]:
-    where, comparison, edges = entry
-    return {
-        "where": where,
-        "edges": edges,
-        "nu": list(comparison.nu),
-        "nominal": comparison.nominal.tolist(),
-        "observed": comparison.observed.tolist(),
-        "predicted": comparison.predicted.tolist(),
-        "uncertainty": comparison.uncertainty.tolist(),
-        "chi2": comparison.chi2,
-        "dof": comparison.dof,
-        "p": comparison.p_value,
-        "residual_share": comparison.residual_share,
-    }
+        divisions: dict[str, AdaptiveCells | MarginalBins] = {**marginals, "cells": _cells(nominal)}
+        for where, cells in divisions.items():
+            found = compare(model, pairs, nu, cells)
+            yield ValidationCounts(
+                where=where,
+                nu=tuple(nu),
+                chi2=found.chi2,
+                dof=found.dof,
+                p=found.p_value,
+                residual_share=found.residual_share,
+                edges=tuple(cells.edges.tolist()) if isinstance(cells, MarginalBins) else (),
+                nominal=tuple(found.nominal.tolist()),
+                observed=tuple(found.observed.tolist()),
+                predicted=tuple(found.predicted.tolist()),
+                uncertainty=tuple(found.uncertainty.tolist()),
+            )
 
 
 @dataclass(frozen=True)

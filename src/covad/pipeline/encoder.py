@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.batches import Sampler
-from covad.embedding.cotrain import CoTraining, Metrics
+from covad.embedding.cotrain import CoTraining
+from covad.embedding.metrics import Metrics
 from covad.embedding.settings import TrainingSettings
 from covad.events.processes import BACKGROUND
 from covad.parallel import run_jobs

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from covad.inference.intervals import Float64, Interval
 from covad.inference.significance import Significance
-from covad.report.evidence import Evidence, Line
+from covad.report.evidence import Evidence
 from covad.report.figures.canvas import BLACK, GREY, Figure, Panel, drawing, headroom, legend, panel
 from covad.report.figures.latent import filled
 from covad.report.names import null_label, slug, test_label
-from covad.report.tables.table import Cell, Column, Row, Table
+from covad.report.tables.table import Cell, Column, Row, Table, z_cell
 from covad.report.texts import texts
-from covad.results.extrapolated import is_extrapolated
 
+Line = Mapping[str, Any]
 #: Observed files that get pictures.
 PICTURED = 2
 #: Scales of objects that are given in GeV.
@@ -41,7 +42,7 @@ def observed_table(evidence: Evidence) -> Table | None:
         rows=tuple(
             Row(
                 (line["file"], line["configuration"], test_label(test["test"])),
-                tuple(_cells(test, nulls, _toys_of_null(evidence, line, test))),
+                tuple(_cells(test, nulls)),
             )
             for line, test in rows
         ),
@@ -54,12 +55,7 @@ def _null_key(significance: Line) -> str:
     return "chi2" if significance["null"].startswith("chi2") else str(significance["null"])
 
 
-def _toys_of_null(evidence: Evidence, line: Line, test: Line) -> int:
-    null = evidence.line("nulls", test=test["test"], configuration=line["configuration"])
-    return 0 if null is None else int(null["n_toys"])
-
-
-def _cells(test: Line, nulls: Sequence[str], n_toys: int) -> Iterator[Cell]:
+def _cells(test: Line, nulls: Sequence[str]) -> Iterator[Cell]:
     """A failed fit has no t and no significance."""
     yield Cell() if test["t"] is None else Cell(f"{test['t']:.2f}", test["t"])
     found = {_null_key(z): z for z in test["significances"]}
@@ -68,13 +64,7 @@ def _cells(test: Line, nulls: Sequence[str], n_toys: int) -> Iterator[Cell]:
             yield from (Cell(), Cell())
             continue
         yield Cell(f"{found[null]['p']:.2g}", found[null]["p"])
-        yield _z_cell(found[null], n_toys)
-
-
-def _z_cell(line: Line, n_toys: int) -> Cell:
-    found = _significance(line)
-    beyond = is_extrapolated(found.z, found.null, n_toys)
-    return Cell(found.text, found.z, found.interval.low, found.interval.high, extrapolated=beyond)
+        yield z_cell(_significance(found[null]))
 
 
 def _significance(line: Line) -> Significance:

@@ -5,7 +5,6 @@ import re
 
 import pytest
 import report_world
-
 from covad.report.headline import answers, main_configuration, shown_signs
 
 
