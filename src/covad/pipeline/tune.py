@@ -57,9 +57,8 @@ def tune_clips(study: Study, sources: Sources, directory: RunDirectory, backend:
     for configuration in clips_to_tune(study, directory.clips()):
         choice = _search_clip(study, configuration, sources[space(configuration)], directory, backend)
         choice = replace(choice, clip=round(choice.clip, CLIP_DIGITS))
-        log.info(
-            "clip of the network, %s: W = %g +- %.2g", configuration.label, choice.clip, choice.clip_error
-        )
+        what = f"clip of the network, {configuration.label}"
+        log.info("%s: W = %g +- %.2g", what, choice.clip, choice.clip_error)
         write_json(directory.path / CLIPS, directory.tuned_clips() | {configuration.slug: plain(choice)})
 
 
