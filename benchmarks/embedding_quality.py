@@ -34,12 +34,14 @@ from embedding_measures import (
 )
 
 from covad.embedding.batches import Sampler
-from covad.embedding.cotrain import CoTraining, TrainingSettings
-from covad.embedding.encoder import Encoder, EncoderSettings
+from covad.embedding.cotrain import CoTraining
+from covad.embedding.encoder import Encoder
 from covad.embedding.metrics import Metrics
+from covad.embedding.settings import EncoderSettings, TrainingSettings
 from covad.events.layout import Events, concatenate
-from covad.response.fit import FitSettings, fit_response
+from covad.response.fit import fit_response
 from covad.response.model import ResponseModel, ResponseSettings
+from covad.response.settings import FitSettings
 from covad.simulation.simulate import Simulation
 from covad.storage.atomic import write_bytes
 from covad.storage.digests import file_digest

@@ -18,7 +18,8 @@ import torch
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from covad.embedding.embed import BATCH, embed_family, encode
-from covad.embedding.encoder import AttentionBlock, Encoder, EncoderSettings, InputScaling
+from covad.embedding.encoder import AttentionBlock, Encoder, InputScaling
+from covad.embedding.settings import EncoderSettings
 from covad.events.layout import Events, concatenate
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale, shift_events

@@ -8,8 +8,9 @@ import torch
 from samples import random_events
 
 from covad.embedding.batches import Sampler
-from covad.embedding.cotrain import CoTraining, TrainingSettings
-from covad.embedding.encoder import Encoder, EncoderSettings, InputScaling
+from covad.embedding.cotrain import CoTraining
+from covad.embedding.encoder import Encoder, InputScaling
+from covad.embedding.settings import EncoderSettings, TrainingSettings
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale
@@ -40,10 +41,9 @@ def labelled(n_events: int, seed: int) -> Events:
     return replace(events, process=(events.present("jet").sum(axis=1) > 1).astype(np.int16))
 
 
-def make_training(folder: Path, trigger_minimum: float = 23.0, **changes: object) -> CoTraining:
-    selection = Selection(trigger_minimum=trigger_minimum)
+def make_training(folder: Path, **changes: object) -> CoTraining:
     sampler, validation = (
-        Sampler(labelled(n_events, seed), (JetEnergyScale(),), selection, batch_size=64, seed=seed)
+        Sampler(labelled(n_events, seed), (JetEnergyScale(),), Selection(), batch_size=64, seed=seed)
         for n_events, seed in ((1500, 1), (500, 2))
     )
-    return CoTraining(sampler, validation, ENCODER, replace(SETTINGS, **changes), folder)
+    return CoTraining(sampler, validation, ENCODER, SETTINGS.changed(**changes), folder)

@@ -6,8 +6,8 @@ two Gaussians: log r = 0.1 nu z1 - (0.1 nu)^2 / 2, and it is zero for the other 
 
 import numpy as np
 
-from covad.embedding.embed import Embedded
-from covad.response.fit import NuVector, Pairs
+from covad.embedding.embed import Embedded, NuVector
+from covad.response.fit import Pairs
 
 SLOPE = 0.1
 

@@ -40,6 +40,10 @@ class MissingExtraError(CovadError):
     """An optional part of covad is not installed."""
 
 
+class SettingsError(CovadError):
+    """A setting is out of its limits, or there is no such setting."""
+
+
 class DatasetError(CovadError):
     """A latent dataset cannot be tested: NaN, empty, bad weights, mismatched columns, bad settings."""
 

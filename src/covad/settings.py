@@ -1,15 +1,22 @@
-"""What the values of a study file are made of."""
+"""Settings: the classes in which every setting of covad is declared once, with its default and its limits.
+
+A section of the study file is such a class, and the room that uses the setting declares it.
+"""
 
 from __future__ import annotations
 
+import difflib
 import math
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from covad.errors import SettingsError
 
 
 def _number(value: Any) -> Any:
-    """PyYAML reads 1e-3, without a point, as text."""
+    """Read numbers that PyYAML takes for text: 1e-3, without a point."""
     if isinstance(value, bool):
         raise ValueError("a number was expected, not true or false")
     if isinstance(value, str):
@@ -36,7 +43,7 @@ def _clip(value: Any) -> Any:
 
 
 def _vector(value: Any) -> Any:
-    """A single nuisance may be written without brackets."""
+    """Let a single nuisance be written without brackets."""
     return value if isinstance(value, list | tuple) else [value]
 
 
@@ -52,6 +59,51 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
 
 
 class Settings(BaseModel):
-    """A part of the study: unknown keys are refused, nothing changes once it is read."""
+    """Settings that belong together: unknown keys are refused, nothing changes once they are made."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    if not TYPE_CHECKING:  # type checkers derive the signature from the fields
+
+        def __init__(self, **values: Any) -> None:
+            """Raise a `SettingsError` if a value cannot be, as all of covad does."""
+            try:
+                super().__init__(**values)
+            except ValidationError as failure:
+                raise SettingsError(f"{type(self).__name__}: {describe_mistake(failure)}") from failure
+
+        # Within another section pydantic validates as if __init__ were its own: the key is told from the top.
+        __init__.__pydantic_base_init__ = True
+
+    def changed(self, **values: Any) -> Self:
+        """Return a copy with other values, checked as the first ones were."""
+        return type(self)(**(dict(self) | values))
+
+
+def describe_mistake(failure: ValidationError, tags: tuple[str, ...] = ()) -> str:
+    """Return one sentence on the first thing that is wrong, with its key.
+
+    A misspelt key comes before the one that is missing for it. `tags` of unions are no part of a key.
+    """
+    error = min(failure.errors(), key=lambda error: error["type"] != "extra_forbidden")
+    parts = [str(part) for part in error["loc"]]
+    key = ".".join(part for number, part in enumerate(parts) if not (number == 1 and part in tags))
+    match error["type"]:
+        case "extra_forbidden":
+            known = sorted({name for section in _sections(Settings) for name in section.model_fields})
+            close = difflib.get_close_matches(parts[-1], known, n=1)
+            return f"{key}: there is no such key" + (f" (is '{close[0]}' meant?)" if close else "")
+        case "missing":
+            return f"{key}: this key is needed"
+        case "union_tag_not_found" | "union_tag_invalid":
+            return f"{key}.kind: {' or '.join(tags)} was expected"
+        case "tuple_type":
+            return f"{key}: a list was expected"
+    message = error["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+    return f"{key}: {message}" if key else message
+
+
+def _sections(section: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for part in section.__subclasses__():
+        yield part
+        yield from _sections(part)

@@ -18,7 +18,7 @@ from covad.nplm.maximise import maximise
 from covad.toys import latent_world as latent
 from covad.toys.drawing import LatentSource
 from covad.toys.ensembles import Draw, Ensemble, Source, ToySeeds
-from covad.toys.tests import TunedConvex
+from covad.toys.tests import ChosenConvex, TunedConvex
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _without_auxiliary_terms(dataset: Dataset, null: Fit) -> Fit:
 class NanBecomesMinusOne:
     """The convex test, except that in toys with an odd number of data the fit is lost and t is set to -1."""
 
-    right: TunedConvex
+    right: ChosenConvex
     name: str = "lost fits become t = -1"
 
     @property

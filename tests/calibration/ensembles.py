@@ -17,7 +17,7 @@ from covad.toys.drawing import LatentSource
 from covad.toys.ensembles import Draw, Ensemble, Request, Source, Stream, Treatment, TunedTest
 from covad.toys.run import Backend, run_toys
 from covad.toys.store import EnsembleToys, ToyStore
-from covad.toys.tests import TunedConvex, TunedNetwork
+from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
 
 #: Chosen before any toy was looked at.
 SEED = 20261116
@@ -87,9 +87,9 @@ class Suite:
         return ToyStore(self.directory / "toys")
 
     @cached_property
-    def convex(self) -> TunedConvex:
+    def convex(self) -> ChosenConvex:
         scale = self.scale
-        settings = TunedConvex(scale.bumps, expected=scale.expected, reference=scale.reference)
+        settings = TunedConvex(bumps=scale.bumps, expected=scale.expected, reference=scale.reference)
         return settings.chosen(SOURCE)
 
     def network(self, treatment: Treatment) -> TunedNetwork:

@@ -53,13 +53,6 @@ def test_events_without_jets_are_not_encoded_twice(events: Events) -> None:
         assert below > 0.5  # the rest gains a jet over the cut
 
 
-def test_ranks_share_the_batch(events: Events) -> None:
-    sampler = make_sampler(events)
-    whole, halves = sampler.batch(2), [sampler.batch(2, rank, 2) for rank in range(2)]
-    joined = np.concatenate([h.particles for h in halves])
-    assert sorted(p.tobytes() for p in joined) == sorted(p.tobytes() for p in whole.particles)
-
-
 def test_unfit_samples_are_refused() -> None:
     events = random_events(200, seed=1)
     with pytest.raises(TrainingError, match="label for every event"):

@@ -7,7 +7,8 @@ from encoders import make_encoder
 from samples import random_events
 from torch.nn.functional import scaled_dot_product_attention
 
-from covad.embedding.encoder import Encoder, EncoderSettings, InputScaling, group_by_multiplicity
+from covad.embedding.encoder import Encoder, InputScaling, group_by_multiplicity
+from covad.embedding.settings import EncoderSettings
 from covad.errors import CovadError, FileFormatError
 from covad.events.layout import Collection, EventLayout, Events
 from covad.events.processes import ADC2021_LAYOUT

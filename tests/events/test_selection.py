@@ -32,13 +32,13 @@ def test_trigger_keeps_events_with_a_hard_lepton(events: Events) -> None:
 
 def test_cuts_on_collections_that_a_layout_lacks_are_left_out() -> None:
     layout = EventLayout((Collection("muon", 1), Collection("photon", 2)))
-    assert Selection().within(layout) == Selection(object_minimum=(), trigger=("muon",))
+    assert Selection().within(layout) == Selection(object_minimum={}, trigger=("muon",))
 
 
 def test_another_layout_without_trigger() -> None:
     layout = EventLayout((Collection("photon", 2, ("e", "theta")),))
     particles = np.array([[[10, 1], [5, 2]], [[3, 1], [0, 0]]], dtype=np.float32)
     events = Events.unlabelled(layout, particles)
-    selected, rows = Selection((("photon", 4.0),), trigger=()).apply(events)
+    selected, rows = Selection(object_minimum={"photon": 4.0}, trigger=()).apply(events)
     assert rows.tolist() == [0, 1]
     assert selected.particles[1].tolist() == [[0, 0], [0, 0]]

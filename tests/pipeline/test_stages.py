@@ -14,6 +14,7 @@ from covad.pipeline.stages import LEARNING_STAGES
 from covad.results.collect import collect
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
+from covad.runs.status import run_status
 from covad.storage.atomic import write_json
 from covad.study import Sizes, parse_study
 from covad.study.plan import plan, requests
@@ -83,31 +84,31 @@ def test_a_learning_stage_that_a_study_does_not_have_tunes_nothing(tmp_path, kin
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["study.json"]
 
 
-def test_until_clip_chooses_the_features_and_runs_no_toys(tmp_path):
+def test_until_tune_chooses_the_bases_and_runs_no_toys(tmp_path):
     two = study(configurations=[{"treatment": "none"}, {"treatment": "profiled"}])
     assert run_study(two, tmp_path, here, until="tune") is None
     assert not (tmp_path / "toys").exists()
-    assert set(RunDirectory(tmp_path).convex_models()) == {"latent, none", "latent, profiled"}
+    assert set(RunDirectory(tmp_path).bases()) == {"latent-none", "latent-profiled"}
 
 
-def test_shards_wait_for_the_features_and_leave_them_as_they_are(tmp_path):
+def test_shards_wait_for_the_basis_and_leave_them_as_they_are(tmp_path):
     with pytest.raises(PlanError, match=r"basis of the convex test .* --until tune"):
         run_study(study(), tmp_path, here, Shard(1, 2))
-    assert not (tmp_path / "convex.json").exists()
+    assert not (tmp_path / "basis.json").exists()
     run_study(study(), tmp_path, here, until="tune")
-    chosen = (tmp_path / "convex.json").stat()
+    chosen = (tmp_path / "basis.json").stat()
     assert [run_study(study(), tmp_path, here, Shard(n, 2)).computed for n in (1, 2)] == [10, 2]
-    assert (tmp_path / "convex.json").stat() == chosen
+    assert (tmp_path / "basis.json").stat() == chosen
 
 
-def test_a_run_whose_features_are_lost_has_no_ensembles_to_judge(tmp_path):
+def test_a_run_whose_basis_is_lost_has_no_ensembles_to_judge(tmp_path):
     run_study(study(), tmp_path, here)
     assert len(list(collect(tmp_path).groups())) == 1
-    (tmp_path / "convex.json").unlink()
+    (tmp_path / "basis.json").unlink()
     found = collect(tmp_path)
     assert [entry.ensemble for entry in found.entries] == [None]
     assert list(found.groups()) == []
-    assert not (tmp_path / "convex.json").exists()
+    assert not (tmp_path / "basis.json").exists()
 
 
 def test_shards_wait_for_the_clip(tmp_path):
@@ -116,11 +117,37 @@ def test_shards_wait_for_the_clip(tmp_path):
         run_study(tuned, tmp_path, here, Shard(1, 2))
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"study": {}, "source": ""}', "7"])
+@pytest.mark.parametrize(
+    "content", ["{", "[]", "{}", "7", '{"format": 2}', '{"format": 2, "study": {}, "source": ""}']
+)
 def test_a_spoilt_run_directory_is_named(tmp_path, content):
     (tmp_path / "study.json").write_text(content)
     with pytest.raises((FileFormatError, StudyError), match=r"study\.json|another study"):
         run_study(study(), tmp_path, here)
+
+
+@pytest.mark.parametrize("fate", ["before the format had a number", "of another format"])
+def test_a_run_of_another_version_is_refused_in_one_sentence(tmp_path, fate):
+    run_study(study(), tmp_path, here)
+    content = json.loads((tmp_path / "study.json").read_text())
+    if fate == "of another format":
+        content["format"] += 1
+    else:  # as it was: no number, bumps called features, choices under other names
+        del content["format"]
+        content["study"]["tests"]["convex"]["features"] = content["study"]["tests"]["convex"].pop("bumps")
+        (tmp_path / "basis.json").rename(tmp_path / "convex.json")
+    (tmp_path / "study.json").write_text(json.dumps(content))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
+    for use in (
+        lambda: run_study(study(), tmp_path, here),
+        lambda: run_status(tmp_path),
+        lambda: collect(tmp_path),
+    ):
+        with pytest.raises(
+            FileFormatError, match=r"^\S+/study\.json: .*another version.* in a new run directory$"
+        ):
+            use()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == before
 
 
 def test_a_place_that_is_no_run_is_named(tmp_path):
@@ -134,13 +161,13 @@ def test_the_study_is_kept_with_the_run(tmp_path):
     assert json.loads((tmp_path / "study.json").read_text())["source"] == LatentSource(1).fingerprint
 
 
-def test_features_are_chosen_once_and_kept(tmp_path):
+def test_a_basis_is_chosen_once_and_kept(tmp_path):
     run_study(study(), tmp_path, here)
-    stored = json.loads((tmp_path / "convex.json").read_text())
-    model = stored["latent, profiled"]
+    stored = json.loads((tmp_path / "basis.json").read_text())
+    model = stored["latent-profiled"]
     assert len(model["arrays"]["centres"]) == 5
     model["ridge"] *= 2
-    (tmp_path / "convex.json").write_text(json.dumps(stored))
+    (tmp_path / "basis.json").write_text(json.dumps(stored))
     built = []
 
     def look(blocks):
@@ -158,9 +185,9 @@ def test_clips_come_from_the_study_or_from_the_search(tmp_path):
         tests={"network": {"clip": "tune"}}, configurations=[{"treatment": "none"}, {"treatment": "profiled"}]
     )
     claim(directory, tuned, None)
-    chosen = {"latent, none": {"clip": 1.5}, "latent, profiled": {"clip": 1.75}}
+    chosen = {"latent-none": {"clip": 1.5}, "latent-profiled": {"clip": 1.75}}
     write_json(tmp_path / "clip.json", chosen)
-    assert directory.clips() == {"latent, none": 1.5, "latent, profiled": 1.75}
+    assert directory.clips() == {"latent-none": 1.5, "latent-profiled": 1.75}
     found = requests(plan(tuned, open_sources(tuned, directory), directory.clips()))
     assert [request.ensemble.test.clip for request in found] == [1.5, 1.75]
 
@@ -199,11 +226,11 @@ class Stretched:
         return {"kind": "stretched", "clip": self.clip}
 
     def build(self, source):
-        return StretchedAlternative(CHEAP.build(source), self.clip)
+        return StretchedTest(CHEAP.build(source), self.clip)
 
 
 @dataclass(frozen=True)
-class StretchedAlternative:
+class StretchedTest:
     inner: Any
     clip: float
     name: str = "stretched"
@@ -224,7 +251,7 @@ class KilledError(Exception):
 @pytest.fixture
 def stretched_study(monkeypatch):
     for module in ("covad.study.plan", "covad.pipeline.tune"):
-        monkeypatch.setattr(f"{module}.network_settings", lambda study, source, clip: Stretched(clip))
+        monkeypatch.setattr(f"{module}.tuned_network", lambda study, source, clip: Stretched(clip))
     return study(
         tests={"network": {"clip": "tune"}}, configurations=[{"treatment": "none"}, {"treatment": "profiled"}]
     )
@@ -234,7 +261,7 @@ def test_the_clip_is_found_treatment_by_treatment(tmp_path, stretched_study):
     assert run_study(stretched_study, tmp_path, here).computed == 24
     directory = RunDirectory(tmp_path)
     stored = json.loads((tmp_path / "clip.json").read_text())
-    assert set(stored) == {"latent, none", "latent, profiled"}
+    assert set(stored) == {"latent-none", "latent-profiled"}
     for name, clip in directory.clips().items():
         assert stored[name]["clip"] == clip == round(clip, 4)
         assert len(stored[name]["scan"]) > 2

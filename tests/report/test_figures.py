@@ -9,7 +9,6 @@ import report_world
 from covad.report.figures import response as response_figures
 from covad.report.figures import study as study_figures
 from covad.report.figures.canvas import COLD, WARM, line_style
-from covad.report.tables import observed as observed_files
 from covad.results.latent import Marginal
 
 
@@ -23,36 +22,6 @@ def test_up_to_four_lines_have_dash_patterns_of_their_own():
     assert len({line_style(number, WARM)["linestyle"] for number in range(4)}) == 4
 
 
-@pytest.mark.parametrize(
-    ("observable", "label"),
-    [
-        ("leading jet pt", "leading jet pt [GeV]"),
-        ("sum of pt", "sum of pt [GeV]"),
-        ("number of jets", "number of jets"),
-    ],
-)
-def test_momenta_have_a_unit(observable, label):
-    assert observed_files.axis_label(observable) == label
-
-
-def test_events_where_none_is_expected_are_drawn_as_arrows(monkeypatch):
-    drawn = []
-
-    def keep(name, alt, canvas):
-        (arrows,) = [line for line in canvas.axes[1].lines if line.get_marker() == "^"]
-        drawn.extend(arrows.get_xdata())
-
-    monkeypatch.setattr(observed_files, "panel", keep)
-    observable = {
-        "name": "sum of pt",
-        "edges": [0, 10, 20, 30, 40],
-        "top": [1, 1, 1, 1],
-        "region": [1, 1, 1, 1],
-    }
-    observed_files._observable_panel("x", observable | {"observed": [9, 3, 0, 5], "everywhere": [8, 0, 0, 1]})
-    assert drawn == [15.0, 35.0]
-
-
 def test_a_configuration_without_the_papers_null_keeps_its_power_panels(monkeypatch):
     monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     told = report_world.evidence(
@@ -63,7 +32,7 @@ def test_a_configuration_without_the_papers_null_keeps_its_power_panels(monkeypa
     power = tuple(
         line
         for line in told.summary.power
-        if line.configuration != "contrastive, profiled" or line.null == "R_0"
+        if line.configuration != "contrastive-profiled" or line.null == "R_0"
     )
     shown = []
     monkeypatch.setattr(

@@ -10,6 +10,7 @@ import browser
 import numpy as np
 import pytest
 import report_world
+from observations import observation
 
 from covad.errors import FileFormatError
 from covad.inference.closure import Verdict
@@ -23,7 +24,7 @@ from covad.report.write import write_evidence
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    observed = tuple(report_world.observation(f"file_{i}.h5", z) for i, z in enumerate((0.5, 3.0, -1.0, 2.0)))
+    observed = tuple(observation(f"file_{i}.h5", z) for i, z in enumerate((0.5, 3.0, -1.0, 2.0)))
     write_evidence(report_world.evidence(observed=observed), folder)
     return folder
 

@@ -8,6 +8,7 @@ from importlib.resources import files
 import pytest
 import report_world
 import yaml
+from observations import observation
 
 from covad.errors import FileFormatError
 from covad.inference.closure import Verdict
@@ -18,7 +19,6 @@ from covad.report.page import sections
 from covad.report.paper.numbers import read_paper
 from covad.report.paper.tables import absent, other_tables, paper_table, papers_spread
 from covad.report.tables import closure as closure_tables
-from covad.report.tables import observed as observed_files
 from covad.report.tables import spaces as space_tables
 from covad.report.tables.significance import calibration_table
 from covad.report.tables.table import Cell, Column, Row, Table, csv_text, interval_cell, latex_text
@@ -79,7 +79,7 @@ def test_a_significance_stands_where_it_belongs(evidence):
     (line,) = select(
         evidence.summary.significance,
         test="network",
-        configuration="covariant, profiled",
+        configuration="covariant-profiled",
         nu=(-1.0,),
         signal="lq",
         injected=50.0,
@@ -91,7 +91,7 @@ def test_a_significance_stands_where_it_belongs(evidence):
 
 def test_closure_p_values_stand_where_they_belong(evidence):
     table = paper_table(evidence.summary, _spec("tab:validation_unlinearized"))
-    key = {"test": "network", "configuration": "contrastive, profiled", "nu": (1.0,)}
+    key = {"test": "network", "configuration": "contrastive-profiled", "nu": (1.0,)}
     (line,) = select(evidence.summary.closure, **key)
     cell = _cells(table, ("network", "AD"))[table.columns.index(Column("ν = +1σ", "against R₀"))]
     assert cell.text == next(found.text for found in line.against_null if found.test == "AD")
@@ -244,7 +244,7 @@ def test_latex_escapes_what_a_file_may_be_called():
 def test_latex_has_a_command_for_every_symbol_of_the_report(evidence, monkeypatch):
     """Letters of names that others have chosen are left to LaTeX's own UTF-8."""
     monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
-    observed = replace(evidence, observed=(report_world.observation("a.h5", 3.0),))
+    observed = replace(evidence, observed=(observation("a.h5", 3.0),))
     tables = [table for section in sections(observed) for table in section.tables]
     assert len(tables) > 15
     assert [text for table in tables if not (text := latex_text(table)).isascii()] == []
@@ -346,44 +346,6 @@ def test_hepdata_labels_an_interval_with_its_level(tmp_path, evidence):
         for variable in content
     ]
     assert labels == [{"95 % interval"}, *[{"68 % interval"}] * 3]
-
-
-def test_an_observed_z_is_written_as_on_the_terminal():
-    line = report_world.observation("a.h5", 1.0)
-    line["tests"][0]["significances"][0]["interval"]["high"] = None
-    observed = report_world.evidence(
-        (("covariant", "profiled", 1),), injections=(), checked=False, observed=(line,)
-    )
-    network, convex = observed_files.observed_table(observed).rows
-    assert network.keys == ("a.h5", "covariant, profiled", "network")
-    assert [cell.text for cell in network.cells] == ["60.00", "0.16", "1.00 +open -0.10", "0.16", "1.00"]
-    assert {cell.text for cell in convex.cells} == {"–"}
-
-
-def test_an_observed_z_beyond_the_toys_of_its_null_is_marked():
-    told = report_world.evidence(
-        (("covariant", "profiled", 1),), injections=(), checked=False, observed=(_observed_at(2.5),)
-    )
-    network, _ = observed_files.observed_table(told).rows
-    assert [cell.extrapolated for cell in network.cells] == [False, False, False, False, True]
-
-
-def _observed_at(z):
-    return report_world.observation("a.h5", z)
-
-
-def test_the_nuisances_of_observed_files_have_their_pulls():
-    told = report_world.evidence(
-        (("covariant", "profiled", 1),), injections=(), checked=False, observed=(_observed_at(1.0),)
-    )
-    table = observed_files.nuisance_table(told)
-    assert [column.full for column in table.columns[2:5]] == [
-        "jet_energy_scale, auxiliary",
-        "jet_energy_scale, fitted",
-        "jet_energy_scale, pull",
-    ]
-    (row,) = table.rows
-    assert [cell.text for cell in row.cells] == ["10100", "10000", "0.50", "-0.25 ± 0.12", "-0.75", "0.61"]
 
 
 def test_a_broken_submission_is_refused(tmp_path, evidence):

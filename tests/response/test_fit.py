@@ -7,8 +7,9 @@ from response_world import SLOPE, make_pairs, truth
 
 from covad.embedding.embed import Embedded
 from covad.errors import CovadError, TrainingError
-from covad.response.fit import FitSettings, Pairs, batch_loss, fit_response, validation_loss, whiten
+from covad.response.fit import Pairs, batch_loss, fit_response, validation_loss, whiten
 from covad.response.model import ResponseModel, ResponseSettings, polynomial
+from covad.response.settings import FitSettings
 
 SHAPE = ResponseSettings(n_dimensions=2, n_nuisances=1, hidden=(32, 32))
 SETTINGS = FitSettings(epochs=6, batch=2048, learning_rate=5e-3, seed=1)
@@ -61,7 +62,7 @@ def test_validation_loss_approaches_that_of_the_truth(fitted: tuple[ResponseMode
 
 
 def test_the_same_seed_gives_the_same_model() -> None:
-    settings = replace(SETTINGS, epochs=1)
+    settings = SETTINGS.changed(epochs=1)
     models = [fit_response(make_pairs(5000, seed=1), SHAPE, settings)[0] for _ in range(2)]
     for a, b in zip(models[0].state_dict().values(), models[1].state_dict().values(), strict=True):
         assert torch.equal(a, b)
@@ -69,7 +70,7 @@ def test_the_same_seed_gives_the_same_model() -> None:
 
 def test_several_fits_are_averaged() -> None:
     pairs = make_pairs(5000, seed=1)
-    model, losses = fit_response(pairs, SHAPE, replace(SETTINGS, epochs=1, fits=3))
+    model, losses = fit_response(pairs, SHAPE, SETTINGS.changed(epochs=1, fits=3))
     assert len(losses) == len(model.heads) == 3
     white = (torch.from_numpy(pairs.nominal) - model.centre) @ model.whitening
     columns = [head(white) for head in model.heads]
@@ -121,7 +122,7 @@ def test_weight_variations_are_refused() -> None:
         fit_response(bad, SHAPE, SETTINGS)
     bad.nominal[0] = np.nan
     with pytest.raises(TrainingError, match="nominal events is not finite"):
-        fit_response(bad, SHAPE, replace(SETTINGS, validation_share=0.001))
+        fit_response(bad, SHAPE, SETTINGS.changed(validation_share=0.001))
 
 
 def test_validation_loss_is_the_mean_over_nu() -> None:

@@ -18,7 +18,7 @@ def _summary(verdict=Verdict.CLOSES, reach=()):
     closure = tuple(
         ClosureSummary(
             test="convex",
-            configuration="covariant, profiled",
+            configuration="covariant-profiled",
             nu=(nu,),
             verdict=verdict,
             against_null=(),

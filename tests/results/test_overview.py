@@ -11,7 +11,7 @@ from covad.results.overview import calibration_of, closure_overview, largest_z, 
 from covad.results.summary import select
 from covad.runs.checks import ReachAt
 
-MAIN = "covariant, profiled"
+MAIN = "covariant-profiled"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_closure_is_told_by_its_worst_nu(summary):
 
 
 def test_without_shifted_toys_there_is_no_overview(summary):
-    assert closure_overview(summary, "network", "latent, profiled") is None
+    assert closure_overview(summary, "network", "latent-profiled") is None
 
 
 def test_a_rate_that_is_not_resolved_is_the_least(summary):

@@ -52,13 +52,13 @@ def test_the_summary_is_json_and_stays_in_the_run(run, summary):
 
 
 def test_the_main_configuration_is_named(summary):
-    assert summary.main_configuration == "latent, profiled"
+    assert summary.main_configuration == "latent-profiled"
     assert summary.main.label == "latent, profiled"
     assert (summary.main.expected, summary.main.reference) == (300, 1500)
 
 
 def test_a_configuration_is_found_by_its_slug_and_by_its_label(summary):
-    assert summary.configuration("latent, none") is summary.configuration("latent, no nuisances")
+    assert summary.configuration("latent-none") is summary.configuration("latent, none")
     with pytest.raises(UnknownNameError, match="has no configuration 'other'"):
         summary.configuration("other")
 
@@ -80,7 +80,7 @@ def test_means_are_those_of_the_toys(run, summary):
 
 def test_the_significance_is_that_of_the_median_among_the_null(run, summary):
     values = collect(run).values
-    key = {"test": "convex", "configuration": "latent, profiled", "nu": (0.0,)}
+    key = {"test": "convex", "configuration": "latent-profiled", "nu": (0.0,)}
     (null,), (signal,) = (select(summary.ensembles, **key, signal=signal) for signal in (None, "signal"))
     beyond = int((values[null.identity] >= np.median(values[signal.identity])).sum())
     (found,) = select(summary.significance, **key, null="R_0")
@@ -144,7 +144,7 @@ def test_lines_say_what_closes_and_what_is_there(summary):
     lines = list(summary_lines(summary))
     assert lines[-1] == "toys: 560 requested = 560 done + 0 failed + 0 missing"
     for test in ("network", "convex"):
-        for label in ("latent, no nuisances", "latent, profiled"):
+        for label in ("latent, none", "latent, profiled"):
             mine = [line for line in lines if line.startswith(f"{test}, {label}: ")]
             assert sum("the median of t moves" in line for line in mine) == 1
     assert sum("40 events of signal give a median Z of" in line for line in lines) == 4

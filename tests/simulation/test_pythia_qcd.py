@@ -24,9 +24,9 @@ def source():
 def next_with(source, flavour):
     """The quarks and partons of the next collision with a hard quark of this flavour."""
     while True:
-        quarks = source._next_heavy()
+        quarks = source.next_heavy()
         if abs(quarks[0]) == flavour:
-            return quarks, pythia_qcd._copy(source.pythia.event)
+            return quarks, pythia_qcd.copy_event(source.pythia.event)
 
 
 def test_hadrons_hold_the_quark_they_are_listed_for(source):
@@ -40,8 +40,8 @@ def test_hadrons_hold_the_quark_they_are_listed_for(source):
 
 
 def test_antiquarks_have_the_antiparticles():
-    assert pythia_qcd._hadrons_with(-BOTTOM) == tuple(-h for h in HADRONS[BOTTOM])
-    assert pythia_qcd._hadrons_with(CHARM) == HADRONS[CHARM]
+    assert pythia_qcd.hadrons_with(-BOTTOM) == tuple(-h for h in HADRONS[BOTTOM])
+    assert pythia_qcd.hadrons_with(CHARM) == HADRONS[CHARM]
 
 
 def test_branching_fractions_are_those_of_heavy_hadrons(source):
@@ -58,8 +58,8 @@ def decays_of(source, flavour, n_collisions, n_hadronisations):
     forced, free = [], []
     for _ in range(n_collisions):
         quarks, partons = next_with(source, flavour)
-        hadrons = pythia_qcd._hadrons_with(quarks[0])
-        pythia_qcd._force_semileptonic(source.pythia, hadrons)
+        hadrons = pythia_qcd.hadrons_with(quarks[0])
+        pythia_qcd.force_semileptonic(source.pythia, hadrons)
         for _ in range(n_hadronisations):
             source.pythia.event.assign(partons)
             assert source.pythia.forceHadronLevel()
@@ -109,13 +109,13 @@ def test_forced_decays_give_the_spectra_of_free_ones(monkeypatch):
     from covad.simulation.marginals import Marginals, ks_distance
 
     forced = pythia.simulate("qcd", 800, np.random.default_rng(13), Detector())
-    everything = pythia_qcd._semileptonic_fractions(False)
-    monkeypatch.setattr(pythia_qcd, "_force_semileptonic", lambda *_: None)
-    monkeypatch.setattr(pythia_qcd, "_semileptonic_fractions", lambda _: dict.fromkeys(everything, 1.0))
+    everything = pythia_qcd.semileptonic_fractions(False)
+    monkeypatch.setattr(pythia_qcd, "force_semileptonic", lambda *_: None)
+    monkeypatch.setattr(pythia_qcd, "semileptonic_fractions", lambda _: dict.fromkeys(everything, 1.0))
     monkeypatch.setattr(pythia_qcd, "N_DECAYS", 30)
-    pythia_qcd._parton_generator.cache_clear()
+    pythia_qcd.parton_generator.cache_clear()
     free = pythia.simulate("qcd", 250, np.random.default_rng(14), Detector())
-    pythia_qcd._parton_generator.cache_clear()
+    pythia_qcd.parton_generator.cache_clear()
     n = 1 / (1 / forced.n_effective + 1 / free.n_effective)
     for name in ("lepton_pt", "met", "n_jets_15", "jet_pt"):
         distance = ks_distance(Marginals.of(forced.particles), Marginals.of(free.particles), name)

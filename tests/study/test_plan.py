@@ -80,16 +80,16 @@ def test_sizes_and_settings_reach_the_ensembles():
         "starts": 3,
         "hops": 2,
     }
-    assert convex.ensemble.test.describe()["features"] == 9
+    assert convex.ensemble.test.describe()["bumps"] == 9
     assert convex.ensemble.test.seed == 4
     assert {request.toys for request in requests(entries(some))} == {7}
 
 
 def test_the_network_waits_for_its_clip_treatment_by_treatment():
     tuned = study(tests={"network": {"clip": "tune"}, "convex": {}})
-    assert [c.name for c in clips_to_tune(tuned, {})] == ["latent, none", "latent, profiled"]
-    clips = {"latent, profiled": 1.7}
-    assert [c.name for c in clips_to_tune(tuned, clips)] == ["latent, none"]
+    assert [c.slug for c in clips_to_tune(tuned, {})] == ["latent-none", "latent-profiled"]
+    clips = {"latent-profiled": 1.7}
+    assert [c.slug for c in clips_to_tune(tuned, clips)] == ["latent-none"]
     for entry in entries(tuned, clips):
         waiting = entry.test == "network" and entry.draw.treatment is Treatment.NONE
         assert (entry.ensemble is None) == waiting
@@ -139,11 +139,11 @@ def _of_collisions(*configurations):
 )
 def test_the_main_configuration(configurations, chosen):
     the_study = _of_collisions(*({"embedding": name} | other for name, other in configurations))
-    assert main_configuration(the_study).name == chosen
+    assert main_configuration(the_study).label == chosen
 
 
 def test_the_main_configuration_of_the_latent_world_profiles():
-    assert main_configuration(study()).name == "latent, profiled"
+    assert main_configuration(study()).slug == "latent-profiled"
 
 
 def test_own_sizes_that_are_the_studys_are_no_other_sizes():

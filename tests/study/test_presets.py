@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from covad.embedding.settings import EncoderSettings
 from covad.errors import FileWriteError, StudyError, UnknownNameError
 from covad.pipeline.trial import check_collisions
 from covad.runs.collisions import CollisionData
@@ -52,7 +53,7 @@ def test_pools_shift_the_null_by_less_than_a_tenth_of_its_width(name, tmp_path):
 
 def test_laptop_has_the_ensembles_of_the_paper_and_both_tests(tmp_path):
     study = preset("laptop", tmp_path)
-    assert [configuration.name for configuration in study.configurations] == [
+    assert [configuration.label for configuration in study.configurations] == [
         "contrastive, none",
         "contrastive, profiled",
         "covariant, none",
@@ -87,10 +88,9 @@ def test_paper_has_the_sizes_of_the_paper(tmp_path):
     )
     assert trained == pytest.approx(2.1e6, rel=0.01)
     assert source.training.steps * source.training.batch / trained == pytest.approx(60, rel=0.01)
-    from covad.embedding.encoder import EncoderSettings
     from covad.response.model import PAPER_HIDDEN
 
-    assert EncoderSettings(**source.encoder.model_dump()) == EncoderSettings.paper()
+    assert source.encoder == EncoderSettings.paper()
     assert source.response.hidden == source.training.ratio_hidden == PAPER_HIDDEN
 
 

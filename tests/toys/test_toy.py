@@ -91,7 +91,7 @@ def test_a_plan_that_cannot_be_drawn_ends_the_run():
     with pytest.raises(PlanError):
         run_toy(small_ensemble(response_order=2), 0)
     with pytest.raises(DatasetError):
-        run_toy(small_ensemble(TunedConvex(bumps=5, spread=-1.0)), 0)
+        run_toy(small_ensemble(TunedConvex(bumps=5, capacity=4.0, spread=1e-3)), 0)
 
 
 def test_a_lost_block_is_failed_toys():

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from toy_world import CHEAP, results, small_ensemble
 
-from covad.errors import DatasetError
+from covad.errors import SettingsError
 from covad.toys.drawing import LatentSource
 from covad.toys.ensembles import Block, Treatment
 from covad.toys.tests import TunedConvex, TunedNetwork
@@ -46,21 +48,53 @@ def test_degrees_of_freedom():
     assert TunedConvex(bumps=20, capacity=7.0).degrees_of_freedom == 7
 
 
-def test_chosen_features_change_nothing_but_the_time():
+def test_a_chosen_basis_changes_nothing_but_the_time():
     source = LatentSource(1)
     chosen = CHEAP.chosen(source)
-    assert chosen.model is not None
-    assert chosen == CHEAP
+    assert chosen.settings == CHEAP
     assert chosen.describe() == CHEAP.describe()
+    assert chosen.degrees_of_freedom == CHEAP.degrees_of_freedom
     ours, theirs = CHEAP.build(source), chosen.build(source)
     assert ours.ridge == theirs.ridge
     for name, array in ours.basis.arrays().items():
         np.testing.assert_array_equal(array, theirs.basis.arrays()[name])
 
 
+def test_the_basis_is_no_part_of_what_a_chosen_test_is():
+    """It follows from the settings and the source: toys of one ensemble are one, whoever chose the basis."""
+    chosen = CHEAP.chosen(LatentSource(1))
+    other = replace(chosen, test=replace(chosen.test, ridge=2 * chosen.test.ridge))
+    assert chosen == other
+    assert hash(chosen) == hash(other)
+    assert small_ensemble(chosen).identity == small_ensemble(CHEAP).identity
+
+
+def test_the_keys_of_the_convex_test_are_frozen():
+    """Identities of stored toys are hashed from them."""
+    assert CHEAP.describe() == {
+        "kind": "convex",
+        "bumps": 5,
+        "capacity": 3.5,
+        "spread": 3.0,
+        "seed": 0,
+        "expected": 200.0,
+        "reference": 1000,
+    }
+
+
 @pytest.mark.parametrize(
-    "test", [TunedNetwork(clip=-1.0), TunedNetwork(clip=1.0, starts=0), TunedConvex(bumps=0)]
+    ("test", "settings"),
+    [
+        (TunedNetwork, {"clip": -1.0}),
+        (TunedNetwork, {"clip": "tune"}),
+        (TunedNetwork, {"clip": 1.0, "starts": 0}),
+        (TunedNetwork, {"clip": 1.0, "hidden": ()}),
+        (TunedConvex, {"bumps": 0}),
+        (TunedConvex, {"spread": -1.0}),
+        (TunedConvex, {"bumps": 5, "capacity": 7.0}),
+        (TunedConvex, {"features": 5}),
+    ],
 )
-def test_settings_that_cannot_be_are_refused(test):
-    with pytest.raises(DatasetError):
-        test.build(LatentSource(1))
+def test_settings_that_cannot_be_are_refused(test, settings):
+    with pytest.raises(SettingsError, match=f"^{test.__name__}: "):
+        test(**settings)

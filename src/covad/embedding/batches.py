@@ -28,7 +28,6 @@ class ShiftedBatch:
 class Batch:
     """Nominal particles with labels, and their shifted partners."""
 
-    step: int
     particles: NDArray[np.float32]
     labels: NDArray[np.int64]
     shifted: tuple[ShiftedBatch, ...]
@@ -62,7 +61,7 @@ class Sampler:
             raise TrainingError(f"{len(self.events)} events are too few for batches of {self.batch_size}")
 
     def describe(self) -> dict[str, Any]:
-        """What the batches depend on, the events by their hash: the identity of a training sample."""
+        """Return what the batches depend on, the events by their hash: the identity of a training sample."""
         content = hashlib.sha256(np.ascontiguousarray(self.events.particles).data)
         content.update(np.ascontiguousarray(self.events.process).data)
         return {
@@ -74,29 +73,24 @@ class Sampler:
             "nu_grid": list(self.nu_grid),
         }
 
-    def batch(self, step: int, rank: int = 0, ranks: int = 1) -> Batch:
-        """Batch number `step`, or this rank's part of it."""
+    def batch(self, step: int) -> Batch:
+        """Return batch number `step`."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(step,)))
-        rows = rng.choice(len(self.events), size=self.batch_size, replace=False)[rank::ranks]
-        chosen = self.events[rows]
+        chosen = self.events[rng.choice(len(self.events), size=self.batch_size, replace=False)]
         nominal = self._shift(chosen, np.zeros(len(self.systematics)))
-        shifted = tuple(self._partner(chosen, nominal, nu) for nu in self._vectors(step))
-        return Batch(step, nominal.events.particles, nominal.events.process.astype(np.int64), shifted)
-
-    def _vectors(self, step: int) -> list[NDArray[np.float64]]:
+        partners = []
         turns = [(k, size) for size in self.nu_grid for k in range(len(self.systematics))]
-        if not turns:
-            return []
-        k, size = turns[step % len(turns)]
-        direction = np.zeros(len(self.systematics))
-        direction[k] = size
-        return [direction, -direction]
+        if turns:
+            k, size = turns[step % len(turns)]
+            direction = np.zeros(len(self.systematics))
+            direction[k] = size
+            for nu in (direction, -direction):
+                shifted = self._shift(chosen, nu)
+                partner = unchanged_partners(nominal, shifted)
+                moved = shifted.events.particles[partner < 0]
+                partners.append(ShiftedBatch(nu.astype(np.float32), partner[partner >= 0], moved))
+        labels = nominal.events.process.astype(np.int64)
+        return Batch(nominal.events.particles, labels, tuple(partners))
 
     def _shift(self, chosen: Events, nu: NDArray[np.float64]) -> Shifted:
         return shift_events(chosen, self.systematics, nu.tolist(), self.selection)
-
-    def _partner(self, chosen: Events, nominal: Shifted, nu: NDArray[np.float64]) -> ShiftedBatch:
-        shifted = self._shift(chosen, nu)
-        partner = unchanged_partners(nominal, shifted)
-        moved = shifted.events.particles[partner < 0]
-        return ShiftedBatch(nu.astype(np.float32), partner[partner >= 0], moved)

@@ -36,7 +36,7 @@ class Embedded:
 
 @torch.no_grad()
 def encode(encoder: Encoder, particles: NDArray[np.float32]) -> NDArray[np.float32]:
-    """z of particles, batch by batch."""
+    """Return z of particles, batch by batch."""
     parts = [encoder(particles[i : i + BATCH]).numpy() for i in range(0, len(particles), BATCH)]
     return np.concatenate(parts) if parts else np.zeros((0, encoder.settings.outputs), np.float32)
 
@@ -48,7 +48,7 @@ def embed_family(
     points: Sequence[NuVector],
     selection: Selection,
 ) -> dict[NuVector, Embedded]:
-    """The same stream at several nu. What is as it was at the first of them is not encoded again."""
+    """Embed the same stream at several nu; an event that is as it was at the first is not encoded again."""
     parts = {nu: _Parts() for nu in points}
     start = 0
     for piece in pieces:
@@ -57,21 +57,15 @@ def embed_family(
         parts[points[0]].add(first, z, start)
         for nu in points[1:]:
             shifted = shift_events(piece, systematics, nu, selection)
-            parts[nu].add(shifted, _encode_changed(encoder, first, z, shifted), start)
+            if first.rows is None or shifted.rows is None or not len(z):
+                z_nu = encode(encoder, shifted.events.particles)
+            else:
+                partner = unchanged_partners(first, shifted)
+                z_nu = np.take(z, partner, axis=0)
+                z_nu[partner < 0] = encode(encoder, shifted.events.particles[partner < 0])
+            parts[nu].add(shifted, z_nu, start)
         start += len(piece)
     return {nu: part.embedded() for nu, part in parts.items()}
-
-
-def _encode_changed(
-    encoder: Encoder, first: Shifted, z_first: NDArray[np.float32], shifted: Shifted
-) -> NDArray[np.float32]:
-    particles = shifted.events.particles
-    if first.rows is None or shifted.rows is None or not len(z_first):
-        return encode(encoder, particles)
-    partner = unchanged_partners(first, shifted)
-    z = np.take(z_first, partner, axis=0)
-    z[partner < 0] = encode(encoder, particles[partner < 0])
-    return z
 
 
 @dataclass
@@ -109,29 +103,24 @@ class EmbeddingCache:
     def family(
         self, events_digest: str, pieces: Iterable[Events], points: Sequence[NuVector]
     ) -> dict[NuVector, Embedded]:
-        """These events at every point; `pieces` are only read if one is not there yet."""
-        paths = {nu: self._path(events_digest, nu) for nu in points}
+        """Return these events at every point; `pieces` are only read if one is not there yet."""
+        names = [[s.name, s.sigma, repr(s)] for s in self.systematics]
+        paths = {}
+        for nu in points:
+            value = [float(v) for v in nu]
+            identity = [self.encoder_digest, events_digest, names, repr(self.selection), value]
+            key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
+            paths[nu] = self.folder / f"{key}.safetensors"
         missing = [nu for nu, path in paths.items() if not path.exists()]
         if missing:
             made = embed_family(self.encoder, pieces, self.systematics, missing, self.selection)
             for nu, embedded in made.items():
-                _store(paths[nu], embedded)
-        return {nu: _load(path) for nu, path in paths.items()}
-
-    def _path(self, events_digest: str, nu: NuVector) -> Path:
-        names = [[s.name, s.sigma, repr(s)] for s in self.systematics]
-        identity = [self.encoder_digest, events_digest, names, repr(self.selection), [float(v) for v in nu]]
-        key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
-        return self.folder / f"{key}.safetensors"
-
-
-def _store(path: Path, embedded: Embedded) -> None:
-    tensors = {name: torch.from_numpy(getattr(embedded, name)) for name in ("z", "rows", "weights")}
-    save_weights(path, "embedded", tensors, {"yield_ratio": embedded.yield_ratio})
-
-
-def _load(path: Path) -> Embedded:
-    tensors, settings = load_weights(path, "embedded")
-    return Embedded(
-        tensors["z"].numpy(), tensors["rows"].numpy(), tensors["weights"].numpy(), settings["yield_ratio"]
-    )
+                arrays = {"z": embedded.z, "rows": embedded.rows, "weights": embedded.weights}
+                tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+                save_weights(paths[nu], "embedded", tensors, {"yield_ratio": embedded.yield_ratio})
+        family = {}
+        for nu, path in paths.items():
+            stored, settings = load_weights(path, "embedded")
+            z, rows, weights = (stored[name].numpy() for name in ("z", "rows", "weights"))
+            family[nu] = Embedded(z, rows, weights, settings["yield_ratio"])
+        return family

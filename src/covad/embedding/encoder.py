@@ -8,7 +8,7 @@ more token (CLS) gathers the event, and its last state is projected to z; so the
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from covad.embedding.settings import EncoderSettings
 from covad.errors import CovadError, FileFormatError, LayoutError
 from covad.events.layout import EventLayout, Events
 from covad.storage.tensors import load_weights, save_weights
@@ -75,29 +76,6 @@ class InputScaling:
         return torch.stack(columns, dim=-1)
 
 
-@dataclass(frozen=True)
-class EncoderSettings:
-    """Sizes of the encoder; these defaults fit a laptop, `paper()` gives those of the paper."""
-
-    width: int = 32
-    layers: int = 2
-    heads: int = 4
-    feed_forward: int = 64
-    outputs: int = 4
-    projector: int = 64
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if value < 1:
-                raise CovadError(f"encoder setting '{name}' must be positive, not {value}")
-        if self.width % self.heads:
-            raise CovadError(f"an encoder of width {self.width} cannot have {self.heads} heads")
-
-    @classmethod
-    def paper(cls) -> EncoderSettings:
-        return cls(width=64, layers=4, heads=8, feed_forward=256, projector=256)
-
-
 class AttentionBlock(nn.Module):
     """Attention and feed-forward with residuals, normalised before each."""
 
@@ -143,22 +121,20 @@ class Encoder(nn.Module):
         )
 
     def forward(self, particles: NDArray[np.float32]) -> torch.Tensor:
-        """z of every event, (N, outputs); particles are events x slots x features."""
+        """Return z of every event, (N, outputs); particles are events x slots x features."""
         groups = group_by_multiplicity(particles, self.layout)
         if not groups:
             return torch.zeros(0, self.settings.outputs)
-        z = torch.cat([self._encode(objects, kind) for _, objects, kind in groups])
-        order = np.concatenate([rows for rows, _, _ in groups])
-        return z[torch.from_numpy(np.argsort(order))]
-
-    def _encode(self, objects: torch.Tensor, kind: torch.Tensor) -> torch.Tensor:
-        tokens = self.lift(self.scaling.inputs(objects, kind, self.layout)) + self.kinds(kind)
-        x = torch.cat([self.cls.expand(len(tokens), 1, -1), tokens], dim=1)
         *inner, last = self.blocks
-        for block in inner:
-            x = block(x)
-        z: torch.Tensor = self.out(self.norm(last(x, n_asked=1)[:, 0]))
-        return z
+        parts = []
+        for _, objects, kind in groups:
+            tokens = self.lift(self.scaling.inputs(objects, kind, self.layout)) + self.kinds(kind)
+            x = torch.cat([self.cls.expand(len(tokens), 1, -1), tokens], dim=1)
+            for block in inner:
+                x = block(x)
+            parts.append(self.out(self.norm(last(x, n_asked=1)[:, 0])))
+        order = np.concatenate([rows for rows, _, _ in groups])
+        return torch.cat(parts)[torch.from_numpy(np.argsort(order))]
 
     def project(self, z: torch.Tensor) -> torch.Tensor:
         return nn.functional.normalize(self.head(z), dim=1)
@@ -169,7 +145,7 @@ class Encoder(nn.Module):
         tensors["scaling.width"] = torch.from_numpy(self.scaling.width)
         settings = {
             "layout": self.layout.describe(),
-            "encoder": asdict(self.settings),
+            "encoder": self.settings.model_dump(),
             "trained_on": trained_on,
         }
         save_weights(path, "encoder", tensors, settings)

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
-import torch.distributed as dist
 from torch import nn
-from torch.distributed.nn.functional import all_gather
 
 
 def supervised_contrastive(
@@ -44,26 +42,6 @@ def covariance_loss(
         shifted_term = torch.sigmoid(-(shifted @ value)).square().mean()
         terms.append(nominal_term + shifted_term)
     return torch.stack(terms).mean()
-
-
-def gather_ranks(rows: torch.Tensor) -> torch.Tensor:
-    """Rows of all DDP ranks, with gradients; the contrastive loss needs the whole batch.
-
-    The selection may leave the ranks with different numbers of rows, but collectives want equal shapes:
-    shorter parts are filled up, and cut again.
-    """
-    if not (dist.is_available() and dist.is_initialized()):
-        return rows
-    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
-    dist.all_gather(sizes, torch.tensor([len(rows)]))
-    missing = int(max(sizes)) - len(rows)
-    filled = torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])])
-    if rows.requires_grad:
-        parts = list(all_gather(filled))  # type: ignore[no-untyped-call]
-    else:
-        parts = [torch.empty_like(filled) for _ in sizes]
-        dist.all_gather(parts, filled)
-    return torch.cat([part[: int(size)] for part, size in zip(parts, sizes, strict=True)])
 
 
 class RatioHead(nn.Module):

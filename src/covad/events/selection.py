@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from covad.events.layout import EventLayout, Events
+from covad.settings import Positive, Settings
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(Settings):
     """Which objects count, and which events are kept.
 
     Objects of a collection in `object_minimum` are dropped whole when their scale is below the cut, here jets
@@ -19,29 +18,28 @@ class Selection:
     `trigger_minimum`; no trigger collections means that every event is kept.
     """
 
-    object_minimum: tuple[tuple[str, float], ...] = (("jet", 23.0),)
+    object_minimum: dict[str, Positive] = Field(default_factory=lambda: {"jet": 23.0})
     trigger: tuple[str, ...] = ("electron", "muon")
-    trigger_minimum: float = 23.0
+    trigger_minimum: Positive = 23.0
 
     def within(self, layout: EventLayout) -> Selection:
         """The cuts on collections that the layout has."""
         names = {c.name for c in layout.collections}
-        return replace(
-            self,
-            object_minimum=tuple((name, cut) for name, cut in self.object_minimum if name in names),
+        return self.changed(
+            object_minimum={name: cut for name, cut in self.object_minimum.items() if name in names},
             trigger=tuple(name for name in self.trigger if name in names),
         )
 
     def __str__(self) -> str:
         """The cuts as `covad inspect` names them."""
-        objects = [f"{name} >= {cut:g}" for name, cut in self.object_minimum]
+        objects = [f"{name} >= {cut:g}" for name, cut in self.object_minimum.items()]
         trigger = [f"{' or '.join(self.trigger)} >= {self.trigger_minimum:g}"] if self.trigger else []
         return f"objects: {', '.join(objects) or 'all'}; trigger: {', '.join(trigger) or 'none'}"
 
     def apply(self, events: Events) -> tuple[Events, NDArray[np.int64]]:
         """The selected events and their row numbers in the input."""
         particles = events.particles
-        for name, minimum in self.object_minimum:
+        for name, minimum in self.object_minimum.items():
             slots = events.layout.slots(name)
             low = particles[:, slots, 0] < minimum
             if (low & (particles[:, slots, 0] > 0)).any():

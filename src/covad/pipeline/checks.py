@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from covad.embedding.embed import NuVector
 from covad.embedding.metrics import ProbeResult
 from covad.embedding.probe import linear_probe
 from covad.errors import CovadError
@@ -24,7 +25,7 @@ from covad.nplm.dataset import Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.parallel import run_jobs
 from covad.pipeline.response import embedded_pairs
-from covad.response.fit import NuVector, Pairs
+from covad.response.fit import Pairs
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells, MarginalBins, compare
@@ -34,7 +35,7 @@ from covad.runs.directory import RunDirectory
 from covad.runs.models import response_of
 from covad.storage.records import write_record
 from covad.study import Study
-from covad.study.plan import Space, convex_settings
+from covad.study.plan import Space, tuned_convex
 from covad.toys.tests import TunedConvex
 
 log = logging.getLogger(__name__)
@@ -159,7 +160,7 @@ class _ReachJudge:
     @classmethod
     def of(cls, study: Study, basis_events: Float32, model: ResponseModel) -> _ReachJudge:
         """Distances are in units of the spread of `basis_events`, so z need not be standardised."""
-        settings = convex_settings(study, study.sizes) or TunedConvex(**study.sizes.model_dump())
+        settings = tuned_convex(study, study.sizes) or TunedConvex(**dict(study.sizes))
         reference_ratio = study.sizes.reference / study.sizes.expected
         return cls(model, settings.choose(basis_events), study.normalisation, reference_ratio)
 

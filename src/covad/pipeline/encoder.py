@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.batches import Sampler
-from covad.embedding.cotrain import CoTraining, TrainingSettings
-from covad.embedding.encoder import EncoderSettings
+from covad.embedding.cotrain import CoTraining
 from covad.embedding.metrics import Metrics
+from covad.embedding.settings import TrainingSettings
 from covad.events.processes import BACKGROUND
 from covad.parallel import run_jobs
 from covad.runs.collisions import CollisionData, derived_seed, events_digest
@@ -44,7 +44,7 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
     """Co-train one encoder with L_supCL + alpha L_cov, from its last checkpoint if there is one."""
     data = CollisionData.of(study, directory)
     training, validation = _encoder_rows(data, fold)
-    settings = data.source.training.model_dump(exclude={"batch", "validation_share"})
+    alpha = data.source.embeddings[embedding].alpha
     folder = directory.model(embedding, fold)
     folder.mkdir(parents=True, exist_ok=True)
     with data.open(BACKGROUND) as files:
@@ -62,8 +62,8 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
     run = CoTraining(
         batches,
         judge,
-        EncoderSettings(**data.source.encoder.model_dump()),
-        TrainingSettings(**settings, alpha=data.source.embeddings[embedding].alpha, seed=seed),
+        data.source.encoder,
+        TrainingSettings(**dict(data.source.training), alpha=alpha, seed=seed),
         folder,
     )
     encoder = run.run(_announce(f"encoder {embedding}, fold {fold}"))

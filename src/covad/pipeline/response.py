@@ -9,8 +9,9 @@ from covad.embedding.encoder import Encoder
 from covad.events.processes import BACKGROUND
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import digest_of_rows, model_names, trained_on
-from covad.response.fit import FitSettings, Pairs, fit_response, response_grid
+from covad.response.fit import Pairs, fit_response, response_grid
 from covad.response.model import ResponseSettings
+from covad.response.settings import FitSettings
 from covad.runs.collisions import CollisionData, derived_seed, events_digest
 from covad.runs.directory import RunDirectory
 from covad.storage.digests import file_digest
@@ -41,13 +42,12 @@ def fit_responses(
     data = CollisionData.of(study, directory)
     encoder = Encoder.load(directory.encoder(embedding, fold))
     pairs = embedded_pairs(data, embedding, fold, "response")
-    settings = data.source.response.model_dump(exclude={"hidden"})
     for order in orders:
         shape = ResponseSettings(
             encoder.settings.outputs, len(data.systematics), order, data.source.response.hidden
         )
         seed = derived_seed(study, "response", str(fold))
-        model, losses = fit_response(pairs, shape, FitSettings(**settings, seed=seed))
+        model, losses = fit_response(pairs, shape, FitSettings(**dict(data.source.response), seed=seed))
         log.info("response of %s, fold %d, order %d: loss %s", embedding, fold, order, losses)
         model.save(
             directory.response(embedding, fold, order),

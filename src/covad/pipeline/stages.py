@@ -8,16 +8,16 @@ from covad.errors import PlanError
 from covad.parallel import cores
 from covad.pipeline.claim import claim
 from covad.pipeline.manifest import timed
-from covad.pipeline.tune import choose_basis, choose_clips
+from covad.pipeline.tune import choose_bases, tune_clips
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
 from covad.study import Collisions, Study
-from covad.study.plan import background_first, clips_to_tune, models_to_choose, plan, requests
-from covad.toys.backends.dask import BatchCluster, DaskWorkers
+from covad.study.plan import background_first, bases_to_choose, clips_to_tune, plan, requests
+from covad.toys.backends.dask import DaskWorkers
 from covad.toys.backends.local import LocalWorkers
 from covad.toys.ensembles import Shard
-from covad.toys.run import Backend, RunSummary, run_toys, stoppable
+from covad.toys.run import Backend, ToysComputed, run_toys, stoppable
 
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
 LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
@@ -29,7 +29,7 @@ def choose_workers(study: Study, number: int | None, address: str | None) -> Loc
     if address is not None:
         return DaskWorkers(address)
     if study.cluster is not None and number is None:
-        return DaskWorkers(BatchCluster(**study.cluster.model_dump()))
+        return DaskWorkers(study.cluster)
     return LocalWorkers(number or cores())
 
 
@@ -40,7 +40,7 @@ def run_study(
     shard: Shard | None = None,
     until: str = STAGES[-1],
     workers: int | None = None,
-) -> RunSummary | None:
+) -> ToysComputed | None:
     """Do what is missing of the study, up to a stage; return None if that is before the toys.
 
     A shard computes toys only: many jobs that simulate, train or tune the same would overwrite each other.
@@ -62,14 +62,14 @@ def run_study(
         sources = open_sources(study, directory)
         if is_part and clips_to_tune(study, directory.clips()):
             raise PlanError(f"the clip is tuned before shards are run: {first}")
-        if is_part and models_to_choose(study, directory.convex_models()):
+        if is_part and bases_to_choose(study, directory.bases()):
             raise PlanError(f"the basis of the convex test is chosen before shards are run: {first}")
         with timed(directory, "tune"):
-            choose_basis(study, sources, directory)
-            choose_clips(study, sources, directory, backend)
+            choose_bases(study, sources, directory)
+            tune_clips(study, sources, directory, backend)
         if until == "tune":
             return None
-        entries = plan(study, sources, directory.clips(), directory.convex_models())
+        entries = plan(study, sources, directory.clips(), directory.bases())
         with timed(directory, "toys"):
             return run_toys(requests(background_first(entries)), directory.toys, backend, shard)
 

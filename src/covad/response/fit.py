@@ -19,11 +19,10 @@ import torch
 from numpy.typing import NDArray
 
 from covad.embedding.checkpoint import copy_state
-from covad.embedding.embed import Embedded
-from covad.errors import CovadError, TrainingError
+from covad.embedding.embed import Embedded, NuVector
+from covad.errors import TrainingError
 from covad.response.model import ResponseModel, ResponseSettings, polynomial
-
-NuVector = tuple[float, ...]
+from covad.response.settings import FitSettings
 
 
 @dataclass(frozen=True)
@@ -43,51 +42,37 @@ class Pairs:
 
     @classmethod
     def align(cls, nominal: Embedded, shifted: Mapping[NuVector, Embedded]) -> Pairs:
+        """Give every sample a row for every event; z is zero where an event does not pass."""
         if not shifted:
             raise TrainingError("the response needs at least one shifted sample")
-        n = 1 + max(int(e.rows.max(initial=-1)) for e in (nominal, *shifted.values()))
-        z0, passes0 = _spread(nominal, n)
-        spread = {nu: _spread(e, n) for nu, e in shifted.items()}
+        samples = (nominal, *shifted.values())
+        n = 1 + max(int(e.rows.max(initial=-1)) for e in samples)
+        z, passes = [], []
+        for embedded in samples:
+            if (embedded.rows < 0).any():
+                raise TrainingError("the response is fitted on event-matched samples")
+            if (embedded.weights != 1.0).any():
+                raise TrainingError(
+                    "the response is fitted on events that move, not on events with other weights"
+                )
+            z.append(np.zeros((n, embedded.z.shape[1]), np.float32))
+            passes.append(np.zeros(n, dtype=bool))
+            z[-1][embedded.rows], passes[-1][embedded.rows] = embedded.z, True
         return cls(
-            z0, passes0, {nu: s[0] for nu, s in spread.items()}, {nu: s[1] for nu, s in spread.items()}
+            z[0],
+            passes[0],
+            dict(zip(shifted, z[1:], strict=True)),
+            dict(zip(shifted, passes[1:], strict=True)),
         )
 
     def take(self, rows: NDArray[np.int64]) -> Pairs:
+        """Return the pairs of these rows."""
         return Pairs(
             self.nominal[rows],
             self.nominal_passes[rows],
             {nu: z[rows] for nu, z in self.z.items()},
             {nu: p[rows] for nu, p in self.passes.items()},
         )
-
-
-def _spread(embedded: Embedded, n: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    if (embedded.rows < 0).any():
-        raise TrainingError("the response is fitted on event-matched samples")
-    if (embedded.weights != 1.0).any():
-        raise TrainingError("the response is fitted on events that move, not on events with other weights")
-    z = np.zeros((n, embedded.z.shape[1]), np.float32)
-    passes = np.zeros(n, dtype=bool)
-    z[embedded.rows], passes[embedded.rows] = embedded.z, True
-    return z, passes
-
-
-@dataclass(frozen=True)
-class FitSettings:
-    """How the response is fitted; `fits` heads from different seeds are averaged."""
-
-    epochs: int = 12
-    batch: int = 8192
-    learning_rate: float = 5e-3
-    weight_decay: float = 1e-6
-    validation_share: float = 0.1
-    patience: int = 4
-    fits: int = 1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.validation_share < 1:
-            raise CovadError(f"validation_share must be between 0 and 1, not {self.validation_share}")
 
 
 def fit_response(
@@ -129,7 +114,11 @@ def _fit_one(
     model: ResponseModel, training: Pairs, validation: Pairs, settings: FitSettings, seed: int
 ) -> float:
     """Fit a model with one head; the weights that validate best stay in it."""
-    _initialise(model, seed)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for module in model.heads.modules():
+            if isinstance(module, torch.nn.Linear):
+                module.reset_parameters()
     batches = max(1, len(training) // settings.batch)
     optimiser = torch.optim.AdamW(
         model.heads.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
@@ -162,42 +151,31 @@ def _fit_one(
     return best_loss
 
 
-def _initialise(model: ResponseModel, seed: int) -> None:
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        for module in model.heads.modules():
-            if isinstance(module, torch.nn.Linear):
-                module.reset_parameters()
-
-
 def batch_loss(model: ResponseModel, pairs: Pairs) -> torch.Tensor:
-    """L averaged over nu. Nominal events are evaluated once, and of the shifted ones those that moved."""
+    """Return L averaged over nu, summed so that what does not move cancels exactly.
+
+    The model is evaluated once for the nominal events, and for those of the shifted ones that moved.
+    """
     moved = {nu: np.flatnonzero((z != pairs.nominal).any(axis=1)) for nu, z in pairs.z.items()}
     points = np.concatenate([pairs.nominal, *(pairs.z[nu][rows] for nu, rows in moved.items())])
     columns, *there = model(torch.from_numpy(points)).split([len(pairs), *map(len, moved.values())])
-    nominal_passes = torch.from_numpy(pairs.nominal_passes)
+    passes0 = torch.from_numpy(pairs.nominal_passes)
     losses = []
     for (nu, rows), columns_moved in zip(moved.items(), there, strict=True):
         weight = torch.from_numpy(polynomial(np.array(nu), model.settings.order).astype(np.float32))
         f0 = columns @ weight
         f = f0.index_put((torch.from_numpy(rows),), columns_moved @ weight)
-        losses.append(_tilted_loss(f0, f, nominal_passes, torch.from_numpy(pairs.passes[nu])))
+        passes = torch.from_numpy(pairs.passes[nu])
+        mean0 = f0[passes0].mean()
+        spread = torch.log(torch.exp(f0[passes0] - mean0).mean())
+        all_pass = bool(passes0.all()) and bool(passes.all())
+        moved_by = (f - f0).mean() if all_pass else f[passes].mean() - mean0
+        losses.append(spread - moved_by)
     return torch.stack(losses).mean()
 
 
-def _tilted_loss(
-    f0: torch.Tensor, f: torch.Tensor, nominal_passes: torch.Tensor, passes: torch.Tensor
-) -> torch.Tensor:
-    """L(nu) from f of the same events at 0 and at nu, summed so that what does not move cancels exactly."""
-    mean0 = f0[nominal_passes].mean()
-    spread = torch.log(torch.exp(f0[nominal_passes] - mean0).mean())
-    if bool(nominal_passes.all()) and bool(passes.all()):
-        return spread - (f - f0).mean()
-    return spread - (f[passes].mean() - mean0)
-
-
 def validation_loss(model: ResponseModel, pairs: Pairs) -> float:
-    """L averaged over the nu of the sample, in float64."""
+    """Return L averaged over the nu of the sample, in float64."""
     nominal = model.columns(pairs.nominal[pairs.nominal_passes]).astype(np.float64)
     losses = []
     for nu, z in pairs.z.items():
@@ -208,7 +186,7 @@ def validation_loss(model: ResponseModel, pairs: Pairs) -> float:
 
 
 def response_grid(n_nuisances: int) -> list[tuple[float, ...]]:
-    """+-1 and +-2 sigma along every axis, and for the mixed terms of D the corners of every plane."""
+    """Return +-1 and +-2 sigma along every axis and, for the mixed terms of D, the corners of every plane."""
     axes = np.eye(n_nuisances)
     points = [size * axis for axis in axes for size in (1.0, -1.0, 2.0, -2.0)]
     for k in range(n_nuisances):

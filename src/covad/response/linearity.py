@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from covad.embedding.embed import NuVector
 from covad.errors import CovadError
-from covad.response.fit import NuVector, Pairs
+from covad.response.fit import Pairs
 from covad.response.validate import AdaptiveCells, MarginalBins
 
 Cells = AdaptiveCells | MarginalBins
@@ -62,7 +63,21 @@ def linearity(
     `pairs` must hold the samples at +-size times the direction.
     """
     grid = [sign * size for size in sizes for sign in (-1.0, 1.0)]
-    counts = np.concatenate([_block_counts(pairs, direction, grid, c, n_blocks) for c in cells], axis=2)
+    samples = [(pairs.nominal, pairs.nominal_passes)]
+    for value in grid:
+        nu = tuple(value * d for d in direction)
+        if nu not in pairs.z:
+            raise CovadError(f"linearity needs the sample at nu = {nu}")
+        samples.append((pairs.z[nu], pairs.passes[nu]))
+    # Counts (blocks, nominal and nu, cells of all divisions)
+    block = np.arange(len(pairs)) * n_blocks // len(pairs)
+    divisions = []
+    for division in cells:
+        n = len(division)
+        index = [block * n + division.index(z) for z, _ in samples]
+        tables = [np.bincount(i, passes, n_blocks * n) for i, (_, passes) in zip(index, samples, strict=True)]
+        divisions.append(np.stack([table.reshape(n_blocks, n) for table in tables], axis=1))
+    counts = np.concatenate(divisions, axis=2)
     whole = _mean_squares(counts.sum(axis=0), grid, sizes)
     without = np.array([_mean_squares(counts.sum(axis=0) - block, grid, sizes) for block in counts])
     bias = (n_blocks - 1) * (without.mean(axis=0) - whole)
@@ -72,22 +87,6 @@ def linearity(
         Linearity(size, float(np.sqrt(max(e, 0.0))), float(d), float(np.sqrt(v)))
         for size, d, e, v in zip(sizes, departure, effect, variance[:, 0], strict=True)
     ]
-
-
-def _block_counts(
-    pairs: Pairs, direction: NuVector, grid: Sequence[float], cells: Cells, n_blocks: int
-) -> NDArray[np.float64]:
-    """Counts (blocks, nominal and nu, cells)."""
-    block = np.arange(len(pairs)) * n_blocks // len(pairs)
-    samples = [(pairs.nominal, pairs.nominal_passes)]
-    for value in grid:
-        nu = tuple(value * d for d in direction)
-        if nu not in pairs.z:
-            raise CovadError(f"linearity needs the sample at nu = {nu}")
-        samples.append((pairs.z[nu], pairs.passes[nu]))
-    n = len(cells)
-    tables = [np.bincount(block * n + cells.index(z), passes, n_blocks * n) for z, passes in samples]
-    return np.stack([table.reshape(n_blocks, n) for table in tables], axis=1)
 
 
 def _mean_squares(

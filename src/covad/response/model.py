@@ -4,7 +4,7 @@ g has one column per nuisance and is centred, E_R0[g] = 0. A linear log ratio ca
 every nu by itself, so K(nu) = log E_R0[e^{nu.g + ...}] minus the log of the yield ratio makes the yield
 right. It does not depend on z and is left to the normalisation nuisance nu_N: its first term is of second
 order in nu (0.1 % at one sigma of the jet energy scale), and without it the convex test stays concave. A
-study whose shifts change the yield needs nu_N, and is refused without it (`pipeline.rehearsal`).
+study whose shifts change the yield needs nu_N, and is refused without it (`covad.pipeline.trial`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch import nn
 
 from covad.embedding.losses import RatioHead
 from covad.errors import CovadError, FileFormatError
+from covad.response.settings import ResponseFit
 from covad.storage.tensors import load_weights, save_weights
 
 #: Hidden layers of the paper's g_phi.
@@ -33,7 +34,7 @@ class ResponseSettings:
     n_dimensions: int
     n_nuisances: int
     order: int = 1
-    hidden: tuple[int, ...] = (128, 128, 64)
+    hidden: tuple[int, ...] = ResponseFit().hidden
 
     def __post_init__(self) -> None:
         if self.order not in (1, 2):

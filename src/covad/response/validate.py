@@ -8,13 +8,13 @@ the difference, and know about that.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from covad.response.fit import NuVector, Pairs
+from covad.embedding.embed import NuVector
+from covad.response.fit import Pairs
 from covad.response.model import ResponseModel
 
 
@@ -108,37 +108,21 @@ class MarginalBins:
 def compare(
     model: ResponseModel, pairs: Pairs, nu: NuVector, cells: AdaptiveCells | MarginalBins
 ) -> Comparison:
-    """Predict the counts at nu from the nominal events, and hold them against the shifted ones."""
+    """Predict the counts at nu from the nominal events, and compare them with the shifted ones."""
     n = len(cells)
-    here, there = pairs.nominal_passes, pairs.passes[nu]
+    passes0, passes = pairs.nominal_passes, pairs.passes[nu].astype(np.float64)
     ratio = np.zeros(len(pairs))
-    f = model.log_ratio(model.columns(pairs.nominal[here]), np.array(nu))
-    ratio[here] = np.exp(f)
-    ratio *= there.sum() / ratio.sum()
+    f = model.log_ratio(model.columns(pairs.nominal[passes0]), np.array(nu))
+    ratio[passes0] = np.exp(f)
+    ratio *= passes.sum() / ratio.sum()
     cell0, cell1 = cells.index(pairs.nominal), cells.index(pairs.z[nu])
-    observed = _counts(cell1, there, n)
-    predicted = _counts(cell0, ratio, n)
-    covariance = _covariance(cell0, ratio, cell1, there.astype(np.float64), predicted)
-    return Comparison(nu, _counts(cell0, here, n), observed, predicted, covariance)
-
-
-def _counts(cell: NDArray[np.int64], weights: NDArray[Any], n: int) -> NDArray[np.float64]:
-    return np.bincount(cell, weights, n).astype(np.float64)
-
-
-def _covariance(
-    cell0: NDArray[np.int64],
-    ratio: NDArray[np.float64],
-    cell1: NDArray[np.int64],
-    passes: NDArray[np.float64],
-    predicted: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Covariance of sum_i (passes_i e_{cell1_i} - ratio_i e_{cell0_i}), from the collisions themselves.
-
-    The prediction is scaled to the observed total, which removes what changes the total alone.
-    """
-    n = len(predicted)
+    nominal, observed, predicted = (
+        np.bincount(cell, weights, n).astype(np.float64)
+        for cell, weights in ((cell0, passes0), (cell1, passes), (cell0, ratio))
+    )
+    # Covariance of sum_i (passes_i e_{cell1_i} - ratio_i e_{cell0_i}), from the collisions themselves. The
+    # prediction is scaled to the observed total, which removes what changes the total alone.
     cross = np.bincount(cell1 * n + cell0, passes * ratio, n * n).reshape(n, n)
-    free = np.diag(np.bincount(cell1, passes, n) + np.bincount(cell0, ratio**2, n)) - cross - cross.T
+    free = np.diag(observed + np.bincount(cell0, ratio**2, n)) - cross - cross.T
     scaled = np.eye(n) - (predicted / predicted.sum())[:, None]
-    return np.asarray(scaled @ free @ scaled.T)
+    return Comparison(nu, nominal, observed, predicted, np.asarray(scaled @ free @ scaled.T))

@@ -19,29 +19,13 @@ from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
 from covad.study import Configuration, Study
 from covad.study.plan import Entry, plan, requests
-from covad.toys.ensembles import Draw, Ensemble, Treatment
+from covad.toys.ensembles import Draw, Ensemble
 from covad.toys.store import EnsembleToys
 
 #: Ensembles with fewer toys say nothing yet.
 FEWEST_TOYS = 10
 #: Reference events from which the moments of the analytic null are estimated, in units of a toy's.
 _MOMENT_SAMPLE = 4
-
-
-def slug_of(configuration: Configuration) -> str:
-    """Return what identifies a configuration in results and file names."""
-    return configuration.name
-
-
-def label_of(configuration: Configuration) -> str:
-    """Return what people read: 'covariant, profiled'."""
-    parts = [configuration.embedding or ""]
-    parts.append("profiled" if configuration.treatment is Treatment.PROFILED else "no nuisances")
-    if configuration.order == 2:
-        parts.append("quadratic")
-    if configuration.sizes is not None:
-        parts.append(f"{configuration.sizes.expected:g} events")
-    return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -145,7 +129,7 @@ def collect(path: Path) -> RunToys:
     made_of = _made_of(directory)
     study = directory.study()
     sources = open_sources(study, directory, verify=False)
-    entries = plan(study, sources, directory.clips(), directory.convex_models())
+    entries = plan(study, sources, directory.clips(), directory.bases())
     toys = directory.toys.load_all(requests(entries))
     return RunToys(directory, study, entries, toys, made_of)
 
@@ -155,7 +139,7 @@ def _made_of(directory: RunDirectory) -> str:
     names = (
         "study.json",
         "clip.json",
-        "convex.json",
+        "basis.json",
         "checks/**/*.json",
         "models/*/*/metrics.jsonl",
         "toys/*.parquet",

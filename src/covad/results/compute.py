@@ -32,7 +32,7 @@ from covad.inference.goodness import (
 from covad.inference.intervals import Float64
 from covad.inference.power import power_curve
 from covad.inference.significance import median_z
-from covad.results.collect import Group, RunToys, label_of, null_name, slug_of
+from covad.results.collect import Group, RunToys, null_name
 from covad.results.summary import (
     SUMMARY,
     SUMMARY_SCHEMA,
@@ -52,7 +52,7 @@ from covad.results.summary import (
     ToyCounts,
 )
 from covad.runs.checks import read_checks
-from covad.runs.directory import space_name
+from covad.runs.directory import CLIPS, space_name
 from covad.storage.atomic import write_json
 from covad.storage.records import restore
 from covad.study import Collisions
@@ -85,7 +85,7 @@ def summarise(run: RunToys) -> Summary:
         made_of=run.made_of,
         study=run.study,
         manifest=_manifest(run),
-        main_configuration=slug_of(main_configuration(run.study)),
+        main_configuration=main_configuration(run.study).slug,
         configurations=tuple(_configurations(run)),
         embeddings=tuple(_embeddings(run)),
         spaces=tuple(_spaces(run)),
@@ -111,8 +111,8 @@ def _configurations(run: RunToys) -> Iterator[ConfigurationSummary]:
         embedding, sizes = configuration.embedding or "", sizes_of(run.study, configuration)
         trained = source.embeddings[embedding] if isinstance(source, Collisions) else None
         yield ConfigurationSummary(
-            configuration=slug_of(configuration),
-            label=label_of(configuration),
+            configuration=configuration.slug,
+            label=configuration.label,
             embedding=embedding,
             treatment=configuration.treatment,
             order=configuration.order,
@@ -170,12 +170,12 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
 
 
 def _clips(run: RunToys) -> Iterator[ClipSummary]:
-    where = str(run.directory.path / "clip.json")
+    where = str(run.directory.path / CLIPS)
     tuned = restore(dict[str, ClipChoice], run.directory.tuned_clips(), where)
-    for name, clip in run.directory.clips().items():
-        choice = tuned.get(name)
+    for slug, clip in run.directory.clips().items():
+        choice = tuned.get(slug)
         yield ClipSummary(
-            configuration=name,
+            configuration=slug,
             clip=clip,
             error=None if choice is None else choice.clip_error,
             scan=() if choice is None else choice.scan,
@@ -196,7 +196,7 @@ def _ensemble(run: RunToys, entry: Entry) -> EnsembleSummary:
         failed=0 if toys is None else toys.failed,
         missing=entry.toys if toys is None else toys.missing,
         test=entry.test,
-        configuration=slug_of(entry.configuration),
+        configuration=entry.configuration.slug,
         embedding=draw.embedding,
         treatment=draw.treatment,
         order=draw.response_order,
@@ -232,7 +232,7 @@ def _null(group: Group, seed: int) -> NullSummary:
     name = group.law_name
     return NullSummary(
         test=group.test,
-        configuration=slug_of(group.configuration),
+        configuration=group.configuration.slug,
         dof=group.dof,
         n_toys=len(t),
         mean=float(t.mean()),
@@ -264,7 +264,7 @@ def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
         name = null_name(nu)
         yield ClosureSummary(
             test=group.test,
-            configuration=slug_of(group.configuration),
+            configuration=group.configuration.slug,
             nu=nu,
             verdict=verdict,
             against_null=table[name],
@@ -280,7 +280,7 @@ def _significance(group: Group) -> Iterator[SignalSignificance]:
             yield SignalSignificance(
                 **vars(median_z(toys.t, null)),
                 test=group.test,
-                configuration=slug_of(group.configuration),
+                configuration=group.configuration.slug,
                 nu=nu,
                 signal=signal,
                 injected=injected,
@@ -295,7 +295,7 @@ def _power(group: Group) -> Iterator[SignalPower]:
             measured = zip(curve.power, curve.resolved, strict=True)
             yield SignalPower(
                 test=group.test,
-                configuration=slug_of(group.configuration),
+                configuration=group.configuration.slug,
                 nu=nu,
                 signal=signal,
                 injected=injected,

@@ -51,8 +51,7 @@ class CollisionData:
 
     @property
     def selection(self) -> Selection:
-        cuts = self.source.cuts
-        return Selection(tuple(cuts.object_minimum.items()), cuts.trigger, cuts.trigger_minimum)
+        return self.source.cuts
 
     @property
     def samples(self) -> dict[str, SampleEntry]:

@@ -7,9 +7,10 @@ models/          encoders and responses, with the state of a training that goes 
 embedded/        events of the response and check pools at several nu, by content
 pools/           embedded events that toys are drawn from, per embedding and order of the response
 checks/          how well the responses describe fresh events
-convex.json      the basis of the convex test, chosen once per configuration
-clip.json        W per configuration, with the scan that led to it
+basis.json       basis and ridge of the convex test, by the slug of the configuration
+clip.json        W of the network with the scan that led to it, by the slug of the configuration
 toys/            blocks of pseudo-experiments
+observed/        answers for observed files, one per question
 """
 
 from __future__ import annotations
@@ -19,11 +20,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from covad.errors import FileFormatError
+import numpy as np
+
+from covad.errors import CovadError, FileFormatError
+from covad.nplm.convex.basis import GaussianBasis
+from covad.nplm.convex.convex import ConvexTest
 from covad.study import Collisions, Study, parse_study
-from covad.study.plan import ConvexModels, Space, fixed_clips
+from covad.study.plan import Space, fixed_clips
 from covad.toys.store import ToyStore
 
+#: Raised whenever a change of covad changes what a run directory holds.
+FORMAT = 2
+#: W of the network.
+CLIPS = "clip.json"
+#: Basis and ridge of the convex test.
+BASIS = "basis.json"
 #: In a directory of pools: the standardisation of z.
 SCALE = "scale.json"
 
@@ -41,6 +52,10 @@ class RunDirectory:
     @property
     def events(self) -> Path:
         return self.path / "events"
+
+    @property
+    def observed(self) -> Path:
+        return self.path / "observed"
 
     def model(self, embedding: str, fold: int = 0) -> Path:
         """Folder of an encoder and its responses."""
@@ -65,26 +80,43 @@ class RunDirectory:
         return others | {source.fold: self.check_file(space)}
 
     def study(self) -> Study:
-        content = self.read("study.json")
+        content = self.origin()
         if content is None:
             raise FileFormatError(f"{self.path}: is not a run directory, it has no study.json")
         return parse_study(content.get("study"), str(self.path / "study.json"))
 
+    def origin(self) -> dict[str, Any] | None:
+        """Return the study of the run and the digest of its source, None if there is none yet.
+
+        Raise a FileFormatError if another version of covad wrote the directory.
+        """
+        content = self.read("study.json")
+        if content is None:
+            return None
+        if not isinstance(content, dict):
+            raise FileFormatError(f"{self.path / 'study.json'}: a JSON object was expected")
+        if content.get("format") != FORMAT:
+            raise FileFormatError(
+                f"{self.path / 'study.json'}: another version of covad made this run, and this one cannot "
+                "read it: start again in a new run directory"
+            )
+        return content
+
     def clips(self) -> dict[str, float]:
-        """W per configuration, given or tuned."""
+        """Return W by slug, given or tuned."""
         tuned = {name: float(choice["clip"]) for name, choice in self.tuned_clips().items()}
         return tuned | fixed_clips(self.study())
 
     def tuned_clips(self) -> dict[str, Any]:
-        """How W was chosen, per configuration."""
-        return self.read("clip.json") or {}
+        """Return how W was chosen, by slug."""
+        return self.read(CLIPS) or {}
 
-    def convex_models(self) -> ConvexModels:
-        """Basis and ridge of the convex test, per configuration."""
-        return {name: json.dumps(model) for name, model in self.stored_convex_models().items()}
-
-    def stored_convex_models(self) -> dict[str, Any]:
-        return self.read("convex.json") or {}
+    def bases(self) -> dict[str, ConvexTest]:
+        """Return the convex test with the basis and ridge that were chosen, by slug."""
+        try:
+            return {slug: restore_convex(content) for slug, content in (self.read(BASIS) or {}).items()}
+        except (AttributeError, KeyError, TypeError, CovadError) as failure:
+            raise FileFormatError(f"{self.path / BASIS}: cannot be understood ({failure})") from failure
 
     def read(self, name: str) -> Any:
         """What a stage left behind, None if nothing."""
@@ -100,3 +132,17 @@ class RunDirectory:
 def space_name(space: Space) -> str:
     embedding, order = space
     return f"{embedding}_{'linear' if order == 1 else 'quadratic'}"
+
+
+def plain_convex(test: ConvexTest) -> dict[str, Any]:
+    """Return basis and ridge of a convex test as JSON data."""
+    if not isinstance(test.basis, GaussianBasis):
+        raise TypeError("only a basis of bumps is stored")
+    arrays = {name: array.tolist() for name, array in test.basis.arrays().items()}
+    return {"ridge": test.ridge, "basis": test.basis.settings(), "arrays": arrays}
+
+
+def restore_convex(content: dict[str, Any]) -> ConvexTest:
+    """Return the convex test that `plain_convex` described."""
+    arrays = {name: np.array(values) for name, values in content["arrays"].items()}
+    return ConvexTest(GaussianBasis.restore(arrays, content["basis"]), content["ridge"])

@@ -16,7 +16,7 @@ from rich.table import Table
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
 from covad.study import Collisions, Study
-from covad.study.plan import Clips, Entry, clips_to_tune, models_to_choose, plan, requests
+from covad.study.plan import Clips, Entry, bases_to_choose, clips_to_tune, plan, requests
 from covad.toys.drawing import PoolOffset, pool_offset
 from covad.toys.pools import MANIFEST
 from covad.toys.store import Counts
@@ -39,7 +39,7 @@ class EnsembleStatus:
         ensemble = self.entry.ensemble
         return {
             "test": self.entry.test,
-            "configuration": self.entry.configuration.name,
+            "configuration": self.entry.configuration.label,
             "identity": None if ensemble is None else ensemble.identity,
             "draw": asdict(self.entry.draw),
             **asdict(self.counts),
@@ -117,8 +117,8 @@ def run_status(path: Path) -> RunStatus:
         path,
         learning_progress(study, directory),
         clips,
-        [configuration.name for configuration in clips_to_tune(study, clips)],
-        [configuration.name for configuration in models_to_choose(study, directory.convex_models())],
+        [configuration.label for configuration in clips_to_tune(study, clips)],
+        [configuration.label for configuration in bases_to_choose(study, directory.bases())],
         ensembles,
         directory.toys.corrupt(),
     )
@@ -169,7 +169,7 @@ def _cells(status: EnsembleStatus) -> list[str]:
     numbers = (counts.requested, counts.done, counts.failed, counts.missing, counts.unconverged)
     return [
         status.entry.test,
-        status.entry.configuration.name,
+        status.entry.configuration.label,
         ", ".join(f"{x:+g}" if x else "0" for x in draw.nu),
         f"{draw.signal} {draw.injected:g}" if draw.signal else "",
         *(str(number) for number in numbers),

@@ -6,6 +6,7 @@ measured by the same `Detector`, so that a difference between them is one of phy
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -52,9 +53,11 @@ class Truth:
 
 @dataclass(frozen=True)
 class Detector:
-    """Resolution, acceptance and thresholds; momenta in GeV. The defaults are those of the public dataset
-    where it states them (acceptance, thresholds, filter), and typical of a general-purpose LHC detector
-    elsewhere."""
+    """Resolution, acceptance and thresholds; momenta in GeV.
+
+    The defaults are those of the public dataset where it states them (acceptance, thresholds, filter), and
+    typical of a general-purpose LHC detector elsewhere.
+    """
 
     jet_pt_min: float = 15.0
     jet_eta_max: float = 4.0
@@ -97,30 +100,42 @@ class Detector:
         return asdict(self)
 
     def measure(self, truth: Truth, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Measured events in the layout of the public dataset, (N, 19, 3); the lepton filter is not applied.
+        """Return measured events in the public layout, (N, 19, 3); the lepton filter is not applied.
 
         Missing momentum balances everything that leaves a signal: leptons, all jets (also those below
         threshold or in excess of the slots), pile-up and the soft rest. A lepton that is not identified or
         lies outside its acceptance fills no slot but leaves its signal, except a muon beyond the tracker.
         """
-        electrons = _smear_pt(truth.electrons, self.electron_resolution, rng)
-        muons = _smear_pt(truth.muons, self.muon_resolution, rng)
-        jets = _smear_pt(truth.jets, self._jet_resolution, rng)
+        electrons = _smear_pt(truth.electrons, lambda _: self.electron_resolution, rng)
+        muons = _smear_pt(truth.muons, lambda _: self.muon_resolution, rng)
+        jets = _smear_pt(
+            truth.jets, lambda pt: np.sqrt(self.jet_stochastic**2 / pt + self.jet_constant**2), rng
+        )
         soft = truth.soft + self.soft_noise * rng.standard_normal(truth.soft.shape)
         pileup = self._pileup(len(truth), rng)
         traced = np.where(np.abs(muons[..., 1]) < self.muon_tracking_eta_max, muons[..., 0], 0.0)
         visible = soft + _momentum(electrons) + _momentum(muons, traced) + _momentum(jets)
         visible += self.pileup_imbalance * _momentum(pileup)
+        px, py = 0.0 - visible.T  # not -visible: the phi of exactly no momentum shall be 0
+        met = np.stack([np.hypot(px, py), np.zeros_like(px), np.arctan2(py, px)], axis=1)
 
         all_jets = np.concatenate([jets, pileup], axis=1)
+        keep_electron = rng.random(electrons.shape[:2]) < self.electron_efficiency
+        keep_electron &= _inside(electrons, self.lepton_pt_min, self.electron_eta_max)
+        keep_muon = rng.random(muons.shape[:2]) < self.muon_efficiency
+        keep_muon &= _inside(muons, self.lepton_pt_min, self.muon_eta_max)
         events = np.zeros((len(truth), *ADC2021_LAYOUT.shape), dtype=np.float32)
-        events[:, ADC2021_LAYOUT.slots("met")] = _missing(visible)[:, None]
+        events[:, ADC2021_LAYOUT.slots("met")] = met[:, None]
         for name, objects, keep in (
-            ("electron", electrons, self._finds_electron(electrons, rng)),
-            ("muon", muons, self._finds_muon(muons, rng)),
-            ("jet", all_jets, self._finds_jet(all_jets)),
+            ("electron", electrons, keep_electron),
+            ("muon", muons, keep_muon),
+            ("jet", all_jets, _inside(all_jets, self.jet_pt_min, self.jet_eta_max)),
         ):
-            _fill(events[:, ADC2021_LAYOUT.slots(name)], objects, keep)
+            # The kept objects fill the slots of their collection, hardest first, blank behind them.
+            slots = events[:, ADC2021_LAYOUT.slots(name)]
+            order = np.argsort(-np.where(keep, objects[..., 0], 0.0), axis=1)[:, : slots.shape[1]]
+            kept = np.where(keep[..., None], objects, 0.0)
+            slots[:, : order.shape[1]] = np.take_along_axis(kept, order[..., None], axis=1)
         return events
 
     def accepts(self, particles: NDArray[np.float32]) -> BoolArray:
@@ -128,20 +143,6 @@ class Detector:
         leading = [particles[:, ADC2021_LAYOUT.slots(name).start, 0] for name in ("electron", "muon")]
         passed: BoolArray = np.maximum(*leading) > self.lepton_filter
         return passed
-
-    def _jet_resolution(self, pt: FloatArray) -> FloatArray:
-        return np.sqrt(self.jet_stochastic**2 / pt + self.jet_constant**2)
-
-    def _finds_electron(self, electrons: FloatArray, rng: np.random.Generator) -> BoolArray:
-        found = rng.random(electrons.shape[:2]) < self.electron_efficiency
-        return found & _inside(electrons, self.lepton_pt_min, self.electron_eta_max)
-
-    def _finds_muon(self, muons: FloatArray, rng: np.random.Generator) -> BoolArray:
-        found = rng.random(muons.shape[:2]) < self.muon_efficiency
-        return found & _inside(muons, self.lepton_pt_min, self.muon_eta_max)
-
-    def _finds_jet(self, jets: FloatArray) -> BoolArray:
-        return _inside(jets, self.jet_pt_min, self.jet_eta_max)
 
     def _pileup(self, n_events: int, rng: np.random.Generator) -> FloatArray:
         """Jets of other collisions: Poisson in number, a falling spectrum, uniform in eta and phi."""
@@ -181,13 +182,14 @@ def overlay_pileup(
     return perfect.measure(Truth(electrons, muons, jets, soft), rng)
 
 
-def _smear_pt(objects: FloatArray, resolution: Any, rng: np.random.Generator) -> FloatArray:
-    """Objects with measured pt, Gaussian and never negative; `resolution` is a number or a function of pt."""
+def _smear_pt(
+    objects: FloatArray, resolution: Callable[[FloatArray], float | FloatArray], rng: np.random.Generator
+) -> FloatArray:
+    """Return objects with measured pt, Gaussian and never negative; `resolution` is relative."""
     measured = objects.copy()
     present = objects[..., 0] > 0
     pt = objects[..., 0][present]
-    width = resolution(pt) if callable(resolution) else resolution
-    measured[..., 0][present] = pt * np.maximum(1.0 + width * rng.standard_normal(len(pt)), 0.0)
+    measured[..., 0][present] = pt * np.maximum(1.0 + resolution(pt) * rng.standard_normal(len(pt)), 0.0)
     return measured
 
 
@@ -202,17 +204,3 @@ def _momentum(objects: FloatArray, pt: FloatArray | None = None) -> FloatArray:
     size = objects[..., 0] if pt is None else pt
     phi = objects[..., 2]
     return np.stack([(size * np.cos(phi)).sum(axis=1), (size * np.sin(phi)).sum(axis=1)], axis=1)
-
-
-def _missing(visible: FloatArray) -> FloatArray:
-    """Missing transverse momentum as an object: pt, eta = 0, phi."""
-    px, py = 0.0 - visible.T  # not -visible: the phi of exactly no momentum shall be 0
-    return np.stack([np.hypot(px, py), np.zeros_like(px), np.arctan2(py, px)], axis=1)
-
-
-def _fill(slots: NDArray[np.float32], objects: FloatArray, keep: BoolArray) -> None:
-    """Put the kept objects into the slots of their collection, hardest first, blank behind them."""
-    pt = np.where(keep, objects[..., 0], 0.0)
-    order = np.argsort(-pt, axis=1)[:, : slots.shape[1]]
-    kept = np.where(keep[..., None], objects, 0.0)
-    slots[:, : order.shape[1]] = np.take_along_axis(kept, order[..., None], axis=1)

@@ -97,13 +97,10 @@ class FourMomentum:
 
 def columns(parts: Sequence[FourMomentum]) -> FourMomentum:
     """Particles side by side: each part is (N,) or (N, k), the result (N, sum of k)."""
+    components = ([getattr(p, name) for p in parts] for name in COMPONENTS)
     return FourMomentum(
-        *(np.concatenate([_as_columns(getattr(p, name)) for p in parts], axis=1) for name in COMPONENTS)
+        *(np.concatenate([c[:, None] if c.ndim == 1 else c for c in row], axis=1) for row in components)
     )
-
-
-def _as_columns(component: FloatArray) -> FloatArray:
-    return component[:, None] if component.ndim == 1 else component
 
 
 def concatenate(parts: Sequence[FourMomentum]) -> FourMomentum:

@@ -44,16 +44,13 @@ def _pt(particles: Particles, collection: str) -> Particles:
     return particles[:, ADC2021_LAYOUT.slots(collection), 0]
 
 
-def _met(particles: Particles) -> NDArray[np.float32]:
-    return _pt(particles, "met")[:, 0]
-
-
-def _lead_lepton_pt(particles: Particles) -> NDArray[np.float32]:
-    return np.maximum(_pt(particles, "electron")[:, 0], _pt(particles, "muon")[:, 0])
+def _lead(particles: Particles, *collections: str) -> NDArray[np.float32]:
+    """Return the largest pt among the collections."""
+    return np.asarray(np.max([_pt(particles, name)[:, 0] for name in collections], axis=0))
 
 
 def _lead_jet_pt(particles: Particles) -> NDArray[np.float32]:
-    lead = _pt(particles, "jet")[:, 0]
+    lead = _lead(particles, "jet")
     return lead[lead > 0]
 
 
@@ -77,8 +74,8 @@ _SUM_EDGES = np.arange(0.0, 1001.0)
 _MULTIPLICITY_EDGES = np.arange(-0.5, ADC2021_LAYOUT.collection("jet").slots + 1.0)
 
 OBSERVABLES: dict[str, Observable] = {
-    "lepton_pt": Observable("lead-lepton pT", _lead_lepton_pt, _MOMENTUM_EDGES),
-    "met": Observable("MET", _met, _MOMENTUM_EDGES),
+    "lepton_pt": Observable("lead-lepton pT", lambda p: _lead(p, "electron", "muon"), _MOMENTUM_EDGES),
+    "met": Observable("MET", lambda p: _lead(p, "met"), _MOMENTUM_EDGES),
     "n_jets_15": Observable("jets > 15 GeV", _n_jets_above(15.0), _MULTIPLICITY_EDGES),
     "n_jets_23": Observable("jets > 23 GeV", _n_jets_above(23.0), _MULTIPLICITY_EDGES),
     "jet_pt": Observable("lead-jet pT", _lead_jet_pt, _MOMENTUM_EDGES),
@@ -178,17 +175,16 @@ def save(path: Path, marginals: Mapping[str, Marginals], origin: Mapping[str, An
         "format": FILE_FORMAT,
         "origin": dict(origin),
         "edges": {name: observable.edges.tolist() for name, observable in OBSERVABLES.items()},
-        "processes": {process: _as_json(m) for process, m in marginals.items()},
+        "processes": {
+            process: {
+                "events": m.n_events,
+                "effective_events": round(m.n_effective, 1),
+                "histograms": {name: h.astype(int).tolist() for name, h in m.histograms.items()},
+            }
+            for process, m in marginals.items()
+        },
     }
     path.write_text(json.dumps(document, separators=(",", ":")).replace('},"', '},\n"') + "\n")
-
-
-def _as_json(marginals: Marginals) -> dict[str, Any]:
-    return {
-        "events": marginals.n_events,
-        "effective_events": round(marginals.n_effective, 1),
-        "histograms": {name: h.astype(int).tolist() for name, h in marginals.histograms.items()},
-    }
 
 
 def load(path: Path) -> dict[str, Marginals]:
@@ -196,23 +192,24 @@ def load(path: Path) -> dict[str, Marginals]:
     try:
         document = json.loads(path.read_text())
         edges = {name: np.asarray(values) for name, values in document["edges"].items()}
-        marginals = {process: _from_json(entry) for process, entry in document["processes"].items()}
+        marginals = {
+            process: Marginals(
+                {name: np.asarray(counts, dtype=float) for name, counts in entry["histograms"].items()},
+                int(entry["events"]),
+                float(entry["effective_events"]),
+            )
+            for process, entry in document["processes"].items()
+        }
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise FileFormatError(f"{path} is not a file of marginal histograms: {error!r}") from error
     for name, observable in OBSERVABLES.items():
-        if name not in edges or not _same_edges(edges[name], observable.edges):
+        stored = edges.get(name, np.zeros(0))
+        # Equal to a few units in the last place: powers, and so `geomspace`, differ between processors.
+        if stored.shape != observable.edges.shape or not np.allclose(
+            stored, observable.edges, rtol=1e-12, atol=0.0
+        ):
             raise FileFormatError(f"{path}: the bins of '{name}' are not those of this version of covad")
     return marginals
-
-
-def _same_edges(stored: FloatArray, computed: FloatArray) -> bool:
-    """Equal to a few units in the last place: powers, and so `geomspace`, differ between processors."""
-    return stored.shape == computed.shape and np.allclose(stored, computed, rtol=1e-12, atol=0.0)
-
-
-def _from_json(entry: Mapping[str, Any]) -> Marginals:
-    histograms = {name: np.asarray(counts, dtype=float) for name, counts in entry["histograms"].items()}
-    return Marginals(histograms, int(entry["events"]), float(entry["effective_events"]))
 
 
 def pythia_file() -> Path:

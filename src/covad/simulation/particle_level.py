@@ -7,7 +7,6 @@ everything visible but those leptons, so non-isolated leptons stay in their jets
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import awkward as ak
 import fastjet
@@ -49,7 +48,9 @@ class FinalState:
 
 def truth_of(particles: FinalState) -> Truth:
     """Leptons, jets and soft rest of the visible particles."""
-    seen = particles[_visible(particles)]
+    _, eta, _ = _pt_eta_phi(particles.p)
+    invisible = np.isin(np.abs(particles.pdg_id), NEUTRINOS)
+    seen = particles[~invisible & (np.abs(eta) < VISIBLE_ETA_MAX)]
     lepton, dressed, used = _isolated_leptons(seen)
     electron = np.abs(seen.pdg_id[lepton]) == ELECTRON
     owner = seen.event[lepton]
@@ -63,19 +64,17 @@ def truth_of(particles: FinalState) -> Truth:
     )
 
 
-def _visible(particles: FinalState) -> BoolArray:
-    charged_or_hadron = ~np.isin(np.abs(particles.pdg_id), NEUTRINOS)
-    _, eta, _ = _pt_eta_phi(particles.p)
-    visible: BoolArray = charged_or_hadron & (np.abs(eta) < VISIBLE_ETA_MAX)
-    return visible
-
-
 def _isolated_leptons(seen: FinalState) -> tuple[IntArray, FloatArray, BoolArray]:
     """Rows of the isolated leptons, their dressed momenta, and which particles they took with them."""
     pt, eta, phi = _pt_eta_phi(seen.p)
     kind = np.abs(seen.pdg_id)
     lepton = np.flatnonzero(((kind == ELECTRON) | (kind == MUON)) & (pt > LEPTON_PT_MIN))
-    which, other = _neighbours(seen, lepton)
+    # Every lepton (which) is paired with every particle of its event (other).
+    counts = seen.counts
+    first = np.concatenate([[0], np.cumsum(counts)])[seen.event[lepton]]
+    n_pairs = counts[seen.event[lepton]]
+    which = np.repeat(np.arange(len(lepton)), n_pairs)
+    other = first[which] + np.arange(len(which)) - np.repeat(np.cumsum(n_pairs) - n_pairs, n_pairs)
     near = lepton[which]
     distance = np.hypot(eta[other] - eta[near], (phi[other] - phi[near] + np.pi) % (2 * np.pi) - np.pi)
     own = (other == near) | ((kind[other] == PHOTON) & (distance < DRESSING_RADIUS))
@@ -90,16 +89,6 @@ def _isolated_leptons(seen: FinalState) -> tuple[IntArray, FloatArray, BoolArray
     return lepton[isolated], dressed[isolated], used
 
 
-def _neighbours(seen: FinalState, chosen: IntArray) -> tuple[IntArray, IntArray]:
-    """Pairs (position in `chosen`, row of a particle of the same event), each chosen one with all others."""
-    counts = seen.counts
-    first = np.concatenate([[0], np.cumsum(counts)])[seen.event[chosen]]
-    n_pairs = counts[seen.event[chosen]]
-    which = np.repeat(np.arange(len(chosen)), n_pairs)
-    offset = np.arange(len(which)) - np.repeat(np.cumsum(n_pairs) - n_pairs, n_pairs)
-    return which, first[which] + offset
-
-
 def _jets(particles: FinalState) -> tuple[FloatArray, IntArray]:
     """Anti-kt jets of every event: momenta (n, 4) and the events they belong to."""
     px, py, pz, energy = particles.p.T
@@ -107,12 +96,9 @@ def _jets(particles: FinalState) -> tuple[FloatArray, IntArray]:
     definition = fastjet.JetDefinition(fastjet.antikt_algorithm, JET_RADIUS)
     clusters = fastjet.ClusterSequence(ak.unflatten(flat, particles.counts), definition)
     jets = clusters.inclusive_jets(JET_PT_MIN)
-    momenta = np.stack([_flat(jets[axis]) for axis in ("px", "py", "pz", "E")], axis=1)
+    flat_jets = [ak.to_numpy(ak.flatten(jets[axis])) for axis in ("px", "py", "pz", "E")]
+    momenta = np.stack(flat_jets, axis=1).astype(np.float64)
     return momenta, np.repeat(np.arange(particles.n_events), ak.to_numpy(ak.num(jets)))
-
-
-def _flat(jagged: Any) -> FloatArray:
-    return np.asarray(ak.to_numpy(ak.flatten(jagged)), dtype=np.float64)
 
 
 def _pt_eta_phi(p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -12,7 +12,7 @@ The leptons come from semileptonic decays of bottom and charm hadrons. The enric
    branching fraction of the flavour), rounded at random; hadrons with a smaller branching fraction are
    accepted in proportion to it. So the events are unweighted.
 
-Events of the same hard collision are not independent. They carry its number, and `Sample.n_effective`
+Events of the same hard collision are not independent. They carry its number, and `PythiaSample.n_effective`
 counts them as one cluster.
 """
 
@@ -43,10 +43,8 @@ HADRONS = {
     CHARM: (411, 421, 431, 4122, 4132, 4232, 4332),
 }
 
-_PARTICLE, _ANTIPARTICLE = (
-    2,
-    3,
-)  # Pythia's onMode: a channel is open for the particle or its antiparticle only
+#: Pythia's onMode: a channel is open for the particle or its antiparticle only.
+_PARTICLE, _ANTIPARTICLE = 2, 3
 
 
 class HeavyFlavourQcd:
@@ -54,8 +52,8 @@ class HeavyFlavourQcd:
 
     def __init__(self, rng: np.random.Generator, *, mpi: bool = False) -> None:
         self.rng = rng
-        self.pythia = _parton_generator(mpi)
-        self.fractions = _semileptonic_fractions(mpi)
+        self.pythia = parton_generator(mpi)
+        self.fractions = semileptonic_fractions(mpi)
         reseed(self.pythia, rng)
 
     def batch(self, _n_wanted: int) -> tuple[Truth, NDArray[np.int64]]:
@@ -63,31 +61,43 @@ class HeavyFlavourQcd:
         events: list[NDArray[np.float64]] = []
         collision: list[int] = []
         for number in range(BATCH_COLLISIONS):
-            quarks = self._next_heavy()
-            partons = _copy(self.pythia.event)
+            quarks = self.next_heavy()
+            partons = copy_event(self.pythia.event)
             found = [event for quark in quarks for event in self._trials(partons, quark)]
             events += found
             collision += [number] * len(found)
-        return truth_of(_particles(events)), np.array(collision, dtype=np.int64)
+        rows = np.concatenate([np.zeros((0, 5)), *events])
+        event = np.repeat(np.arange(len(events)), [len(particles) for particles in events])
+        stable = FinalState(len(events), event, rows[:, 0].astype(np.int64), rows[:, 1:])
+        return truth_of(stable), np.array(collision, dtype=np.int64)
 
-    def _next_heavy(self) -> list[int]:
-        """Go on to the next collision with a hard heavy quark; the codes of its quarks."""
+    def next_heavy(self) -> list[int]:
+        """Go on to the next collision with a hard b or c quark in its final state.
+
+        Return the codes of its hard b quarks, or of its hard c quarks where there is no b.
+        """
         while True:
-            if self.pythia.next():
-                quarks = _hard_heavy_quarks(self.pythia.event)
-                if quarks:
-                    return quarks
+            if not self.pythia.next():
+                continue
+            hard = {
+                p.id()
+                for p in self.pythia.event
+                if p.idAbs() in (BOTTOM, CHARM) and p.isFinal() and p.pT() > QUARK_PT_MIN
+            }
+            if hard:
+                return sorted(hard & {BOTTOM, -BOTTOM} or hard)
 
     def _trials(self, partons: Any, quark: int) -> Iterator[NDArray[np.float64]]:
         """Stable particles (id, px, py, pz, E) of every trial where this quark gave a hard lepton."""
-        hadrons = _hadrons_with(quark)
-        _force_semileptonic(self.pythia, hadrons)
+        hadrons = hadrons_with(quark)
+        force_semileptonic(self.pythia, hadrons)
         largest = max(self.fractions[abs(hadron)] for hadron in hadrons)
         weight = PT_HAT_MIN / self.pythia.infoPython().pTHat() * largest / max(self.fractions.values())
         for _ in range(int(N_HADRONISATIONS * weight + self.rng.random())):
             for parent in self._decays(partons, hadrons):
                 if self.rng.random() < self.fractions[abs(parent)] / largest:
-                    yield _stable(self.pythia.event)
+                    final = (p for p in self.pythia.event if p.isFinal())
+                    yield np.array([(p.id(), p.px(), p.py(), p.pz(), p.e()) for p in final])
 
     def _decays(self, partons: Any, hadrons: tuple[int, ...]) -> Iterator[int]:
         """Hadronise once, decay `N_DECAYS` times; yields the parent of a hard lepton, event in place."""
@@ -95,9 +105,11 @@ class HeavyFlavourQcd:
         self.pythia.event.assign(partons)
         hadronised = self.pythia.forceHadronLevel()
         _let_decay(self.pythia, hadrons, True)
-        if not hadronised or not _has_hard(self.pythia.event, hadrons):
+        if not hadronised or not any(
+            p.id() in hadrons and p.isFinal() and p.pT() > LEPTON_PT_MIN for p in self.pythia.event
+        ):
             return
-        undecayed = _copy(self.pythia.event)
+        undecayed = copy_event(self.pythia.event)
         for _ in range(N_DECAYS):
             self.pythia.event.assign(undecayed)
             if self.pythia.moreDecays():
@@ -106,25 +118,10 @@ class HeavyFlavourQcd:
                     yield parent
 
 
-def _hard_heavy_quarks(event: Any) -> list[int]:
-    """Codes of the final b quarks above the threshold, of the c quarks where there is no b."""
-    hard = {
-        particle.id()
-        for particle in event
-        if particle.idAbs() in (BOTTOM, CHARM) and particle.isFinal() and particle.pT() > QUARK_PT_MIN
-    }
-    bottom = hard & {BOTTOM, -BOTTOM}
-    return sorted(bottom or hard)
-
-
-def _hadrons_with(quark: int) -> tuple[int, ...]:
-    """Codes of the weakly decaying hadrons that hold this quark, or antiquark."""
+def hadrons_with(quark: int) -> tuple[int, ...]:
+    """Return the codes of the weakly decaying hadrons that hold this quark, or antiquark."""
     sign = 1 if quark > 0 else -1
     return tuple(sign * hadron for hadron in HADRONS[abs(quark)])
-
-
-def _has_hard(event: Any, hadrons: tuple[int, ...]) -> bool:
-    return any(p.id() in hadrons and p.isFinal() and p.pT() > LEPTON_PT_MIN for p in event)
 
 
 def _parent_of_lepton(event: Any, first: int, hadrons: tuple[int, ...]) -> int:
@@ -141,22 +138,13 @@ def _parent_of_lepton(event: Any, first: int, hadrons: tuple[int, ...]) -> int:
     return 0
 
 
-def _stable(event: Any) -> NDArray[np.float64]:
-    return np.array([(p.id(), p.px(), p.py(), p.pz(), p.e()) for p in event if p.isFinal()])
-
-
-def _particles(events: list[NDArray[np.float64]]) -> FinalState:
-    rows = np.concatenate([np.zeros((0, 5)), *events])
-    number = np.repeat(np.arange(len(events)), [len(event) for event in events])
-    return FinalState(len(events), number, rows[:, 0].astype(np.int64), rows[:, 1:])
-
-
-def _copy(event: Any) -> Any:
+def copy_event(event: Any) -> Any:
+    """Return a copy of Pythia's event record."""
     return type(event)(event)
 
 
 @cache
-def _parton_generator(mpi: bool) -> Any:
+def parton_generator(mpi: bool) -> Any:
     """Parton showers alone; mixing is off, so that the side of a B meson is known by its sign."""
     return start_pythia(
         (
@@ -171,7 +159,7 @@ def _parton_generator(mpi: bool) -> Any:
     )
 
 
-def _force_semileptonic(pythia: Any, hadrons: tuple[int, ...]) -> None:
+def force_semileptonic(pythia: Any, hadrons: tuple[int, ...]) -> None:
     """Force these hadrons to decay to electrons and muons; antiparticles and all others decay freely."""
     for hadron in (abs(h) for group in HADRONS.values() for h in group):
         pythia.readString(f"{hadron}:onMode = on")
@@ -188,16 +176,14 @@ def _let_decay(pythia: Any, hadrons: tuple[int, ...], may_decay: bool) -> None:
 
 
 @cache
-def _semileptonic_fractions(mpi: bool) -> dict[int, float]:
+def semileptonic_fractions(mpi: bool) -> dict[int, float]:
     """Branching fraction of every weakly decaying heavy hadron to final states with an electron or a muon."""
-    table = _parton_generator(mpi).particleData
-    species = [abs(hadron) for group in HADRONS.values() for hadron in group]
-    return {hadron: _leptonic_fraction(table.particleDataEntryPtr(hadron)) for hadron in species}
-
-
-def _leptonic_fraction(entry: Any) -> float:
-    channels = [entry.channel(i) for i in range(entry.sizeChannels())]
-    leptonic = [
-        c for c in channels if {ELECTRON, MUON} & {abs(c.product(k)) for k in range(c.multiplicity())}
-    ]
-    return float(sum(c.bRatio() for c in leptonic) / sum(c.bRatio() for c in channels))
+    fractions = {}
+    for hadron in (abs(hadron) for group in HADRONS.values() for hadron in group):
+        entry = parton_generator(mpi).particleData.particleDataEntryPtr(hadron)
+        channels = [entry.channel(i) for i in range(entry.sizeChannels())]
+        leptonic = [
+            c for c in channels if {ELECTRON, MUON} & {abs(c.product(k)) for k in range(c.multiplicity())}
+        ]
+        fractions[hadron] = float(sum(c.bRatio() for c in leptonic) / sum(c.bRatio() for c in channels))
+    return fractions

@@ -87,27 +87,25 @@ class Simulation:
 
     def blocks(self) -> Iterator[Events]:
         """The events in order, block by block."""
-        size = ENGINES[self.engine].block_size
-        for number, start in enumerate(range(0, self.n_events, size)):
-            yield self._block(number, min(size, self.n_events - start))
-
-    def _block(self, number: int, n_events: int) -> Events:
-        stream = self._stream(number, len(PROCESS_NAMES))
+        engine = ENGINES[self.engine]
         mix = BACKGROUND_MIX if self.process == BACKGROUND else {self.process: 1.0}
-        counts = stream.multinomial(n_events, list(mix.values()))
-        parts = [self._generate(name, int(n), number) for name, n in zip(mix, counts, strict=True) if n]
-        together = concatenate(parts)
-        order = stream.permutation(n_events)
-        process = np.array([process_code(n) for n in together.process_names], dtype=np.int16)[
-            together.process
-        ]
-        return Events(
-            ADC2021_LAYOUT, together.particles[order], process[order], PROCESS_NAMES, self.provenance
-        )
-
-    def _generate(self, name: str, n_events: int, block: int) -> Events:
-        generate = ENGINES[self.engine].generate
-        return generate(name, n_events, self._stream(block, process_code(name)), self.detector)
+        for block, start in enumerate(range(0, self.n_events, engine.block_size)):
+            n_events = min(engine.block_size, self.n_events - start)
+            # How many events of each process, and their order, come from a stream of the block's own.
+            mixing = self._stream(block, len(PROCESS_NAMES))
+            counts = mixing.multinomial(n_events, list(mix.values()))
+            parts = [
+                engine.generate(name, int(n), self._stream(block, process_code(name)), self.detector)
+                for name, n in zip(mix, counts, strict=True)
+                if n
+            ]
+            together = concatenate(parts)
+            order = mixing.permutation(n_events)
+            process = together.labels_among(PROCESS_NAMES)
+            yield Events(
+                ADC2021_LAYOUT, together.particles[order], process[order], PROCESS_NAMES, self.provenance
+            )
 
     def _stream(self, block: int, process: int) -> np.random.Generator:
+        """Return the random stream of one process in one block."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(block, process)))

@@ -6,45 +6,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from covad.settings import Clip, Count, Index, Nu, Positive, Settings
+from covad.errors import UnknownNameError
+from covad.nplm.settings import ConvexSettings, NetworkSettings, Sizes
+from covad.settings import Count, Index, Nu, Positive, Settings
 from covad.study.sources import AnySource, Collisions, LatentSection
 from covad.toys import latent_world as latent
+from covad.toys.backends.dask import BatchCluster
 from covad.toys.ensembles import Treatment
-
-
-class Sizes(Settings):
-    """Events of a toy: expected data at nu = 0, and reference."""
-
-    expected: Positive = 10_000.0
-    reference: Count = 52_000
-
-
-class NetworkSettings(Settings):
-    """The paper's network; see `covad.toys.tests.TunedNetwork`. `clip` is W, a number or `tune`."""
-
-    clip: Clip = "tune"
-    starts: Count = 1
-    hops: Index = 0
-    hidden: Annotated[tuple[Count, ...], Field(min_length=1)] = (4, 4)
-
-
-class ConvexSettings(Settings):
-    """The ridge on a fixed basis; see `covad.toys.tests.TunedConvex`.
-
-    `capacity` is the mean of t under the null to which the width of the bumps is tuned: 45 unless told,
-    as for the paper's network, less with few bumps or events (see `covad.nplm.convex.capacity`).
-    """
-
-    bumps: Count = 100
-    capacity: Annotated[float, Field(gt=1.0)] | None = None
-    spread: Positive = 3.0
-    seed: Index = 0
-
-    @model_validator(mode="after")
-    def _within_reach(self) -> Self:
-        if self.capacity is not None and self.capacity >= self.bumps:
-            raise ValueError(f"capacity {self.capacity:g} needs more than {self.bumps} bumps")
-        return self
 
 
 class Tests(Settings):
@@ -60,16 +28,6 @@ class Tests(Settings):
         if self.network is None and self.convex is None:
             raise ValueError("at least one of network and convex is needed")
         return self
-
-
-class Cluster(Settings):
-    """Jobs of a batch system for `covad run`; `options` go to dask-jobqueue as they are."""
-
-    system: Literal["slurm", "htcondor"]
-    jobs: Count
-    cores: Count = 1
-    memory: str = "2 GB"
-    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class Configuration(Settings):
@@ -90,24 +48,21 @@ class Configuration(Settings):
     background_toys: Count | None = None
 
     @property
-    def name(self) -> str:
-        """How results are labelled: embedding, treatment, and what is unusual."""
-        parts = [self.embedding or "", self.treatment.value]
-        if self.order == 2:
-            parts.append("quadratic")
-        if self.sizes is not None:
-            parts.append(f"{self.sizes.expected:g} events")
-        return ", ".join(part for part in parts if part)
+    def label(self) -> str:
+        """What people call it: embedding, treatment, and what is unusual ('covariant, profiled')."""
+        number = [] if self.sizes is None else [f"{self.sizes.expected:g} events"]
+        return ", ".join([*self._parts, *number])
 
+    @property
+    def slug(self) -> str:
+        """What files call it ('covariant-profiled'); no two configurations of a study have the same."""
+        number = [] if self.sizes is None else [f"{self.sizes.expected:g}".replace("+", "")]
+        return "-".join([*self._parts, *number])
 
-def _refuse_one_name_for_two(names: list[str]) -> None:
-    """Results are stored by the name of their configuration."""
-    for number, name in enumerate(names):
-        if (first := names.index(name)) < number:
-            raise ValueError(
-                f"configurations.{first} and configurations.{number} are both '{name}': names must differ, "
-                "by embedding, treatment, order or sizes.expected"
-            )
+    @property
+    def _parts(self) -> list[str]:
+        parts = [self.embedding or "", self.treatment.value, "quadratic" if self.order == 2 else ""]
+        return [part for part in parts if part]
 
 
 class Study(Settings):
@@ -122,7 +77,7 @@ class Study(Settings):
     nu: Annotated[tuple[Nu, ...], Field(min_length=1)] = ((0.0,),)
     signals: dict[str, Annotated[tuple[Positive, ...], Field(min_length=1)]] = Field(default_factory=dict)
     toys: Count = 400
-    cluster: Cluster | None = None
+    cluster: BatchCluster | None = None
 
     @model_validator(mode="after")
     def _settled(self) -> Self:
@@ -138,7 +93,13 @@ class Study(Settings):
                     f"configurations.{number}.embedding: {' or '.join(named)} was expected, "
                     f"not {configuration.embedding}"
                 )
-        _refuse_one_name_for_two([configuration.name for configuration in settled])
+        slugs = [configuration.slug for configuration in settled]
+        for number, slug in enumerate(slugs):
+            if (first := slugs.index(slug)) < number:
+                raise ValueError(
+                    f"configurations.{first} and configurations.{number} are both '{settled[number].label}': "
+                    "names must differ, by embedding, treatment, order or sizes.expected"
+                )
         object.__setattr__(self, "configurations", settled)
         return self
 
@@ -197,6 +158,14 @@ class Study(Settings):
         own = (nu for c in self.configurations for nu in c.nu or ())
         return tuple(dict.fromkeys([*self.nu, *own]))
 
+    def configuration(self, name: str) -> Configuration:
+        """Return the configuration of this slug or label."""
+        for configuration in self.configurations:
+            if name in (configuration.slug, configuration.label):
+                return configuration
+        known = "; ".join(configuration.label for configuration in self.configurations)
+        raise UnknownNameError(f"the study has no configuration '{name}' (it has: {known})")
+
     def plain(self) -> dict[str, Any]:
-        """The study as JSON data, defaults filled in."""
+        """Return the study as JSON data, defaults filled in."""
         return self.model_dump(mode="json")

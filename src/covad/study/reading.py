@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from covad.errors import StudyError
-from covad.settings import Settings
+from covad.settings import describe_mistake
 from covad.study.model import Study
 from covad.study.sources import KINDS, Collisions, PoolSection, SampleEntry
 
@@ -80,37 +79,7 @@ def parse_study(content: Any, where: str) -> Study:
     try:
         return Study.model_validate(content)
     except ValidationError as failure:
-        raise StudyError(f"{where}: {_sentence(failure)}") from failure
-
-
-def _sentence(failure: ValidationError) -> str:
-    """The first thing that is wrong, with its key; a misspelt key before the one that is missing for it."""
-    error = min(failure.errors(), key=lambda error: error["type"] != "extra_forbidden")
-    parts = [str(part) for part in error["loc"]]
-    key = ".".join(part for n, part in enumerate(parts) if not (n == 1 and part in KINDS))
-    match error["type"]:
-        case "extra_forbidden":
-            return f"{key}: there is no such key{_suggestion(str(error['loc'][-1]))}"
-        case "missing":
-            return f"{key}: this key is needed"
-        case "union_tag_not_found" | "union_tag_invalid":
-            return f"{key}.kind: {' or '.join(KINDS)} was expected"
-        case "tuple_type":
-            return f"{key}: a list was expected"
-    message = error["msg"].removeprefix("Value error, ").replace("Input should", "it should")
-    return f"{key}: {message}" if key else message
-
-
-def _suggestion(key: str) -> str:
-    known = {name for model in _sections(Settings) for name in model.model_fields}
-    close = difflib.get_close_matches(key, sorted(known), n=1)
-    return f" (is '{close[0]}' meant?)" if close else ""
-
-
-def _sections(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    for part in model.__subclasses__():
-        yield part
-        yield from _sections(part)
+        raise StudyError(f"{where}: {describe_mistake(failure, KINDS)}") from failure
 
 
 def json_schema() -> str:

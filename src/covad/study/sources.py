@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from covad.embedding.settings import EncoderSettings, Training
+from covad.events.selection import Selection
+from covad.response.settings import ResponseFit
 from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, Whole
 
 #: What the yield's nuisance is called in results.
@@ -95,59 +98,10 @@ class SystematicEntry(Settings):
         return self.model_dump(exclude_none=True)
 
 
-class Cuts(Settings):
-    """`covad.events.selection.Selection`: objects below a minimum are dropped, then the trigger."""
-
-    object_minimum: dict[str, Positive] = Field(default_factory=lambda: {"jet": 23.0})
-    trigger: tuple[str, ...] = ("electron", "muon")
-    trigger_minimum: Positive = 23.0
-
-
 class Embedding(Settings):
     """One embedding: alpha weighs L_cov; 0 is the contrastive, unlinearised one."""
 
     alpha: NotNegative
-
-
-class EncoderShape(Settings):
-    """`covad.embedding.encoder.EncoderSettings`."""
-
-    width: Count = 32
-    layers: Count = 2
-    heads: Count = 4
-    feed_forward: Count = 64
-    outputs: Count = 4
-    projector: Count = 64
-
-
-class Training(Settings):
-    """Stage 1, the same for every embedding; see `covad.embedding.cotrain.TrainingSettings`."""
-
-    steps: Count = 3000
-    batch: Count = 512
-    learning_rate: Positive = 2e-3
-    warm_up: Index = 100
-    weight_decay: NotNegative = 1e-6
-    temperature: Positive = 0.1
-    ratio_hidden: tuple[Count, ...] = (64, 64)
-    validate_every: Count = 250
-    validation_batches: Count = 8
-    patience: Count = 8
-    contrast_on: Literal["projector", "z"] = "projector"
-    validation_share: Annotated[Positive, Field(lt=1)] = 0.1
-
-
-class ResponseFit(Settings):
-    """Shape and fit of g; see `covad.response`. `fits` heads are averaged."""
-
-    hidden: tuple[Count, ...] = (128, 128, 64)
-    epochs: Count = 12
-    batch: Count = 8192
-    learning_rate: Positive = 5e-3
-    weight_decay: NotNegative = 1e-6
-    validation_share: Annotated[Positive, Field(lt=1)] = 0.1
-    patience: Count = 4
-    fits: Count = 1
 
 
 class Collisions(Settings):
@@ -162,10 +116,10 @@ class Collisions(Settings):
     systematics: Annotated[tuple[SystematicEntry, ...], Field(min_length=1)] = (
         SystematicEntry(name="jet_energy_scale"),
     )
-    cuts: Cuts = Cuts()
+    cuts: Selection = Selection()
     pools: PoolEvents = PoolEvents()
     embeddings: Annotated[dict[Name, Embedding], Field(min_length=1)]
-    encoder: EncoderShape = EncoderShape()
+    encoder: EncoderSettings = EncoderSettings()
     training: Training = Training()
     response: ResponseFit = ResponseFit()
     folds: Count = 1
@@ -177,8 +131,6 @@ class Collisions(Settings):
     def _consistent(self) -> Self:
         if self.fold >= self.folds:
             raise ValueError(f"fold: there are {self.folds} folds, numbered from 0")
-        if self.encoder.width % self.encoder.heads:
-            raise ValueError(f"encoder.heads: {self.encoder.heads} do not divide encoder.width")
         for name in _RESERVED & set(self.signals):
             raise ValueError(f"signals.{name}: the name is taken, choose another one")
         if any(entry.name == NORMALISATION for entry in self.systematics):

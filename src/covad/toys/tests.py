@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
-
-from covad.nplm.convex.capacity import DatasetSizes, default_capacity, with_capacity
+from covad.nplm.convex.capacity import default_capacity, with_capacity
+from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32
 from covad.nplm.fit import NplmTest
 from covad.nplm.network.architecture import count_parameters
+from covad.nplm.settings import ConvexSettings, NetworkSettings, Sizes
+from covad.settings import Count, Positive
 from covad.toys.ensembles import Source
 
-if TYPE_CHECKING:
-    from covad.nplm.convex.basis import GaussianBasis
-    from covad.nplm.convex.convex import ConvexTest
 
+class TunedNetwork(NetworkSettings):
+    """The paper's network in a latent space of so many `dimensions`, all weights within +-`clip`."""
 
-@dataclass(frozen=True)
-class TunedNetwork:
-    """The paper's network with layers of these `widths`, all weights within +-`clip`.
+    clip: Positive
+    dimensions: Count = 4
 
-    The likelihood has many maxima: `starts` random candidates and `hops` from the best of them are climbed.
-    """
-
-    clip: float
-    widths: tuple[int, ...] = (4, 4, 4, 1)
-    starts: int = 1
-    hops: int = 0
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Layers from the latent space to the output: 4-4-4-1 in the paper."""
+        return (self.dimensions, *self.hidden, 1)
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -37,7 +32,19 @@ class TunedNetwork:
         return count_parameters(self.widths)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "network", **asdict(self)}
+        """Return the settings under frozen keys: the identity of stored toys is hashed from them.
+
+        A setting that is added later enters where it differs from its default: stored toys keep theirs.
+        """
+        settings = {
+            "kind": "network",
+            "clip": self.clip,
+            "widths": self.widths,
+            "starts": self.starts,
+            "hops": self.hops,
+        }
+        known = {"clip", "dimensions", "hidden", "starts", "hops"}
+        return settings | self.model_dump(mode="json", exclude=known, exclude_defaults=True)
 
     def build(self, source: Source) -> NplmTest:  # noqa: ARG002
         from covad.nplm.network.network import NetworkTest
@@ -46,23 +53,12 @@ class TunedNetwork:
         return NetworkTest(self.widths, self.clip, Search(starts=self.starts, hops=self.hops))
 
 
-@dataclass(frozen=True)
-class TunedConvex:
-    """h as a ridge on so many `bumps` whose centres are drawn from events of the source that no toy uses.
+class TunedConvex(ConvexSettings, Sizes):
+    """h as a ridge on bumps whose centres are drawn from events of the source that no toy uses.
 
-    They are as wide as makes `capacity` the mean of t under the null, in datasets of `expected` events and
-    a `reference`. `spread` is the standard deviation that the ridge, seen as a prior, gives h; `seed` is of
-    the centres.
+    They are as wide as makes `capacity` the mean of t under the null in datasets of these sizes. Centres,
+    width and ridge follow from the settings and the source: `chosen` chooses them once for all workers.
     """
-
-    bumps: int = 100
-    capacity: float | None = None
-    spread: float = 3.0
-    seed: int = 0
-    expected: float = 10_000.0
-    reference: int = 52_000
-    #: Basis and ridge as they were chosen once, in JSON; without it every process chooses them again.
-    model: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def target(self) -> float:
@@ -74,34 +70,46 @@ class TunedConvex:
         return round(self.target)
 
     def describe(self) -> dict[str, Any]:
-        settings = asdict(self)
-        del settings["model"]  # it follows from the rest and the source
-        return {"kind": "convex", **settings, "capacity": self.target}
-
-    def chosen(self, source: Source) -> TunedConvex:
-        """With the model, for a run directory and for workers."""
-        model = self.choose(source.basis_events())
-        basis = cast("GaussianBasis", model.basis)
-        content = {
-            "ridge": model.ridge,
-            "basis": basis.settings(),
-            "arrays": {name: array.tolist() for name, array in basis.arrays().items()},
+        """Return the settings under frozen keys, as those of the network."""
+        settings = {
+            "kind": "convex",
+            "bumps": self.bumps,
+            "capacity": self.target,
+            "spread": self.spread,
+            "seed": self.seed,
+            "expected": self.expected,
+            "reference": self.reference,
         }
-        return replace(self, model=json.dumps(content))
-
-    def build(self, source: Source) -> NplmTest:
-        return self.choose(source.basis_events()) if self.model is None else _restored(self.model)
+        return settings | self.model_dump(mode="json", exclude=set(settings), exclude_defaults=True)
 
     def choose(self, events: Float32) -> ConvexTest:
-        """Centres, width and ridge by their rules, from events that no toy uses."""
-        sizes = DatasetSizes(self.expected, self.reference)
+        """Choose centres, width and ridge by their rules, from events that no toy uses."""
+        sizes = Sizes(expected=self.expected, reference=self.reference)
         return with_capacity(events, self.bumps, self.seed, self.capacity, self.spread, sizes)
 
+    def chosen(self, source: Source) -> ChosenConvex:
+        return ChosenConvex(self, self.choose(source.basis_events()))
 
-def _restored(model: str) -> ConvexTest:
-    from covad.nplm.convex.basis import GaussianBasis
-    from covad.nplm.convex.convex import ConvexTest
+    def build(self, source: Source) -> NplmTest:
+        return self.choose(source.basis_events())
 
-    content = json.loads(model)
-    arrays = {name: np.array(values) for name, values in content["arrays"].items()}
-    return ConvexTest(GaussianBasis.restore(arrays, content["basis"]), content["ridge"])
+
+@dataclass(frozen=True)
+class ChosenConvex:
+    """The convex test with its basis and ridge as they were chosen for a run.
+
+    Toys are known by the settings alone: the basis follows from them and the source.
+    """
+
+    settings: TunedConvex
+    test: ConvexTest = field(compare=False, repr=False)
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        return self.settings.degrees_of_freedom
+
+    def describe(self) -> dict[str, Any]:
+        return self.settings.describe()
+
+    def build(self, source: Source) -> NplmTest:  # noqa: ARG002
+        return self.test

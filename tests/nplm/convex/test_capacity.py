@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 
 from covad.errors import DatasetError
-from covad.nplm.convex.capacity import DatasetSizes, capacity, default_capacity, with_capacity
+from covad.nplm.convex.capacity import capacity, default_capacity, with_capacity
 from covad.nplm.convex.law import analytic_null
+from covad.nplm.settings import Sizes
 from covad.toys import latent_world as latent
 from covad.toys.latent_world import LatentWorld
 
 POOL = latent.background(20_000, np.random.default_rng(1))
-SIZES = DatasetSizes(10_000.0, 52_000)
+SIZES = Sizes(expected=10_000.0, reference=52_000)
 
 
 def clustered(n_events):
@@ -40,14 +41,16 @@ def test_it_is_the_mean_of_the_analytic_null_but_for_the_nuisances():
 
 
 def test_more_data_need_wider_bumps():
-    small, large = (with_capacity(POOL, 40, 3, 15.0, sizes=DatasetSizes(n, 5 * int(n))) for n in (1e3, 1e5))
-    assert large.basis.widths[0] > 1.1 * small.basis.widths[0]
+    small, large = (
+        with_capacity(POOL, 40, 3, 15.0, sizes=Sizes(expected=n, reference=5 * int(n))) for n in (1e3, 1e5)
+    )
+    assert large.basis.width > 1.1 * small.basis.width
 
 
 def test_units_of_the_space_do_not_matter():
     factors = np.array([0.01, 1.0, 30.0, 1000.0], np.float32)
     here, there = (with_capacity(pool, 20, 3) for pool in (POOL, POOL * factors + 5.0 * factors))
-    assert here.basis.widths == pytest.approx(there.basis.widths, rel=1e-3)
+    assert here.basis.width == pytest.approx(there.basis.width, rel=1e-3)
 
 
 def test_the_default_is_that_of_the_network_or_half_of_the_features():
@@ -57,7 +60,7 @@ def test_the_default_is_that_of_the_network_or_half_of_the_features():
 def test_few_events_bear_less_capacity():
     assert default_capacity(100, 1000.0) == 45.0
     assert default_capacity(100, 200.0) == 11.0
-    few = DatasetSizes(200.0, 1040)
+    few = Sizes(expected=200.0, reference=1040)
     assert capacity(with_capacity(POOL, 100, 3, sizes=few), POOL, few) == pytest.approx(11.0, rel=0.01)
 
 

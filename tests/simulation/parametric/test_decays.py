@@ -108,7 +108,7 @@ def test_hadronic_tops_have_the_masses_of_top_and_w(rng):
 
 def test_top_leptons_follow_the_w_polarisation(rng):
     # <cos> = 0 for longitudinal and -1/2 for left-handed W bosons: 5 sigma, false alarm 6e-7.
-    cosine = decays._top_lepton_cosine(rng, N)
+    cosine = decays.top_lepton_cosine(rng, N)
     assert cosine.mean() == pytest.approx(-0.5 * (1 - decays.LONGITUDINAL_W), abs=5 / np.sqrt(N))
 
 

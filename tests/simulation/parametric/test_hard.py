@@ -39,7 +39,7 @@ def test_z_leptons_are_pairs_with_the_mass_of_the_z(rng):
 
 
 def test_continuum_falls_below_the_z(rng):
-    mass = bosons._dilepton_mass(rng, 40 * N)
+    mass = bosons.dilepton_mass(rng, 40 * N)
     counts = np.histogram(mass, bins=[30, 40, 50, 60])[0]
     assert (np.diff(counts) < 0).all()
     assert mass.min() >= 30.0
@@ -55,7 +55,7 @@ def test_w_leptons_have_the_jacobian_edge(rng):
 
 def test_w_plus_leptons_are_more_central_than_w_minus_ones(rng):
     rapidity = np.full(N, 2.5)
-    cosine = bosons._w_lepton_cosine(rng, rapidity)
+    cosine = bosons.w_lepton_cosine(rng, rapidity)
     # W+ dominate at positive rapidity and send the lepton backwards: mean -0.05, 5 sigma below zero.
     expected = -0.5 * 2.5 * bosons.QUARK_DIRECTION * (2 * bosons.W_PLUS_SHARE - 1)
     assert cosine.mean() == pytest.approx(expected, abs=5 * 0.64 / np.sqrt(N))
@@ -173,5 +173,5 @@ def test_qcd_neutrinos_fly_with_the_lepton(rng):
 
 
 def test_charm_leptons_are_softer_in_the_rest_frame():
-    bottom, charm = (heavy_flavour._lepton_spectrum(h) for h in (heavy_flavour.BOTTOM, heavy_flavour.CHARM))
+    bottom, charm = (heavy_flavour.lepton_spectrum(h) for h in (heavy_flavour.BOTTOM, heavy_flavour.CHARM))
     assert np.interp(0.5, *bottom) / bottom[1][-1] > np.interp(0.5, *charm) / charm[1][-1]

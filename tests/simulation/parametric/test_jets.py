@@ -5,7 +5,7 @@ import pytest
 
 from covad.simulation.kinematics import FourMomentum, columns
 from covad.simulation.parametric import jets as jet_model
-from covad.simulation.parametric.isolation import isolated
+from covad.simulation.parametric.jets import isolated
 from covad.simulation.parametric.products import Jets, join
 from covad.simulation.parametric.radiation import SOFTEST_JET, InitialState, radiate, recoiling
 
@@ -52,7 +52,7 @@ def test_active_events_have_harder_jets(rng):
 
 def test_splitting_conserves_momentum(rng):
     partons = radiate(rng, N, TUNE).jets
-    tune = jet_model.FinalState(loss=0.1, splitting=0.8)
+    tune = jet_model.PartonShower(loss=0.1, splitting=0.8)
     rest, radiated = jet_model.split(rng, partons, tune)
     assert len(radiated.event) > 0
     np.testing.assert_allclose(

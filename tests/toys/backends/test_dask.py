@@ -82,8 +82,8 @@ def test_a_killed_worker_costs_its_block_only(tmp_path, two_workers, pool, monke
 
     ensemble = small_ensemble(Mishap("slow"))
     store = ToyStore(tmp_path)
-    summary = run_toys([Request(ensemble, TOYS)], store, kill_one_mid_run)
-    assert (summary.computed, summary.failed) == (TOYS, 0)
+    found = run_toys([Request(ensemble, TOYS)], store, kill_one_mid_run)
+    assert (found.computed, found.failed) == (TOYS, 0)
     expected = results(run_block(Block(small_ensemble(), 0, TOYS)))
     assert results(store.load(Request(ensemble, TOYS)).toys) == expected
 
@@ -116,7 +116,7 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     ],
 )
 def test_jobs_of_a_batch_system_have_one_thread_per_worker(system, options, wanted):
-    with BatchCluster(system, jobs=3, cores=4, memory="8 GB", options=options).prepared() as cluster:
+    with BatchCluster(system=system, jobs=3, cores=4, memory="8 GB", options=options).prepared() as cluster:
         script = cluster.job_script()
     assert "--nthreads 1 " in script
     assert "--nworkers 4 " in script
@@ -124,7 +124,7 @@ def test_jobs_of_a_batch_system_have_one_thread_per_worker(system, options, want
 
 
 def test_an_option_that_the_batch_system_lacks_is_named():
-    cluster = BatchCluster("slurm", jobs=1, cores=1, memory="1 GB", options={"wall": "1"})
+    cluster = BatchCluster(system="slurm", jobs=1, cores=1, memory="1 GB", options={"wall": "1"})
     with pytest.raises(WorkerError, match=r"options\.wall: SLURMCluster"):
         cluster.prepared()
 
@@ -132,5 +132,5 @@ def test_an_option_that_the_batch_system_lacks_is_named():
 @pytest.mark.parametrize("name", ["slurm", "htcondor"])
 def test_the_cluster_examples_make_jobs(name):
     study = read_study(Path(__file__).parents[3] / "examples" / "cluster" / f"{name}.yaml")
-    with BatchCluster(**study.cluster.model_dump()).prepared() as cluster:
+    with study.cluster.prepared() as cluster:
         assert "--nthreads 1 " in cluster.job_script()

@@ -51,12 +51,12 @@ def w(rng: np.random.Generator, n: int) -> HardEvents:
     radiation = radiate(rng, n, W_RADIATION)
     rapidity = plateau(rng, n, *RAPIDITY)
     boson = recoiling(radiation, rapidity, breit_wigner(rng, n, W_MASS, W_WIDTH, *MASS_RANGE))
-    lepton, _ = decay_vector(rng, boson, _w_lepton_cosine(rng, rapidity))
+    lepton, _ = decay_vector(rng, boson, w_lepton_cosine(rng, rapidity))
     return HardEvents(charged_lepton(rng, lepton, lepton_channel(rng, n), np.full(n, -1.0)), radiation)
 
 
-def _w_lepton_cosine(rng: np.random.Generator, rapidity: FloatArray) -> FloatArray:
-    """The charged lepton of a W- follows the quark, that of a W+ the antiquark."""
+def w_lepton_cosine(rng: np.random.Generator, rapidity: FloatArray) -> FloatArray:
+    """Draw cos(theta) of the charged lepton: that of a W- follows the quark, that of a W+ the antiquark."""
     n = len(rapidity)
     charge = np.where(rng.random(n) < W_PLUS_SHARE, 1.0, -1.0)
     asymmetry = np.clip(QUARK_DIRECTION * rapidity, -1.0, 1.0)
@@ -67,12 +67,13 @@ def _w_lepton_cosine(rng: np.random.Generator, rapidity: FloatArray) -> FloatArr
 def z(rng: np.random.Generator, n: int) -> HardEvents:
     """q qbar -> Z or virtual photon -> two leptons."""
     radiation = radiate(rng, n, Z_RADIATION)
-    boson = recoiling(radiation, plateau(rng, n, *RAPIDITY), _dilepton_mass(rng, n))
+    boson = recoiling(radiation, plateau(rng, n, *RAPIDITY), dilepton_mass(rng, n))
     leptons = decay_vector(rng, boson, even_cosine(rng, n))
     return HardEvents(lepton_pair(rng, *leptons, lepton_channel(rng, n)), radiation)
 
 
-def _dilepton_mass(rng: np.random.Generator, n: int) -> FloatArray:
+def dilepton_mass(rng: np.random.Generator, n: int) -> FloatArray:
+    """Draw masses from the Z resonance and the photon continuum."""
     resonance = breit_wigner(rng, n, Z_MASS, Z_WIDTH, *MASS_RANGE)
     continuum = falling(rng, n, MASS_RANGE[0], DRELL_YAN.power, MASS_RANGE[1])
     return np.where(rng.random(n) < DRELL_YAN.continuum, continuum, resonance)

@@ -57,19 +57,14 @@ def decay_tau(rng: np.random.Generator, helicity: FloatArray) -> tuple[FloatArra
     for h in (1, -1):
         right = helicity == h
         share[right] = np.interp(rng.random(int(right.sum())), _LEPTON_CDF[h], _X)
+    # tau -> resonance + neutrino, with cos(theta) drawn from 1 + a cos(theta)
     hadronic = flavour == ABSENT
-    share[hadronic] = _hadronic_share(rng, helicity[hadronic])
-    return share, flavour
-
-
-def _hadronic_share(rng: np.random.Generator, helicity: FloatArray) -> FloatArray:
-    """x of tau -> resonance + neutrino, with cos(theta) drawn from 1 + a cos(theta)."""
     shares, masses, analysers = (np.array(column) for column in zip(*TAU_RESONANCES, strict=True))
-    kind = rng.choice(len(shares), len(helicity), p=shares)
+    kind = rng.choice(len(shares), int(hadronic.sum()), p=shares)
     ratio = (masses[kind] / TAU_MASS) ** 2
-    cos_theta = linear_cosine(rng, analysers[kind] * helicity)
-    share: FloatArray = (1 + ratio) / 2 + (1 - ratio) / 2 * cos_theta
-    return share
+    cos_theta = linear_cosine(rng, analysers[kind] * helicity[hadronic])
+    share[hadronic] = (1 + ratio) / 2 + (1 - ratio) / 2 * cos_theta
+    return share, flavour
 
 
 def linear_cosine(rng: np.random.Generator, slope: FloatArray) -> FloatArray:
@@ -180,14 +175,14 @@ def decay_top(rng: np.random.Generator, top: FourMomentum) -> Products:
     w_mass = breit_wigner(rng, n, W_MASS, W_WIDTH, 50.0, 110.0)
     flight = isotropic(rng, n)
     w, bottom = two_body(top.mass, w_mass, 0.0, flight)
-    charged, neutral = decay_vector(rng, w, _top_lepton_cosine(rng, n), flight)
+    charged, neutral = decay_vector(rng, w, top_lepton_cosine(rng, n), flight)
     return combine(
         w_products(rng, charged.boosted(top), neutral.boosted(top), w_channel(rng, n)),
         only(n, bottom=bottom.boosted(top)),
     )
 
 
-def _top_lepton_cosine(rng: np.random.Generator, n: int) -> FloatArray:
+def top_lepton_cosine(rng: np.random.Generator, n: int) -> FloatArray:
     """Angle between charged lepton and W: sin^2 for longitudinal, (1 - cos)^2 for left-handed ones."""
     longitudinal = 2.0 * rng.beta(2.0, 2.0, n) - 1.0
     return np.where(rng.random(n) < LONGITUDINAL_W, longitudinal, -squared_cosine(rng, n))

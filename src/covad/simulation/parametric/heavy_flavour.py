@@ -24,7 +24,7 @@ from covad.simulation.kinematics import (
     isotropic,
     two_body,
 )
-from covad.simulation.parametric.isolation import isolated
+from covad.simulation.parametric.jets import isolated
 from covad.simulation.parametric.products import (
     ELECTRON,
     MUON,
@@ -105,24 +105,25 @@ def qcd(rng: np.random.Generator, n: int, lepton_pt_min: float) -> HardEvents:
 
 
 def _semileptonic(rng: np.random.Generator, n: int, hadron: HeavyHadron, lepton_pt_min: float) -> HardEvents:
+    """Draw lepton pt and shares, go back to the quark, and keep the leptons that are isolated."""
     decay = decay_in_flight(rng, n, hadron)
     hadron_pt = falling(rng, n, lepton_pt_min, SPECTRUM_POWER, LEPTON_PT[1]) / decay.fraction[0]
     alpha, beta = hadron.fragmentation
     debris_pt = hadron_pt * (1.0 / rng.beta(alpha + SPECTRUM_POWER - 1.0, beta, n) - 1.0)
-    made = np.flatnonzero(rng.random(n) < _onset(hadron_pt + debris_pt))
+    # Quarks that are too soft for the hard collisions which make them are removed here.
+    quark_pt = hadron_pt + debris_pt
+    provided = 1.0 / (1.0 + np.exp((ENVIRONMENT.onset - quark_pt) / ENVIRONMENT.onset_width))
+    made = np.flatnonzero(rng.random(n) < provided)
     axis = plateau(rng, len(made), *RAPIDITY), rng.uniform(-np.pi, np.pi, len(made))
     lepton, neutrino, daughter = (_along(axis, hadron_pt[made], *part) for part in decay[made].parts())
     photons = _photons(rng, lepton, daughter)
     lepton, daughter = lepton + photons, daughter - photons
-    debris = _debris(rng, axis, debris_pt[made])
+    # The debris is what the quark fragments to besides its heavy hadron.
+    spread = ENVIRONMENT.debris_spread * rng.standard_normal((2, len(made)))
+    debris = FourMomentum.from_pt_rapidity(debris_pt[made], axis[0] + spread[0], axis[1] + spread[1], 0.0)
     sprays = Jets.from_columns(columns([daughter, debris]))
     keep = np.flatnonzero(isolated(columns([lepton]), sprays)[:, 0])
     return _with_environment(rng, lepton[keep], (daughter + debris)[keep], neutrino[keep])
-
-
-def _onset(quark_pt: FloatArray) -> FloatArray:
-    """Share of quarks of this pt that hard collisions above their lower cut provide."""
-    return 1.0 / (1.0 + np.exp((ENVIRONMENT.onset - quark_pt) / ENVIRONMENT.onset_width))
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def decay_in_flight(rng: np.random.Generator, n: int, hadron: HeavyHadron) -> De
     The share is E (1 + cos) / m, so the weight factorises: energy from a reweighted spectrum, angle from
     (1 + cos) ** (SPECTRUM_POWER - 1). Neutrino and daughter are isotropic in their own frame.
     """
-    energy = 0.5 * hadron.mass * np.interp(rng.random(n), *_lepton_spectrum(hadron))
+    energy = 0.5 * hadron.mass * np.interp(rng.random(n), *lepton_spectrum(hadron))
     cos_theta = 2.0 * rng.random(n) ** (1.0 / SPECTRUM_POWER) - 1.0
     x, y, z = (energy * d for d in direction(cos_theta, rng.uniform(-np.pi, np.pi, n)))
     lepton = FourMomentum(x, y, z, energy)
@@ -165,7 +166,7 @@ def decay_in_flight(rng: np.random.Generator, n: int, hadron: HeavyHadron) -> De
 
 
 @cache
-def _lepton_spectrum(hadron: HeavyHadron) -> tuple[FloatArray, FloatArray]:
+def lepton_spectrum(hadron: HeavyHadron) -> tuple[FloatArray, FloatArray]:
     """Cumulative distribution and values of x = 2 E / m in the rest frame, weighted by x ** (n - 1)."""
     end = 1.0 - (hadron.daughter_mass / hadron.mass) ** 2
     x = np.linspace(0.0, end, 401)
@@ -198,19 +199,22 @@ def _photons(rng: np.random.Generator, lepton: FourMomentum, daughter: FourMomen
     return daughter.scaled(share * (rng.random(n) < chance))
 
 
-def _debris(rng: np.random.Generator, axis: Axis, pt: FloatArray) -> FourMomentum:
-    """The fragments of the quark other than its heavy hadron."""
-    spread = ENVIRONMENT.debris_spread * rng.standard_normal((2, len(pt)))
-    return FourMomentum.from_pt_rapidity(pt, axis[0] + spread[0], axis[1] + spread[1], 0.0)
-
-
 def _with_environment(
     rng: np.random.Generator, lepton: FourMomentum, rest: FourMomentum, neutrino: FourMomentum
 ) -> HardEvents:
-    """Companion quark, radiation, and the jet that balances them all."""
+    """Add the companion quark, radiation, and the jet that balances them all."""
     n = len(lepton.e)
     quark = lepton + rest + neutrino
-    companion = _companion(rng, quark)
+    # The companion is the other quark of a split gluon, four zeros if none split.
+    split = rng.random(n) < ENVIRONMENT.splitting
+    distance = ENVIRONMENT.opening * rng.standard_exponential(n)
+    turn = rng.uniform(-np.pi, np.pi, n)
+    companion = FourMomentum.from_pt_rapidity(
+        quark.pt * ENVIRONMENT.companion * rng.standard_exponential(n) * split,
+        quark.eta + distance * np.sin(turn),
+        quark.phi + distance * np.cos(turn),
+        0.0,
+    )
     radiation = radiate(rng, n, RADIATION)
     px, py = radiation.recoil.T
     near = quark + companion
@@ -224,17 +228,3 @@ def _with_environment(
     flavour = rng.integers(ELECTRON, MUON + 1, n, dtype=np.int8)
     products = only(n, leptons=lepton, flavour=flavour, narrow=rest, gluons=away, bottom=companion)
     return HardEvents(products, radiation)
-
-
-def _companion(rng: np.random.Generator, quark: FourMomentum) -> FourMomentum:
-    """The other quark of a split gluon, four zeros if there was none."""
-    n = len(quark.e)
-    near = rng.random(n) < ENVIRONMENT.splitting
-    distance = ENVIRONMENT.opening * rng.standard_exponential(n)
-    turn = rng.uniform(-np.pi, np.pi, n)
-    return FourMomentum.from_pt_rapidity(
-        quark.pt * ENVIRONMENT.companion * rng.standard_exponential(n) * near,
-        quark.eta + distance * np.sin(turn),
-        quark.phi + distance * np.cos(turn),
-        0.0,
-    )

@@ -76,7 +76,8 @@ class TaggingJets:
 
 TAGGING_JETS = TaggingJets()
 
-Decay = Callable[[np.random.Generator, FourMomentum], Products]
+ScalarDecay = Callable[[np.random.Generator, FourMomentum], Products]
+Channels = Callable[[np.random.Generator, int], Channel]
 
 
 @dataclass(frozen=True)
@@ -84,30 +85,35 @@ class Scalar:
     """What is made: its mass, its decay, how often each production mode occurs, and where its Z go."""
 
     mass: float
-    decay: Decay
+    decay: ScalarDecay
     gluon: float  #: g g -> H
     bottom: float  #: b bbar -> H
     fusion: float  #: q q -> q q H
     with_w: float
     with_z: float
     with_tops: float
-    z_channel: Callable[[np.random.Generator, int], Channel]  #: decays of an associated Z
+    z_channel: Channels  #: decays of an associated Z
 
 
 def produce(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
     """Events of all production modes."""
+    w_mass = partial(breit_wigner, mass=W_MASS, width=W_WIDTH, low=50.0, high=110.0)
+    z_mass = partial(breit_wigner, mass=Z_MASS, width=Z_WIDTH, low=60.0, high=120.0)
+    with_w = partial(_with_boson, scalar=scalar, mass=w_mass, products=w_products, channels=w_channel)
+    with_z = partial(_with_boson, scalar=scalar, mass=z_mass, products=z_products, channels=scalar.z_channel)
     modes: dict[HardProcess, float] = {
         partial(_single, scalar=scalar, tune=GLUON_RADIATION): scalar.gluon,
         partial(_single, scalar=scalar, tune=BOTTOM_RADIATION): scalar.bottom,
         partial(_from_fusion, scalar=scalar): scalar.fusion,
-        partial(_with_w, scalar=scalar): scalar.with_w,
-        partial(_with_z, scalar=scalar): scalar.with_z,
+        with_w: scalar.with_w,
+        with_z: scalar.with_z,
         partial(_with_tops, scalar=scalar): scalar.with_tops,
     }
     return mixture(rng, n, modes)
 
 
 def _alone(rng: np.random.Generator, scalar: Scalar, radiation: Radiation) -> FourMomentum:
+    """A scalar that recoils against nothing but radiation."""
     n = len(radiation.soft)
     return recoiling(radiation, plateau(rng, n, *RAPIDITY), np.full(n, scalar.mass))
 
@@ -123,38 +129,36 @@ def _from_fusion(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents
     side = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     phi = rng.uniform(-np.pi, np.pi, n)
     opposite = phi + np.pi + TAGGING_JETS.acoplanarity * rng.standard_normal(n)
-    quarks = columns([_tagging_jet(rng, side, phi), _tagging_jet(rng, -side, opposite)])
+    tune = TAGGING_JETS
+    quarks = columns(
+        [
+            FourMomentum.from_pt_rapidity(
+                tune.mean_pt / tune.rise * rng.gamma(tune.rise, size=n),
+                sign * (tune.eta + tune.spread * rng.standard_normal(n)),
+                azimuth,
+                0.0,
+            )
+            for sign, azimuth in ((side, phi), (-side, opposite))
+        ]
+    )
     higgs = _alone(rng, scalar, radiation.with_quarks(quarks))
     return HardEvents(combine(scalar.decay(rng, higgs), only(n, light=quarks)), radiation)
 
 
-def _tagging_jet(rng: np.random.Generator, side: FloatArray, phi: FloatArray) -> FourMomentum:
-    tune = TAGGING_JETS
-    n = len(side)
-    return FourMomentum.from_pt_rapidity(
-        tune.mean_pt / tune.rise * rng.gamma(tune.rise, size=n),
-        side * (tune.eta + tune.spread * rng.standard_normal(n)),
-        phi,
-        0.0,
-    )
-
-
-def _with_w(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
+def _with_boson(
+    rng: np.random.Generator,
+    n: int,
+    scalar: Scalar,
+    mass: Callable[[np.random.Generator, int], FloatArray],
+    products: Callable[[np.random.Generator, FourMomentum, FourMomentum, Channel], Products],
+    channels: Channels,
+) -> HardEvents:
+    """A scalar with a W or a Z, whose mass, channel and products are drawn by the functions given."""
     radiation = radiate(rng, n, QUARK_RADIATION)
-    mass = breit_wigner(rng, n, W_MASS, W_WIDTH, 50.0, 110.0)
-    higgs, boson = produce_pair(rng, VH_SPECTRUM, radiation, scalar.mass, mass)
+    higgs, boson = produce_pair(rng, VH_SPECTRUM, radiation, scalar.mass, mass(rng, n))
     fermions = decay_vector(rng, boson, rng.uniform(-1.0, 1.0, n))
-    products = w_products(rng, *fermions, w_channel(rng, n))
-    return HardEvents(combine(scalar.decay(rng, higgs), products), radiation)
-
-
-def _with_z(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
-    radiation = radiate(rng, n, QUARK_RADIATION)
-    mass = breit_wigner(rng, n, Z_MASS, Z_WIDTH, 60.0, 120.0)
-    higgs, boson = produce_pair(rng, VH_SPECTRUM, radiation, scalar.mass, mass)
-    fermions = decay_vector(rng, boson, rng.uniform(-1.0, 1.0, n))
-    products = z_products(rng, *fermions, scalar.z_channel(rng, n))
-    return HardEvents(combine(scalar.decay(rng, higgs), products), radiation)
+    visible = products(rng, *fermions, channels(rng, n))
+    return HardEvents(combine(scalar.decay(rng, higgs), visible), radiation)
 
 
 def _with_tops(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
@@ -185,13 +189,11 @@ def decay_to_four_leptons(rng: np.random.Generator, higgs: FourMomentum) -> Prod
     """Two virtual Z bosons, each into a pair of electrons, muons or taus."""
     n = len(higgs.e)
     masses = virtual_z_masses(rng, n, A4L_MASS)
-    bosons = two_body(higgs.mass, *masses, isotropic(rng, n))
-    return combine(*(_decay_virtual_z(rng, boson.boosted(higgs)) for boson in bosons))
-
-
-def _decay_virtual_z(rng: np.random.Generator, boson: FourMomentum) -> Products:
-    n = len(boson.e)
-    return z_products(rng, *decay_vector(rng, boson, even_cosine(rng, n)), lepton_channel(rng, n))
+    pairs = []
+    for boson in two_body(higgs.mass, *masses, isotropic(rng, n)):
+        leptons = decay_vector(rng, boson.boosted(higgs), even_cosine(rng, n))
+        pairs.append(z_products(rng, *leptons, lepton_channel(rng, n)))
+    return combine(*pairs)
 
 
 def virtual_z_masses(rng: np.random.Generator, n: int, parent: float) -> tuple[FloatArray, FloatArray]:

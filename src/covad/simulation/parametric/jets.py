@@ -1,4 +1,4 @@
-"""How the partons of a hard process become jets: final-state radiation, losses, neutrinos of b decays."""
+"""How partons become jets: final-state radiation, losses, neutrinos of b decays; and isolation from them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from covad.simulation.kinematics import FloatArray, FourMomentum, delta_phi, transverse_sum
+from covad.simulation.kinematics import BoolArray, FloatArray, FourMomentum, delta_phi, transverse_sum
 from covad.simulation.parametric.products import HardEvents, Jets, join
 from covad.simulation.parametric.radiation import SOFTEST_JET
 
 
 @dataclass(frozen=True)
-class FinalState:
+class PartonShower:
     """Shower and hadronisation of a parton, seen through a jet algorithm."""
 
     loss: float  #: mean share of the momentum that ends up outside of all jets
@@ -29,10 +29,14 @@ class BottomDecays:
     share: float = 0.19  #: and the mean share of the momentum that they take
 
 
-QUARKS = FinalState(loss=0.07, splitting=0.15)
-GLUONS = FinalState(loss=0.26, splitting=0.74)
+QUARKS = PartonShower(loss=0.07, splitting=0.15)
+GLUONS = PartonShower(loss=0.26, splitting=0.74)
 BOTTOM_DECAYS = BottomDecays()
 JET_RADIUS = 0.4
+#: A lepton is isolated if all that lies within this distance in eta and phi
+ISOLATION_CONE = 0.3
+#: carries less than this share of its pt.
+ISOLATION_SHARE = 0.45
 
 
 def shower(rng: np.random.Generator, hard: HardEvents) -> tuple[Jets, FloatArray]:
@@ -81,13 +85,13 @@ def lose_neutrinos(rng: np.random.Generator, bottom: Jets) -> Jets:
     return replace(bottom, p=bottom.p.scaled(1.0 - share * affected))
 
 
-def lose_outside(rng: np.random.Generator, partons: Jets, tune: FinalState) -> tuple[Jets, Jets]:
+def lose_outside(rng: np.random.Generator, partons: Jets, tune: PartonShower) -> tuple[Jets, Jets]:
     """What of each parton stays together, and what is scattered outside of all jets."""
     kept = np.maximum(1.0 - tune.loss * rng.standard_exponential(len(partons.event)), 0.0)
     return replace(partons, p=partons.p.scaled(kept)), replace(partons, p=partons.p.scaled(1.0 - kept))
 
 
-def split(rng: np.random.Generator, partons: Jets, tune: FinalState) -> tuple[Jets, Jets]:
+def split(rng: np.random.Generator, partons: Jets, tune: PartonShower) -> tuple[Jets, Jets]:
     """The partons, and the jets that some of them radiate; the momenta add up to what they were.
 
     A radiated jet has at most half of the parton's pt, at least SOFTEST_JET, and is uniform in its logarithm.
@@ -107,3 +111,25 @@ def split(rng: np.random.Generator, partons: Jets, tune: FinalState) -> tuple[Je
     quiet = np.ones(len(pt), dtype=bool)
     quiet[radiates] = False
     return join(partons[quiet], replace(parents, p=parents.p - radiated)), replace(parents, p=radiated)
+
+
+def isolated(leptons: FourMomentum, sprays: Jets) -> BoolArray:
+    """Leptons, (N, k), without much momentum of hadrons or other leptons around them.
+
+    A lepton that is not there is not isolated.
+    """
+    pt, eta, phi = leptons.pt, leptons.eta, leptons.phi
+    spray_pt, spray_eta, spray_phi, event = sprays.p.pt, sprays.p.eta, sprays.p.phi, sprays.event
+    around = np.zeros(pt.shape)
+    for k in range(pt.shape[1]):
+        near = _near(eta[event, k] - spray_eta, phi[event, k], spray_phi)
+        around[:, k] += np.bincount(event, spray_pt * near, minlength=len(pt))
+        for other in range(k):
+            close = _near(eta[:, k] - eta[:, other], phi[:, k], phi[:, other])
+            around[:, k] += close * pt[:, other]
+            around[:, other] += close * pt[:, k]
+    return np.asarray(around < ISOLATION_SHARE * pt)
+
+
+def _near(delta_eta: FloatArray, phi_1: FloatArray, phi_2: FloatArray) -> BoolArray:
+    return np.asarray(delta_eta**2 + delta_phi(phi_1, phi_2) ** 2 < ISOLATION_CONE**2)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from covad.simulation.kinematics import (
-    FloatArray,
     FourMomentum,
     breit_wigner,
     columns,
@@ -17,7 +16,7 @@ from covad.simulation.kinematics import (
     two_body,
 )
 from covad.simulation.parametric.decays import TOP_MASS, TOP_WIDTH, charged_lepton, decay_top
-from covad.simulation.parametric.products import TAU, HardEvents, Products, Radiation, combine, only
+from covad.simulation.parametric.products import TAU, HardEvents, Radiation, combine, only
 from covad.simulation.parametric.radiation import InitialState, plateau, radiate, recoiling
 
 LEPTOQUARK_MASS = 80.0
@@ -71,15 +70,12 @@ def produce_pair(
     excess = np.maximum(rng.gamma(spectrum.rise, size=n) / rng.gamma(spectrum.fall, size=n), 1e-6)
     mass = np.minimum(np.add(mass_1, mass_2) * (1.0 + excess), 5000.0)
     pair = recoiling(radiation, plateau(rng, n, spectrum.flat, spectrum.edge), mass)
-    towards = direction(_exchange_cosine(rng, excess), rng.uniform(-np.pi, np.pi, n))
+    # t-channel exchange: density 1 / (1 - (beta cos) ** 2), which is uniform in rapidity
+    beta = np.sqrt(1.0 - (1.0 + excess) ** -2)
+    cos_theta = np.tanh(rng.uniform(-1.0, 1.0, n) * np.arctanh(beta)) / beta
+    towards = direction(cos_theta, rng.uniform(-np.pi, np.pi, n))
     first, second = two_body(mass, mass_1, mass_2, towards)
     return first.boosted(pair), second.boosted(pair)
-
-
-def _exchange_cosine(rng: np.random.Generator, excess: FloatArray) -> FloatArray:
-    """Production angle of t-channel exchange, density 1 / (1 - (beta cos) ** 2): uniform in rapidity."""
-    beta = np.sqrt(1.0 - (1.0 + excess) ** -2)
-    return np.tanh(rng.uniform(-1.0, 1.0, len(beta)) * np.arctanh(beta)) / beta
 
 
 def ttbar(rng: np.random.Generator, n: int) -> HardEvents:
@@ -93,33 +89,29 @@ def ttbar(rng: np.random.Generator, n: int) -> HardEvents:
 def lq(rng: np.random.Generator, n: int) -> HardEvents:
     """Two scalar leptoquarks, each into b tau."""
     radiation = radiate(rng, n, LQ_RADIATION)
-    pair = produce_pair(rng, LQ_SPECTRUM, radiation, LEPTOQUARK_MASS, LEPTOQUARK_MASS)
-    return HardEvents(combine(*(_decay_leptoquark(rng, leptoquark) for leptoquark in pair)), radiation)
-
-
-def _decay_leptoquark(rng: np.random.Generator, leptoquark: FourMomentum) -> Products:
-    n = len(leptoquark.e)
-    bottom, tau = two_body(leptoquark.mass, 0.0, 0.0, isotropic(rng, n))
-    helicity = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    lepton = charged_lepton(rng, tau.boosted(leptoquark), np.full(n, TAU, dtype=np.int8), helicity)
-    return combine(lepton, only(n, bottom=bottom.boosted(leptoquark)))
+    decays = []
+    for leptoquark in produce_pair(rng, LQ_SPECTRUM, radiation, LEPTOQUARK_MASS, LEPTOQUARK_MASS):
+        bottom, tau = two_body(leptoquark.mass, 0.0, 0.0, isotropic(rng, n))
+        helicity = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+        decays += [
+            charged_lepton(rng, tau.boosted(leptoquark), np.full(n, TAU, dtype=np.int8), helicity),
+            only(n, bottom=bottom.boosted(leptoquark)),
+        ]
+    return HardEvents(combine(*decays), radiation)
 
 
 def hpm(rng: np.random.Generator, n: int) -> HardEvents:
     """b g -> H- t: the Higgs boson into tau neutrino, the top into anything."""
     radiation = radiate(rng, n, HPM_RADIATION)
-    spectator = columns([_spectator_bottom(rng, n)])
+    # The spectator is the other b quark of the gluon that the incoming one stems from.
+    tune = SPECTATOR_BOTTOM
+    pt = tune.mean_pt / tune.rise * rng.gamma(tune.rise, size=n)
+    rapidity = plateau(rng, n, tune.flat, tune.edge)
+    phi = rng.uniform(-np.pi, np.pi, n)
+    spectator = columns([FourMomentum.from_pt_rapidity(pt, rapidity, phi, 0.0)])
     against = radiation.with_quarks(spectator)
     top_mass = breit_wigner(rng, n, TOP_MASS, TOP_WIDTH, 150.0, 200.0)
     higgs, top = produce_pair(rng, HPM_SPECTRUM, against, CHARGED_HIGGS_MASS, top_mass)
     tau, _ = two_body(higgs.mass, 0.0, 0.0, isotropic(rng, n))
     lepton = charged_lepton(rng, tau.boosted(higgs), np.full(n, TAU, dtype=np.int8), np.ones(n))
     return HardEvents(combine(lepton, decay_top(rng, top), only(n, bottom=spectator)), radiation)
-
-
-def _spectator_bottom(rng: np.random.Generator, n: int) -> FourMomentum:
-    """The other b quark of the gluon that the incoming one stems from."""
-    tune = SPECTATOR_BOTTOM
-    pt = tune.mean_pt / tune.rise * rng.gamma(tune.rise, size=n)
-    rapidity = plateau(rng, n, tune.flat, tune.edge)
-    return FourMomentum.from_pt_rapidity(pt, rapidity, rng.uniform(-np.pi, np.pi, n), 0.0)

@@ -66,6 +66,10 @@ def join(*parts: Jets) -> Jets:
     return Jets(parts[0].n_events, event, concatenate([p.p for p in parts]))
 
 
+#: Kinds of particles among the products of a decay.
+KINDS = ("leptons", "narrow", "gluons", "light", "bottom")
+
+
 @dataclass(frozen=True)
 class Products:
     """Decay products of N events, one column per possible particle, four zeros where there is none.
@@ -84,14 +88,7 @@ class Products:
         return len(self.flavour)
 
     def __getitem__(self, rows: IntArray) -> Products:
-        return Products(
-            self.leptons[rows],
-            self.flavour[rows],
-            self.narrow[rows],
-            self.gluons[rows],
-            self.light[rows],
-            self.bottom[rows],
-        )
+        return Products(flavour=self.flavour[rows], **{kind: getattr(self, kind)[rows] for kind in KINDS})
 
 
 @dataclass(frozen=True)
@@ -135,81 +132,43 @@ HardProcess = Callable[[np.random.Generator, int], HardEvents]
 
 def combine(*parts: Products) -> Products:
     """The products of several decays of the same events, side by side."""
-    return Products(
-        columns([p.leptons for p in parts]),
-        np.concatenate([p.flavour for p in parts], axis=1),
-        columns([p.narrow for p in parts]),
-        columns([p.gluons for p in parts]),
-        columns([p.light for p in parts]),
-        columns([p.bottom for p in parts]),
-    )
+    flavour = np.concatenate([p.flavour for p in parts], axis=1)
+    return Products(flavour=flavour, **{kind: columns([getattr(p, kind) for p in parts]) for kind in KINDS})
 
 
 def mixture(rng: np.random.Generator, n: int, shares: Mapping[HardProcess, float]) -> HardEvents:
     """About n events of several modes in their shares, in random order."""
     weights = np.array(list(shares.values()))
     numbers = rng.multinomial(n, weights / weights.sum())
-    events = _stack([mode(rng, int(k)) for mode, k in zip(shares, numbers, strict=True) if k])
-    return events[rng.permutation(len(events))]
-
-
-def _stack(parts: Sequence[HardEvents]) -> HardEvents:
-    """Events of several production modes, one after the other; missing columns are empty."""
-    return HardEvents(
-        Products(
-            _rows([p.products.leptons for p in parts]),
-            _padded([p.products.flavour for p in parts]),
-            _rows([p.products.narrow for p in parts]),
-            _rows([p.products.gluons for p in parts]),
-            _rows([p.products.light for p in parts]),
-            _rows([p.products.bottom for p in parts]),
-        ),
+    parts = [mode(rng, int(k)) for mode, k in zip(shares, numbers, strict=True) if k]
+    decayed, radiated = [p.products for p in parts], [p.radiation for p in parts]
+    particles = {
+        kind: FourMomentum(*(_below([getattr(getattr(p, kind), c) for p in decayed]) for c in COMPONENTS))
+        for kind in KINDS
+    }
+    first = np.cumsum([0, *(len(p) for p in parts)])
+    event = np.concatenate([r.jets.event + start for r, start in zip(radiated, first, strict=False)])
+    together = HardEvents(
+        Products(flavour=_below([p.flavour for p in decayed]), **particles),
         Radiation(
-            _renumbered([p.radiation.jets for p in parts]),
-            np.concatenate([p.radiation.soft for p in parts]),
-            np.concatenate([p.radiation.escaping for p in parts]),
+            Jets(int(first[-1]), event, concatenate([r.jets.p for r in radiated])),
+            np.concatenate([r.soft for r in radiated]),
+            np.concatenate([r.escaping for r in radiated]),
         ),
     )
+    return together[rng.permutation(len(together))]
 
 
-def _renumbered(parts: Sequence[Jets]) -> Jets:
-    first = np.cumsum([0, *(p.n_events for p in parts)])
-    event = np.concatenate([p.event + start for p, start in zip(parts, first[:-1], strict=True)])
-    return Jets(int(first[-1]), event, concatenate([p.p for p in parts]))
-
-
-def _rows(parts: Sequence[FourMomentum]) -> FourMomentum:
-    return FourMomentum(*(_padded([getattr(p, name) for p in parts]) for name in COMPONENTS))
-
-
-def _padded(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Arrays of different width below each other, zeros on the right."""
+def _below(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Put arrays of different width below each other, with zeros on the right."""
     width = max(a.shape[1] for a in arrays)
     return np.concatenate([np.pad(a, ((0, 0), (0, width - a.shape[1]))) for a in arrays])
 
 
-def only(
-    n_events: int,
-    leptons: FourMomentum | None = None,
-    flavour: Flavour | None = None,
-    narrow: FourMomentum | None = None,
-    gluons: FourMomentum | None = None,
-    light: FourMomentum | None = None,
-    bottom: FourMomentum | None = None,
-) -> Products:
-    """Products of which only some kinds exist."""
-    none = _nothing(n_events)
-    kinds = np.zeros((n_events, 0), dtype=np.int8) if flavour is None else flavour
-    return Products(
-        none if leptons is None else columns([leptons]),
-        kinds if kinds.ndim == 2 else kinds[:, None],
-        none if narrow is None else columns([narrow]),
-        none if gluons is None else columns([gluons]),
-        none if light is None else columns([light]),
-        none if bottom is None else columns([bottom]),
-    )
-
-
-def _nothing(n_events: int) -> FourMomentum:
+def only(n_events: int, flavour: Flavour | None = None, **particles: FourMomentum) -> Products:
+    """Return products of the given kinds only; `flavour` belongs to the leptons."""
     empty = np.zeros((n_events, 0))
-    return FourMomentum(empty, empty, empty, empty)
+    none = FourMomentum(empty, empty, empty, empty)
+    flavours = np.zeros((n_events, 0), dtype=np.int8) if flavour is None else flavour[:, None]
+    given = {kind: columns([p]) for kind, p in particles.items()}
+    return Products(flavour=flavours, **{**dict.fromkeys(KINDS, none), **given})

@@ -10,15 +10,13 @@ from covad.events.layout import Events
 from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES, process_code
 from covad.simulation.detector import Detector, Truth
 from covad.simulation.parametric import bosons, heavy_flavour, higgs, pairs
-from covad.simulation.parametric.isolation import isolated
-from covad.simulation.parametric.jets import cluster, shower
+from covad.simulation.parametric.jets import cluster, isolated, shower
 from covad.simulation.parametric.products import (
     ABSENT,
     ELECTRON,
     MUON,
     HardEvents,
     HardProcess,
-    IntArray,
     Jets,
     join,
 )
@@ -48,7 +46,9 @@ def generate(process: str, n_events: int, rng: np.random.Generator, detector: De
     accepted = [np.zeros((0, *ADC2021_LAYOUT.shape), dtype=np.float32)]
     found, tried = 0, 0
     while found < n_events:
-        size = _batch_size(n_events - found, found, tried)
+        # Enough hard events for what is missing, judged by the acceptance so far.
+        acceptance = (found + 1) / (tried + 5)
+        size = int(min(LARGEST_BATCH, 1.05 * (n_events - found) / acceptance + 200))
         measured = measured_batch(process, size, rng, detector)
         accepted.append(measured)
         found, tried = found + len(measured), tried + size
@@ -61,18 +61,21 @@ def generate(process: str, n_events: int, rng: np.random.Generator, detector: De
     return Events(ADC2021_LAYOUT, particles, np.full(n_events, code, dtype=np.int16), PROCESS_NAMES)
 
 
-def _batch_size(missing: int, found: int, tried: int) -> int:
-    """Enough hard events for what is missing, judged by the acceptance so far."""
-    acceptance = (found + 1) / (tried + 5)
-    return int(min(LARGEST_BATCH, 1.05 * missing / acceptance + 200))
-
-
 def measured_batch(
     process: str, size: int, rng: np.random.Generator, detector: Detector
 ) -> NDArray[np.float32]:
-    """The accepted ones of `size` hard events, in the layout of the public dataset."""
-    hard = hard_events(process, size, rng, _softest_lepton(detector))
-    promising = hard[_can_pass(hard, detector)]
+    """Return the accepted ones of `size` hard events, in the layout of the public dataset.
+
+    Only events with a lepton that resolution could lift over the filter, in its acceptance, are measured.
+    """
+    resolution = max(detector.electron_resolution, detector.muon_resolution)
+    softest = detector.lepton_filter * max(1.0 - RESOLUTION_REACH * resolution, 0.0)
+    hard = hard_events(process, size, rng, softest)
+    leptons, flavour = hard.products.leptons, hard.products.flavour
+    pt = leptons.pt
+    slope = np.sinh(np.where(flavour == ELECTRON, detector.electron_eta_max, detector.muon_eta_max))
+    seen = (pt > softest) & (flavour != ABSENT) & (np.abs(leptons.pz) < pt * slope)
+    promising = hard[np.flatnonzero(seen.any(axis=1))]
     measured = detector.measure(particle_level(rng, promising), rng)
     return measured[detector.accepts(measured)]
 
@@ -82,21 +85,6 @@ def hard_events(process: str, size: int, rng: np.random.Generator, lepton_pt_min
     if process == "qcd":
         return heavy_flavour.qcd(rng, size, lepton_pt_min)
     return HARD_PROCESSES[process](rng, size)
-
-
-def _softest_lepton(detector: Detector) -> float:
-    """The lowest pt, in GeV, that resolution can lift over the lepton filter."""
-    resolution = max(detector.electron_resolution, detector.muon_resolution)
-    return detector.lepton_filter * max(1.0 - RESOLUTION_REACH * resolution, 0.0)
-
-
-def _can_pass(hard: HardEvents, detector: Detector) -> IntArray:
-    """Events with a lepton that resolution could lift over the filter, inside of its acceptance."""
-    leptons, flavour = hard.products.leptons, hard.products.flavour
-    pt = leptons.pt
-    slope = np.sinh(np.where(flavour == ELECTRON, detector.electron_eta_max, detector.muon_eta_max))
-    seen = (pt > _softest_lepton(detector)) & (flavour != ABSENT) & (np.abs(leptons.pz) < pt * slope)
-    return np.flatnonzero(seen.any(axis=1))
 
 
 def particle_level(rng: np.random.Generator, hard: HardEvents) -> Truth:

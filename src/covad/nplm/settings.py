@@ -1,0 +1,48 @@
+"""Settings of the tests, and the sizes of the datasets that they are tuned for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from covad.settings import Clip, Count, Index, Positive, Settings
+
+
+class Sizes(Settings):
+    """Events of one dataset: expected data at nu = 0, and reference."""
+
+    expected: Positive = 10_000.0
+    reference: Count = 52_000
+
+
+class NetworkSettings(Settings):
+    """The paper's network. `clip` is W, the bound of all weights; `tune` lets the study find it.
+
+    The likelihood has many maxima: `starts` random candidates and `hops` from the best of them are climbed.
+    """
+
+    clip: Clip = "tune"
+    starts: Count = 1
+    hops: Index = 0
+    hidden: Annotated[tuple[Count, ...], Field(min_length=1)] = (4, 4)
+
+
+class ConvexSettings(Settings):
+    """The ridge on a basis of so many `bumps`.
+
+    `capacity` is the mean of t under the null, to which the width of the bumps is tuned: 45 unless told, as
+    for the paper's network, less with few bumps or events (see `covad.nplm.convex.capacity`). `spread` is the
+    standard deviation that the ridge, seen as a prior, gives h; `seed` draws the centres.
+    """
+
+    bumps: Count = 100
+    capacity: Annotated[float, Field(gt=1.0)] | None = None
+    spread: Positive = 3.0
+    seed: Index = 0
+
+    @model_validator(mode="after")
+    def _within_reach(self) -> Self:
+        if self.capacity is not None and self.capacity >= self.bumps:
+            raise ValueError(f"capacity {self.capacity:g} needs more than {self.bumps} bumps")
+        return self
