@@ -19,9 +19,11 @@ from scipy.stats import kstest
 
 from covad.events.files import EventWriter
 from covad.events.layout import Events, concatenate
-from covad.observed import Observation, Question, examine
-from covad.observed.run import NORMALISATION, FinishedRun
+from covad.observed.examine import examine
+from covad.observed.result import Observation
+from covad.observed.run import FinishedRun
 from covad.simulation.simulate import Simulation
+from covad.study.sources import NORMALISATION
 
 #: Far from any seed that a study would be given by hand; studies derive theirs by a hash.
 FIRST_SEED = 987_000_000
@@ -54,8 +56,9 @@ def observations(
         path = folder / f"{signal or 'background'}_{number}.h5"
         with EventWriter(path, events.layout, events.process_names) as writer:
             writer.append(events)
-        question = Question(run.configuration.slug, None, auxiliary)
-        yield examine(run.directory.path, path, question)
+        yield examine(
+            run.data.directory.path, path, auxiliary=auxiliary, configuration=run.configuration.slug
+        )
 
 
 def z_by_null(found: list[Observation]) -> dict[str, list[float]]:

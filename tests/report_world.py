@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from covad.embedding.metrics import Metrics, ProbeResult
 from covad.inference.clip import ClipPoint
@@ -15,7 +14,8 @@ from covad.inference.closure import closure_table, corrected, false_positives, j
 from covad.inference.goodness import chi2_law, one_sample
 from covad.inference.intervals import Interval
 from covad.inference.power import power_curve
-from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Significance, median_z
+from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, median_z
+from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.results.summary import (
     SUMMARY_SCHEMA,
@@ -57,8 +57,8 @@ def write_nothing(self: Any, file: Any, **options: Any) -> None:
         file.write("<svg></svg>")
 
 
-def name(embedding: str, treatment: str, order: int) -> str:
-    return f"{embedding}, {treatment}" + (", quadratic" if order == 2 else "")
+def slug(embedding: str, treatment: str, order: int) -> str:
+    return f"{embedding}-{treatment}" + ("-quadratic" if order == 2 else "")
 
 
 def changed(found: Evidence, section: str, change: Callable[[Any], dict[str, Any]]) -> Evidence:
@@ -73,7 +73,7 @@ def evidence(
     injections: tuple[tuple[str, float], ...] = INJECTIONS,
     points: tuple[tuple[float, ...], ...] = POINTS,
     checked: bool = True,
-    observed: tuple[dict[str, Any], ...] = (),
+    observed: tuple[Observation, ...] = (),
 ) -> Evidence:
     """t is chi2 distributed, shifted a little by nu where unlinearised, and more by signals."""
     rng = np.random.default_rng(7)
@@ -98,7 +98,7 @@ def evidence(
         made_of="",
         study=_study(alpha, configurations, injections, tests),
         manifest=Manifest({"numpy": "2"}, {"cores": 2}, 1, {}, {"encoder": 60.0, "toys": 12.0}),
-        main_configuration=name(*(proposal if proposal in configurations else configurations[0])),
+        main_configuration=slug(*(proposal if proposal in configurations else configurations[0])),
         configurations=tuple(_configuration(*c) for c in configurations),
         embeddings=tuple(
             EmbeddingSummary(key, a, 0, tuple(Metrics(s, 5 - s, 0.5 - s / 100, 5.0) for s in (1, 2, 3)))
@@ -109,47 +109,6 @@ def evidence(
         toys=ToyCounts(*(sum(getattr(e, key) for e in lines["ensembles"]) for key in counted)),
     )
     return Evidence(summary, t, checks, observed=observed)
-
-
-def observation(file: str, z: float) -> dict[str, Any]:
-    """An answer of `covad test`: one test with an excess, and one whose fit failed."""
-    toys, formula = Interval(z - 0.1, z + 0.1), Interval(z, z)
-    p = float(norm.sf(z))
-    significances = [
-        Significance("R_0", 60.0, p, z, z > 2.8, toys, None, toys, False),
-        Significance("chi2", 60.0, p, z, False, formula, None, formula, z > 2.14),
-    ]
-    return {
-        "name": file.removesuffix(".h5"),
-        "file": file,
-        "configuration": name("covariant", "profiled", 1),
-        "expected": 10_000.0,
-        "n_selected": 10_100,
-        "nuisances": [
-            {"name": "jet_energy_scale", "auxiliary": 0.5, "fitted": -0.25, "error": 0.125, "pull": -0.75}
-        ],
-        "compatibility": {"chi2": 1.0, "dof": 2, "p": 0.61},
-        "tests": [
-            {
-                "test": "network",
-                "t": 60.0,
-                "significances": [asdict(significance) for significance in significances],
-                "excess": {"n_top": 100, "expected": 81.5, "observables": [_observable("sum of pt")]},
-            },
-            {"test": "convex", "t": None, "significances": [], "excess": None},
-        ],
-    }
-
-
-def _observable(label: str) -> dict[str, Any]:
-    return {
-        "name": label,
-        "edges": [0.0, 10.0, 20.0, 30.0],
-        "top": [4.0, 0.0, 9.0],
-        "region": [3.0, 1.0, 4.0],
-        "observed": [100.0, 50.0, 3.0],
-        "everywhere": [90.0, 60.0, 0.0],
-    }
 
 
 def _study(alpha: dict[str, float], configurations: Any, injections: Any, tests: Any) -> Study:
@@ -169,10 +128,9 @@ def _study(alpha: dict[str, float], configurations: Any, injections: Any, tests:
 
 
 def _configuration(embedding: str, treatment: str, order: int) -> ConfigurationSummary:
-    label = f"{embedding}, {'profiled' if treatment == 'profiled' else 'no nuisances'}"
     return ConfigurationSummary(
-        configuration=name(embedding, treatment, order),
-        label=label + (", quadratic" if order == 2 else ""),
+        configuration=slug(embedding, treatment, order),
+        label=slug(embedding, treatment, order).replace("-", ", "),
         embedding=embedding,
         treatment=Treatment(treatment),
         order=order,
@@ -235,7 +193,7 @@ def _add_toys(
     injections: Any,
     points: Any,
 ) -> None:
-    key = {"test": test, "configuration": name(*configuration)}
+    key = {"test": test, "configuration": slug(*configuration)}
     shift = 15.0 if configuration[0] == "contrastive" else 0.0
     background = {nu: _toys(rng, shift * abs(nu[0])) for nu in points}
     for nu, toys in background.items():

@@ -3,7 +3,7 @@ import pytest
 from samples import random_events
 
 from covad.events.layout import Collection, EventLayout
-from covad.observed.background import spread
+from covad.observed.dataset import spread
 from covad.observed.excess import bin_edges, histogram, observables_of
 
 LAYOUT = EventLayout((Collection("met", 1, ("pt", "phi")), Collection("photon", 3, ("pt", "eta"))))

@@ -1,5 +1,7 @@
 """Curves that share a panel can be told apart, and none is left out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import report_world
@@ -7,8 +9,7 @@ import report_world
 from covad.report.figures import response as response_figures
 from covad.report.figures import study as study_figures
 from covad.report.figures.canvas import COLD, WARM, line_style
-from covad.report.figures.latent import Marginal
-from covad.report.tables import observed as observed_files
+from covad.results.latent import Marginal
 
 
 @pytest.mark.parametrize("colours", [WARM, COLD, WARM[:3]], ids=["warm", "cold", "three"])
@@ -21,36 +22,6 @@ def test_up_to_four_lines_have_dash_patterns_of_their_own():
     assert len({line_style(number, WARM)["linestyle"] for number in range(4)}) == 4
 
 
-@pytest.mark.parametrize(
-    ("observable", "label"),
-    [
-        ("leading jet pt", "leading jet pt [GeV]"),
-        ("sum of pt", "sum of pt [GeV]"),
-        ("number of jets", "number of jets"),
-    ],
-)
-def test_momenta_have_a_unit(observable, label):
-    assert observed_files.axis_label(observable) == label
-
-
-def test_events_where_none_is_expected_are_drawn_as_arrows(monkeypatch):
-    drawn = []
-
-    def keep(name, alt, canvas):
-        (arrows,) = [line for line in canvas.axes[1].lines if line.get_marker() == "^"]
-        drawn.extend(arrows.get_xdata())
-
-    monkeypatch.setattr(observed_files, "panel", keep)
-    observable = {
-        "name": "sum of pt",
-        "edges": [0, 10, 20, 30, 40],
-        "top": [1, 1, 1, 1],
-        "region": [1, 1, 1, 1],
-    }
-    observed_files._observable_panel("x", observable | {"observed": [9, 3, 0, 5], "everywhere": [8, 0, 0, 1]})
-    assert drawn == [15.0, 35.0]
-
-
 def test_a_configuration_without_the_papers_null_keeps_its_power_panels(monkeypatch):
     monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     told = report_world.evidence(
@@ -58,24 +29,18 @@ def test_a_configuration_without_the_papers_null_keeps_its_power_panels(monkeypa
         injections=(("hpm", 50.0),),
         checked=False,
     )
-    told.summary["power"] = [
+    power = tuple(
         line
-        for line in told.summary["power"]
-        if line["configuration"] != "contrastive, profiled" or line["null"] == "R_0"
-    ]
+        for line in told.summary.power
+        if line.configuration != "contrastive-profiled" or line.null == "R_0"
+    )
     shown = []
     monkeypatch.setattr(
         study_figures, "panel", lambda name, alt, canvas: shown.append(canvas.axes[0].get_xlabel())
     )
-    (figure,) = study_figures.power_figures(told)
+    (figure,) = study_figures.power_figures(replace(told.summary, power=power))
     assert shown == [r"$Z_\alpha$ against $R_{\nu=+1\sigma}$", r"$Z_\alpha$ against $R_0$"]
     assert "R₀ for a configuration without them" in figure.caption
-
-
-def _comparison(nu):
-    counts = [100.0] * 4
-    keys = ("nominal", "observed", "predicted", "uncertainty")
-    return {"nu": nu.tolist()} | dict.fromkeys(keys, counts)
 
 
 def _drawn_labels(monkeypatch, draw):
@@ -92,7 +57,9 @@ def _drawn_labels(monkeypatch, draw):
 
 
 def test_the_validation_shows_both_signs_of_three_nuisances(monkeypatch):
-    points = [sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)]
-    marginal = Marginal(0, np.linspace(0.0, 1.0, 5), tuple(_comparison(nu) for nu in points))
-    drawn = _drawn_labels(monkeypatch, lambda: response_figures._validation_panel(marginal, "x"))
+    rng = np.random.default_rng(1)
+    points = [tuple((sign * axis).tolist()) for axis in np.eye(3) for sign in (1.0, -1.0)]
+    shifted = tuple(report_world.comparison(nu, rng) for nu in points)
+    marginal = Marginal(0, np.linspace(0.0, 1.0, 7), shifted)
+    drawn = _drawn_labels(monkeypatch, lambda: response_figures.validation_panel(marginal, "x"))
     assert len({label for label, _ in drawn}) == len({colour for _, colour in drawn}) == 6

@@ -1,33 +1,47 @@
 """The lines on the terminal: three verdicts, and a reach that is never better than what is known."""
 
+from dataclasses import replace
+
 import pytest
+import report_world
 
-from covad.results import headlines
+from covad.inference.closure import MedianShift, Verdict
+from covad.inference.intervals import Interval
+from covad.results import summary_lines
+from covad.results.summary import ClosureSummary, ToyCounts
+from covad.runs.checks import ReachAt
 
 
-def _summary(closes=True, reach=()):
-    shifts = [
-        {"median_shift": {"shift": shift}, "test": "convex", "configuration": "a"} for shift in (0.1, -0.2)
-    ]
-    return {
-        "headline": {"closes": {"convex, a": closes}},
-        "closure": shifts,
-        "spaces": [{"name": "my_enc_linear", "embedding": "my_enc", "order": 1, "reach": list(reach)}],
-        "significance": [],
-        "toys": {"requested": 3, "done": 1, "failed": 1, "missing": 1},
-    }
+def _summary(verdict=Verdict.CLOSES, reach=()):
+    found = report_world.evidence((("covariant", "profiled", 1),), injections=()).summary
+    open_interval = Interval(None, None)
+    closure = tuple(
+        ClosureSummary(
+            test="convex",
+            configuration="covariant-profiled",
+            nu=(nu,),
+            verdict=verdict,
+            against_null=(),
+            against_chi2=(),
+            median_shift=MedianShift(shift, 9.5, open_interval, open_interval),
+            false_positives=(),
+        )
+        for nu, shift in ((1.0, 0.1), (-1.0, -0.2))
+    )
+    space = replace(found.spaces[0], name="my_enc_linear", embedding="my_enc", reach=tuple(reach))
+    return replace(found, closure=closure, spaces=(space,), toys=ToyCounts(3, 1, 1, 1))
 
 
 def _reach(nu, n_events, low, high):
-    return {"nu": [nu], "n_events": n_events, "interval": {"low": low, "high": high}}
+    return ReachAt(n_events, Interval(low, high), 0.25, 500, (nu,))
 
 
-@pytest.mark.parametrize(
-    ("closes", "words"), [(True, "closes"), (False, "does not close"), (None, "too few toys to tell")]
-)
-def test_a_verdict_has_three_values(closes, words):
-    (line, _) = headlines(_summary(closes))
-    assert line == f"convex, a: {words}, the median of t moves by up to -0.20 standard deviations"
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_a_verdict_has_one_wording(verdict):
+    line, toys = summary_lines(_summary(verdict))
+    moves = "the median of t moves by up to -0.20 standard deviations"
+    assert line == f"convex, covariant, profiled: {verdict}, {moves}"
+    assert toys == "toys: 3 requested = 1 done + 1 failed + 1 missing"
 
 
 @pytest.mark.parametrize(
@@ -48,5 +62,5 @@ def test_a_verdict_has_three_values(closes, words):
     ids=["interval", "less known elsewhere", "no estimate", "open end", "as far as it is sought"],
 )
 def test_the_reach_is_the_smallest_with_its_interval_or_a_bound(reach, said):
-    line = headlines(_summary(reach=reach))[1]
+    _, line, _ = summary_lines(_summary(reach=reach))
     assert line == f"closure reach of my_enc, linear for the convex test: {said}"

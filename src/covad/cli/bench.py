@@ -7,7 +7,8 @@ slows all of them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -48,38 +49,53 @@ FULL = Repetitions(rounds=5, epochs=40, chunked_epochs=4, evaluations=40, fits=6
 FAST = Repetitions(rounds=2, epochs=20, chunked_epochs=2, evaluations=20, fits=2, searches=1)
 
 
-def contenders() -> dict[str, NplmTest]:
-    """Tests whose cost is measured: NAME_core_seconds and NAME_speedup in the figures."""
-    pool = background(POOL, np.random.default_rng(0))
-    return {
-        "one_start": NetworkTest(clip=CLIP, search=ONE_START),
-        "search": NetworkTest(clip=CLIP, search=DEFAULT_SEARCH),
-        "convex": with_capacity(pool),
-    }
+@dataclass(frozen=True)
+class ToyTimes:
+    """Means over the rounds; speed-ups are over the training of the paper in plain PyTorch."""
+
+    torch_adam_ms_per_epoch: float
+    torch_adam_chunked_ms_per_epoch: float
+    adam_ms_per_epoch: float
+    evaluation_ms: float  # value, gradient and Hessian of the network's likelihood
+    evaluation_floor_ms: float  # its arithmetic alone
+    torch_adam_core_seconds: float  # of a whole training, extrapolated from its epochs
+    one_start_core_seconds: float  # of one toy: the network from one start
+    one_start_speedup: float
+    search_core_seconds: float  # the network's default search
+    search_speedup: float
+    convex_core_seconds: float
+    convex_speedup: float
 
 
-def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> dict[str, float]:
-    """The figures: milliseconds per epoch and evaluation, seconds per toy, speed-ups over plain PyTorch."""
+def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> ToyTimes:
+    """Measure epochs, evaluations and whole toys, every solver once a round."""
     torch.set_num_threads(1)
     repetitions = FAST if fast else FULL
+    tests: dict[str, NplmTest] = {
+        "one_start": NetworkTest(clip=CLIP, search=ONE_START),
+        "search": NetworkTest(clip=CLIP, search=DEFAULT_SEARCH),
+        "convex": with_capacity(background(POOL, np.random.default_rng(0))),
+    }
     toys = [world.toy(np.random.default_rng([7, i])) for i in range(max(repetitions.fits, 2))]
-    tests = contenders()
     for test in tests.values():  # compile
         likelihood_ratio(LatentWorld(2000, 400.0).toy(np.random.default_rng(0)), test, 0)
-    figures: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = defaultdict(list)
     for turn in range(repetitions.rounds):
-        _measure_steps(toys[0], repetitions, figures)
-        _measure_tests(toys, tests, repetitions, turn, figures)
-    result = {key: float(np.mean(values)) for key, values in figures.items()}
-    training = 1e-3 * PAPER_TRAINING.epochs * result["torch_adam_ms_per_epoch"]
-    result["torch_adam_core_seconds"] = training
-    for name in tests:
-        result[f"{name}_speedup"] = training / result[f"{name}_core_seconds"]
-    return result
+        for name, milliseconds in _measure_steps(toys[0], repetitions):
+            times[name].append(milliseconds)
+        for name, test in tests.items():
+            count = repetitions.searches if name == "search" else repetitions.fits
+            some = (toys[(turn + i) % len(toys)] for i in range(count))
+            seconds = [likelihood_ratio(toy, test, turn).seconds for toy in some]
+            times[f"{name}_core_seconds"].append(float(np.mean(seconds)))
+    mean = {name: float(np.mean(values)) for name, values in times.items()}
+    training = 1e-3 * PAPER_TRAINING.epochs * mean["torch_adam_ms_per_epoch"]
+    speedups = {f"{name}_speedup": training / mean[f"{name}_core_seconds"] for name in tests}
+    return ToyTimes(torch_adam_core_seconds=training, **mean, **speedups)
 
 
-def _measure_steps(toy: Dataset, repetitions: Repetitions, figures: dict[str, list[float]]) -> None:
-    """Epochs of the baselines, evaluations of the likelihood, and what the arithmetic alone would take."""
+def _measure_steps(toy: Dataset, repetitions: Repetitions) -> Iterator[tuple[str, float]]:
+    """Yield milliseconds of epochs of the baselines and of evaluations of the likelihood."""
     network = NetworkTest(clip=CLIP)
     likelihood = network.likelihood(toy)
     theta = np.random.default_rng(1).uniform(-1.0, 1.0, likelihood.architecture.n_variables)
@@ -96,22 +112,9 @@ def _measure_steps(toy: Dataset, repetitions: Repetitions, figures: dict[str, li
             lambda count: [likelihood.expand(theta) for _ in range(count)],
         ),
     }
-    for key, (count, step) in steps.items():
-        figures.setdefault(key, []).append(1e3 * _seconds(step, count) / count)
-    figures.setdefault("evaluation_floor_ms", []).append(arithmetic_floor_ms(likelihood))
-
-
-def _measure_tests(
-    toys: list[Dataset],
-    tests: dict[str, NplmTest],
-    repetitions: Repetitions,
-    turn: int,
-    figures: dict[str, list[float]],
-) -> None:
-    for name, test in tests.items():
-        count = repetitions.searches if name == "search" else repetitions.fits
-        seconds = [likelihood_ratio(toys[(turn + i) % len(toys)], test, turn).seconds for i in range(count)]
-        figures.setdefault(f"{name}_core_seconds", []).append(float(np.mean(seconds)))
+    for name, (count, step) in steps.items():
+        yield name, 1e3 * _seconds(step, count) / count
+    yield "evaluation_floor_ms", arithmetic_floor_ms(likelihood)
 
 
 def _seconds(step: Callable[[int], object], count: int) -> float:
@@ -121,7 +124,7 @@ def _seconds(step: Callable[[int], object], count: int) -> float:
 
 
 def arithmetic_floor_ms(likelihood: NetworkLikelihood) -> float:
-    """The multiply-adds of the products of rows, at the speed of a large float32 matrix product."""
+    """Return the time of the multiply-adds of one evaluation, at the speed of a large matrix product."""
     size = 512
     matrix = np.ones((size, size), dtype=np.float32)
     seconds = _seconds(lambda count: [matrix @ matrix for _ in range(count)], 10)
@@ -165,30 +168,28 @@ class TorchTraining:
                     weights.clamp_(-CLIP, CLIP)
 
     def theta(self) -> Float64:
-        """Weights and nuisances in covad's order: each unit's weights, then its bias."""
+        """Return weights and nuisances in covad's order: each unit's weights, then its bias."""
         parts = list(self.network.parameters())
         layers = [torch.cat([w, b[:, None]], dim=1) for w, b in zip(parts[::2], parts[1::2], strict=True)]
         flat = torch.cat([*(layer.flatten() for layer in layers), self.nu])
         return flat.detach().numpy().astype(np.float64)
 
 
-_ROWS = (
-    ("PyTorch Adam, full batch", "torch_adam_ms_per_epoch", "ms / epoch"),
-    ("PyTorch Adam, chunks of 1000", "torch_adam_chunked_ms_per_epoch", "ms / epoch"),
-    ("covad's Adam", "adam_ms_per_epoch", "ms / epoch"),
-    ("value + gradient + Hessian", "evaluation_ms", "ms"),
-    ("  of which arithmetic alone", "evaluation_floor_ms", "ms"),
-    ("PyTorch Adam, 50 000 epochs (extrapolated)", "torch_adam_core_seconds", "s"),
-)
-
-
-def format_table(figures: dict[str, float]) -> str:
-    """The figures as a table, one line per solver."""
-    lines = [f"{label:44s}{figures[key]:12.3f} {unit}" for label, key, unit in _ROWS]
-    for key in sorted(figures):
-        if key.endswith("_speedup"):
-            name = key.removesuffix("_speedup")
-            label = f"{name.replace('_', ' ')}, one toy"
-            seconds = figures[f"{name}_core_seconds"]
-            lines.append(f"{label:44s}{seconds:12.3f} s    {figures[key]:8.0f} times PyTorch Adam")
+def format_table(times: ToyTimes) -> str:
+    """Return the times as a table, one line per solver."""
+    steps = (
+        ("PyTorch Adam, full batch", times.torch_adam_ms_per_epoch, "ms / epoch"),
+        ("PyTorch Adam, chunks of 1000", times.torch_adam_chunked_ms_per_epoch, "ms / epoch"),
+        ("covad's Adam", times.adam_ms_per_epoch, "ms / epoch"),
+        ("value + gradient + Hessian", times.evaluation_ms, "ms"),
+        ("  of which arithmetic alone", times.evaluation_floor_ms, "ms"),
+        ("PyTorch Adam, 50 000 epochs (extrapolated)", times.torch_adam_core_seconds, "s"),
+    )
+    toys = (
+        ("convex, one toy", times.convex_core_seconds, times.convex_speedup),
+        ("one start, one toy", times.one_start_core_seconds, times.one_start_speedup),
+        ("search, one toy", times.search_core_seconds, times.search_speedup),
+    )
+    lines = [f"{label:44s}{value:12.3f} {unit}" for label, value, unit in steps]
+    lines += [f"{label:44s}{t:12.3f} s    {speedup:8.0f} times PyTorch Adam" for label, t, speedup in toys]
     return "\n".join(lines)

@@ -10,18 +10,14 @@ import json
 import logging
 import signal
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from covad import __version__
-from covad.errors import CovadError, StudyError
+from covad.errors import CovadError
 from covad.storage.atomic import replacing, writing
-
-if TYPE_CHECKING:
-    from covad.events.selection import Selection
-    from covad.events.systematics import Systematic
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -41,27 +37,19 @@ def main() -> None:
     except CovadError as failure:
         sys.exit(_complain(str(failure), USAGE_ERROR))
     except OSError as failure:
-        sys.exit(_complain(_describe(failure), USAGE_ERROR))
+        full = failure.errno == errno.ENOSPC
+        reason = "no space left on the disk" if full else (failure.strerror or str(failure))
+        sys.exit(_complain(f"{failure.filename}: {reason}" if failure.filename else reason, USAGE_ERROR))
 
 
 def _complain(sentence: str, code: int) -> int:
+    """Print one sentence on stderr and return the exit code."""
     click.echo(f"covad: {sentence}", err=True)
     return code
 
 
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _describe(failure: OSError) -> str:
-    no_space = failure.errno == errno.ENOSPC
-    reason = "no space left on the disk" if no_space else (failure.strerror or str(failure))
-    return f"{failure.filename}: {reason}" if failure.filename else reason
-
-
-def _write_json(path: Path, content: object) -> None:
-    """Whole or not at all; a pipe or a device, such as /dev/stdout, is written to as it is."""
-    text = json.dumps(content, indent=2) + "\n"
+def _write(path: Path, text: str) -> None:
+    """Write a file whole or not at all; a pipe or a device, such as /dev/stdout, is written to as it is."""
     if path.exists() and not path.is_file():
         with writing(path):
             path.write_text(text)
@@ -102,7 +90,7 @@ def simulate(
     from covad.simulation.detector import Detector
     from covad.simulation.simulate import Simulation
 
-    signal.signal(signal.SIGTERM, _interrupt)  # so that the unfinished file is removed
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the unfinished file is removed
     detector = Detector(lepton_filter=lepton_filter, pileup_jets=pileup_jets)
     sample = Simulation(process, events, seed, engine, detector)
     with EventWriter(out, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
@@ -121,7 +109,7 @@ def fetch() -> None:
 @click.option("--sample", "samples", multiple=True, help="background, a4l, lq, hpm or h0; default: all.")
 @click.option("--url", help="Mirror of the public service.")
 def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
-    """The 40 MHz dataset. A broken download is continued; size and checksum are those of its record."""
+    """Download the 40 MHz dataset. A broken download is continued; size and checksum are verified."""
     from covad.cli.console import download_progress
     from covad.events.download import fetch as fetch_files
     from covad.events.npz import RECORDS
@@ -153,43 +141,11 @@ def inspect(
 
         print_status(run_status(path))
         return
-    from covad.cli.console import print_sample, with_progress
-    from covad.events.files import open_events
-    from covad.events.inspection import summarise
+    from covad.cli.inspection import inspect_file
 
     if study_file and systematic:
         raise click.UsageError("--systematic and --study exclude each other: a study names its own")
-    systematics, selection = _cuts_of(study_file) if study_file else _default_cuts(systematic)
-    with open_events(path, labels) as source:
-        names = [c.name for c in source.layout.collections]
-        shown = collection or ("jet" if "jet" in names else names[0])
-        if study_file is None:
-            selection = selection.within(source.layout)
-            systematics = systematics if collection or shown == "jet" else ()
-        chunks = with_progress(source.chunks(), len(source), "reading")
-        print_sample(source, selection, summarise(chunks, systematics, shown, selection=selection))
-
-
-def _default_cuts(systematic: str | None) -> tuple[tuple[Systematic, ...], Selection]:
-    from covad.events.selection import Selection
-    from covad.events.systematics import make_systematic
-
-    return (make_systematic({"name": systematic or "jet_energy_scale"}),), Selection()
-
-
-def _cuts_of(study_file: Path) -> tuple[tuple[Systematic, ...], Selection]:
-    """Systematics and selection of a study, as its run has them."""
-    from covad.runs.collisions import CollisionData
-    from covad.runs.directory import RunDirectory
-    from covad.study import Collisions, read_study
-
-    study = read_study(study_file)
-    if not isinstance(study.source, Collisions):
-        raise StudyError(
-            f"{study_file}: source.kind: a study of events was expected, not {study.source.kind}"
-        )
-    data = CollisionData.of(study, RunDirectory(study_file.parent))
-    return data.systematics, data.selection
+    inspect_file(path, labels, systematic, collection, study_file)
 
 
 @commands.command()
@@ -273,7 +229,7 @@ def report(path: Path) -> None:
 @click.option("--auxiliary", multiple=True, metavar="NAME=VALUE", help="Measured nuisance, in sigma.")
 @click.option(
     "--configuration",
-    help="Name of a configuration of the study; default: the main one, which the report's summary is about: "
+    help="Slug or label of a configuration; default: the main one, which the report's summary is about: "
     "covariant, profiled, linear, of the study's sizes, else the first profiled, else the first.",
 )
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the answer as JSON.")
@@ -286,14 +242,18 @@ def test_observed(
     json_file: Path | None,
 ) -> None:
     """Test one observed event file: t, p and Z, the nuisances, and where the excess lies."""
-    from covad.cli.observation import print_observation
-    from covad.observed import Question, examine, parse_auxiliary
+    from covad.cli.observation import parse_auxiliary, print_observation
+    from covad.observed.examine import examine
+    from covad.pipeline.observation import store_observation
 
-    question = Question(configuration, expected, parse_auxiliary(auxiliary))
-    observation = examine(run_path, observed, question)
+    measured = parse_auxiliary(auxiliary)
+    observation = examine(
+        run_path, observed, expected=expected, auxiliary=measured, configuration=configuration
+    )
+    store_observation(run_path, observation)
     print_observation(observation)
     if json_file:
-        _write_json(json_file, observation.plain())
+        _write(json_file, observation.to_json())
 
 
 @commands.command()
@@ -319,7 +279,7 @@ def bench_toys(fast: bool, json_file: Path | None) -> None:
     """One toy of the profile-likelihood test, by every solver, on one core."""
     from covad.cli import bench as benchmark
 
-    figures = benchmark.bench_toys(fast)
-    click.echo(benchmark.format_table(figures))
+    times = benchmark.bench_toys(fast)
+    click.echo(benchmark.format_table(times))
     if json_file:
-        _write_json(json_file, figures)
+        _write(json_file, json.dumps(asdict(times), indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""From an observed event file to the dataset that is tested: selection, encoder, response, reference."""
+"""Observed and background events as the tests need them: selected, embedded, with their response."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.embed import encode
-from covad.embedding.encoder import Encoder
 from covad.errors import LayoutError, TooFewEventsError
 from covad.events.files import open_events
 from covad.events.layout import EventLayout
-from covad.events.selection import Selection
-from covad.nplm.dataset import Dataset, Float32, Normalisation, Response
+from covad.events.processes import BACKGROUND
+from covad.events.systematics import shift_events
+from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
 from covad.observed.run import FinishedRun
 from covad.runs.models import response_of
 from covad.study.sources import NORMALISATION
 from covad.toys.ensembles import Treatment
 from covad.toys.pools import LatentEvents
+
+#: Background events that are looked at again, and the stretches of the files that they come from.
+BACKGROUND_EVENTS = 50_000
+STRETCHES = 50
 
 
 @dataclass(frozen=True)
@@ -36,14 +40,24 @@ class ObservedEvents:
         return len(self.rows)
 
 
-def read_observed(path: Path, encoder: Encoder, selection: Selection) -> ObservedEvents:
-    """Events as they were measured, cut as the study cuts; nothing is shifted."""
+@dataclass(frozen=True)
+class BackgroundEvents:
+    """Events of the reference pool at nu = 0; `shares` are those of the expected yield and sum to one."""
+
+    particles: Float32
+    embedded: LatentEvents
+    shares: Float64
+
+
+def read_observed(path: Path, run: FinishedRun) -> ObservedEvents:
+    """Read events as they were measured and cut them as the study cuts; nothing is shifted."""
+    layout, selection = run.encoder.layout, run.data.selection
     particles, rows, start = [], [], 0
     with open_events(path) as source:
-        if source.layout != encoder.layout:
+        if source.layout != layout:
             raise LayoutError(
                 f"{path}: its events have {_described(source.layout)}, "
-                f"but the encoder of the run was trained on {_described(encoder.layout)}"
+                f"but the encoder of the run was trained on {_described(layout)}"
             )
         for chunk in source.chunks():
             selected, kept = selection.apply(chunk)
@@ -52,18 +66,41 @@ def read_observed(path: Path, encoder: Encoder, selection: Selection) -> Observe
             start += len(chunk)
     if not sum(len(part) for part in rows):
         raise TooFewEventsError(f"{path}: none of its {start} events passes the selection of the study")
-    return ObservedEvents(encoder.layout, np.concatenate(particles), np.concatenate(rows), start)
+    return ObservedEvents(layout, np.concatenate(particles), np.concatenate(rows), start)
 
 
 def _described(layout: EventLayout) -> str:
     return ", ".join(f"{c.slots} x {c.name} ({' '.join(c.features)})" for c in layout.collections)
 
 
-def embedded(run: FinishedRun, particles: Float32) -> LatentEvents:
-    """Standardised z and the response, as in the pools."""
-    encoder, response = run.models
-    z = encode(encoder, particles)
-    return LatentEvents(run.scale(z), response_of(response, z))
+def read_background(run: FinishedRun, n_events: int = BACKGROUND_EVENTS) -> BackgroundEvents:
+    """Read, cut and embed about `n_events` of the reference pool again, or all that it has.
+
+    The pools hold z only; this gives the objects of events too. The events come in stretches from all over
+    the pool, because files may be sorted by process.
+    """
+    systematics, particles, weights = run.data.systematics, [], []
+    with run.data.open(BACKGROUND) as files:
+        for rows in spread(run.data.rows["reference"], n_events, STRETCHES):
+            centre = [0.0] * len(systematics)
+            nominal = shift_events(files.read(rows), systematics, centre, run.data.selection)
+            particles.append(nominal.events.particles)
+            weights.append(nominal.weights)
+    together, total = np.concatenate(particles), np.concatenate(weights)
+    return BackgroundEvents(together, embed(run, together), total / total.sum())
+
+
+def spread(rows: NDArray[np.int64], n_events: int, stretches: int) -> list[NDArray[np.int64]]:
+    """Return `stretches` parts of ascending rows at equal distances, of `n_events` together."""
+    parts = np.array_split(rows, min(stretches, len(rows)))
+    share = min(1.0, n_events / len(rows))
+    return [part[: max(1, round(share * len(part)))] for part in parts]
+
+
+def embed(run: FinishedRun, particles: Float32) -> LatentEvents:
+    """Return standardised z and the response of events, as the pools have them."""
+    z = encode(run.encoder, particles)
+    return LatentEvents(run.scale(z), response_of(run.response, z))
 
 
 def make_dataset(
@@ -73,24 +110,19 @@ def make_dataset(
     expected: float,
     auxiliary: Mapping[str, float],
 ) -> Dataset:
-    """`auxiliary` holds the measured value of every nuisance in units of its sigma."""
+    """Return what is tested; `auxiliary` holds the value of every nuisance in units of its sigma."""
     normalisation = None
     if NORMALISATION in run.nuisances and run.study.normalisation is not None:
         sigma = run.study.normalisation
         normalisation = Normalisation(sigma, auxiliary[NORMALISATION] * sigma)
     shape = [auxiliary[name] for name in run.nuisances if name != NORMALISATION]
+    untreated = run.configuration.treatment is Treatment.NONE
     return Dataset(
         reference=reference.z,
         data=data.z,
         weights=np.full(len(reference), expected / len(reference)),
-        reference_response=_known(run, reference),
-        data_response=_known(run, data),
+        reference_response=Response.none(len(reference)) if untreated else reference.response,
+        data_response=Response.none(len(data)) if untreated else data.response,
         measured=np.array(shape, dtype=np.float64),
         normalisation=normalisation,
     )
-
-
-def _known(run: FinishedRun, sample: LatentEvents) -> Response:
-    """Nothing, where the test knows of no nuisances."""
-    untreated = run.configuration.treatment is Treatment.NONE
-    return Response.none(len(sample)) if untreated else sample.response

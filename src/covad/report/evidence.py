@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from covad.errors import FileFormatError
 from covad.inference.intervals import Float64
+from covad.observed.result import Observation, read_observations
 from covad.results.latent import LatentSpace, Marginal, marginals, read_latent_space
 from covad.results.summary import Nu, Summary, read_summary, select
 from covad.runs.checks import SpaceChecks, read_checks
@@ -27,7 +26,7 @@ class Evidence:
     t: Mapping[str, Float64] = field(default_factory=dict)  # by identity
     checks: Mapping[str, SpaceChecks] = field(default_factory=dict)  # by space
     spaces: Mapping[str, LatentSpace] = field(default_factory=dict)
-    observed: tuple[Mapping[str, Any], ...] = ()  # answers of `covad test`
+    observed: tuple[Observation, ...] = ()
 
     def toys(
         self, test: str, configuration: str, signal: str | None = None, injected: float = 0.0
@@ -49,15 +48,11 @@ def read_evidence(run: Path, t: Mapping[str, Float64]) -> Evidence:
         path.stem: read_checks(files, f"checks/{path.name}")
         for path in sorted((run / "checks").glob("*.json"))
     }
-    observed = [files.read(f"observed/{path.name}") for path in sorted((run / "observed").glob("*.json"))]
-    for path, content in zip(sorted((run / "observed").glob("*.json")), observed, strict=True):
-        if not isinstance(content, dict):
-            raise FileFormatError(f"{path}: cannot be read, a JSON object was expected")
     pools = sorted((run / "pools").glob(f"*/{MANIFEST}"))
     return Evidence(
         summary=read_summary(run),
         t=t,
         checks={name: found for name, found in checks.items() if found is not None},
         spaces={file.parent.name: read_latent_space(files, file.parent.name) for file in pools},
-        observed=tuple(observed),
+        observed=read_observations(files),
     )

@@ -15,13 +15,14 @@ from covad.report.figures import response as response_figures
 from covad.report.figures import statistic as statistic_figures
 from covad.report.figures import study as study_figures
 from covad.report.figures.canvas import Figure
+from covad.report.figures.excess import excess_figures
 from covad.report.paper import tables as paper_tables
 from covad.report.paper.numbers import read_paper
 from covad.report.tables import closure as closure_tables
-from covad.report.tables import observed as observed_files
 from covad.report.tables import significance as significance_tables
 from covad.report.tables import spaces as space_tables
 from covad.report.tables import toys as toy_tables
+from covad.report.tables.observed import nuisance_table, observed_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
 from covad.results.summary import Summary
@@ -183,10 +184,9 @@ def _quadratic(summary: Summary) -> Chapter:
 
 def _observed(evidence: Evidence) -> Chapter:
     section = Chapter("observed", "Observed files")
-    section.figures += observed_files.excess_figures(evidence)
-    table = observed_files.observed_table(evidence)
-    section.table(table, "Observed files: none was tested (covad test RUN FILE).")
-    if nuisances := observed_files.nuisance_table(evidence):
+    section.figures += excess_figures(evidence.observed)
+    section.table(observed_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
+    if nuisances := nuisance_table(evidence.observed):
         section.tables.append(nuisances)
     return section
 

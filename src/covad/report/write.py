@@ -49,7 +49,8 @@ def _digest(evidence: Evidence) -> str:
     """
     summary = {key: value for key, value in evidence.summary.to_json().items() if key != "manifest"}
     checks = {name: plain(found) for name, found in evidence.checks.items()}
-    content = [__version__, REPORT_VERSION, summary, checks, evidence.observed]
+    observed = [observation.to_json() for observation in evidence.observed]
+    content = [__version__, REPORT_VERSION, summary, checks, observed]
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for toys in evidence.t.values():
         digest.update(toys.tobytes())

@@ -1,8 +1,8 @@
 """What the toys of a run say: every number of the report, as frozen classes and in summary.json."""
 
 from covad.results.collect import RunToys, collect
+from covad.results.compute import summarise, write_summary
 from covad.results.lines import summary_lines
-from covad.results.summarise import summarise, write_summary
 from covad.results.summary import Summary, read_summary, select
 
 __all__ = [

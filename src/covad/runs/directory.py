@@ -10,6 +10,7 @@ checks/          how well the responses describe fresh events
 basis.json       basis and ridge of the convex test, by the slug of the configuration
 clip.json        W of the network with the scan that led to it, by the slug of the configuration
 toys/            blocks of pseudo-experiments
+observed/        answers for observed files, one per question
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ class RunDirectory:
     @property
     def events(self) -> Path:
         return self.path / "events"
+
+    @property
+    def observed(self) -> Path:
+        return self.path / "observed"
 
     def model(self, embedding: str, fold: int = 0) -> Path:
         """Folder of an encoder and its responses."""

@@ -52,7 +52,7 @@ from covad.results.summary import (
     ToyCounts,
 )
 from covad.runs.checks import read_checks
-from covad.runs.directory import space_name
+from covad.runs.directory import CLIPS, space_name
 from covad.storage.atomic import write_json
 from covad.storage.records import restore
 from covad.study import Collisions
@@ -170,7 +170,7 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
 
 
 def _clips(run: RunToys) -> Iterator[ClipSummary]:
-    where = str(run.directory.path / "clip.json")
+    where = str(run.directory.path / CLIPS)
     tuned = restore(dict[str, ClipChoice], run.directory.tuned_clips(), where)
     for slug, clip in run.directory.clips().items():
         choice = tuned.get(slug)

@@ -1,0 +1,80 @@
+"""Where the excess of an observed file lies, one panel per observable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from covad.observed.result import ObservableComparison, Observation
+from covad.report.figures.canvas import BLACK, GREY, Figure, drawing, headroom, legend, panel
+from covad.report.figures.latent import filled
+from covad.report.names import slug, test_label
+from covad.report.texts import texts
+
+#: Observed files that get pictures.
+PICTURED = 2
+#: Scales of objects that are given in GeV.
+_IN_GEV = ("pt", "et", "energy", "mass")
+#: Upper end of the axis of observed over expected.
+_HIGHEST_RATIO = 2.0
+
+
+def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
+    """Draw where the excess lies, for each test on the files of largest Z."""
+
+    def largest_z(observation: Observation) -> float:
+        every = (found.z for test in observation.tests for found in test.significances)
+        return max(every, default=-np.inf)
+
+    for observation in sorted(observations, key=largest_z, reverse=True)[:PICTURED]:
+        for test in observation.tests:
+            if test.excess is None:
+                continue
+            name = slug(f"excess_{observation.name}_{test.test}")
+            panels = []
+            for observable in test.excess.observables:
+                with drawing((1.7, 0.9)) as (canvas, (above, below)):
+                    draw_observable(above, below, observable)
+                    alt = f"{observable.name} of the events of largest h"
+                    panels.append(panel(slug(f"{name}_{observable.name}"), alt, canvas))
+            words = texts(
+                "figures",
+                "excess",
+                file=observation.file,
+                test=test_label(test.test),
+                n_top=test.excess.n_top,
+                expected=f"{test.excess.expected:.1f}",
+            )
+            yield Figure(name, panels=tuple(panels), **words)
+
+
+def draw_observable(above: Axes, below: Axes, observable: ObservableComparison) -> None:
+    """Draw the events of largest h over their expectation, and below, all events over theirs.
+
+    An arrow at the upper edge stands for a ratio beyond it, and for events where none is expected.
+    """
+    edges, top = np.array(observable.edges), np.array(observable.top)
+    centres = (edges[1:] + edges[:-1]) / 2
+    filled(above, np.array(observable.region), edges, "expected there")
+    above.errorbar(centres, top, np.sqrt(top), fmt="o", color=BLACK, label="events of largest h")
+    above.set_ylabel("events")
+    headroom(above)
+    legend(above)
+
+    observed, expected = np.array(observable.observed), np.array(observable.everywhere)
+    some = expected > 0
+    ratio, error = (x[some] / expected[some] for x in (observed, np.sqrt(observed)))
+    below.axhline(1.0, color=GREY, linestyle="--")
+    below.errorbar(centres[some], ratio, error, fmt=".", color=BLACK)
+    beyond = observed > _HIGHEST_RATIO * expected
+    below.plot(centres[beyond], np.full(beyond.sum(), 0.93 * _HIGHEST_RATIO), "^", color=BLACK, markersize=4)
+    below.set_ylim(0.0, _HIGHEST_RATIO)
+    below.set_ylabel("all / exp.")
+    below.set_xlabel(axis_label(observable.name))
+
+
+def axis_label(observable: str) -> str:
+    """Add the unit of momenta, energies and masses, which covad's events have in GeV; numbers have none."""
+    return f"{observable} [GeV]" if observable.split()[-1] in _IN_GEV else observable

@@ -1,0 +1,62 @@
+"""Made-up answers for observed files."""
+
+from scipy.stats import norm
+
+from covad.inference.intervals import Interval
+from covad.inference.nuisances import Compatibility, NuisanceFit
+from covad.inference.significance import Significance
+from covad.nplm.fit import Status
+from covad.observed.result import (
+    Excess,
+    ObservableComparison,
+    Observation,
+    ObservedTest,
+    RankedEvent,
+)
+
+
+def significance(
+    null: str, z: float, saturated: bool = False, ends: Interval | None = None, extrapolated: bool = False
+) -> Significance:
+    ends = ends or Interval(z, z)
+    p = float(norm.sf(z))
+    return Significance(null, 60.0, p, z, saturated, ends, None, ends, extrapolated)
+
+
+def observable(
+    name: str = "sum of pt",
+    edges: tuple[float, ...] = (0.0, 10.0, 20.0, 30.0),
+    observed: tuple[float, ...] = (100.0, 50.0, 3.0),
+    everywhere: tuple[float, ...] = (90.0, 60.0, 0.0),
+) -> ObservableComparison:
+    top, region = (4.0, 0.0, 9.0, 2.0), (3.0, 1.0, 4.0, 1.0)
+    bins = len(edges) - 1
+    histograms = (edges, top[:bins], region[:bins], observed, everywhere)
+    histograms = (edges, top[:bins], region[:bins], observed, everywhere)
+    return ObservableComparison(name, 8.0, 0.5, None, 7.5, *histograms)
+
+
+def observation(file: str, z: float, toys: Interval | None = None) -> Observation:
+    """One test with an excess, and one whose fit failed; laws are extrapolated beyond Z = 2.14."""
+    significances = (
+        significance("R_0", z, z > 2.8, toys or Interval(z - 0.1, z + 0.1)),
+        significance("chi2", z, extrapolated=z > 2.14),
+    )
+    ranked = (RankedEvent(7, 1.5, {"sum of pt": 25.0}),)
+    excess = Excess(1.5, 100, 81.5, 2.0, ranked, (observable(),))
+    network = ObservedTest("network", Status.CONVERGED, 60.0, 65.0, 5.0, (-0.125,), significances, excess)
+    return Observation(
+        name=file.removesuffix(".h5"),
+        file=file,
+        sha256="0123456789abcdef",
+        configuration="covariant-profiled",
+        label="covariant, profiled",
+        expected=10_000.0,
+        n_file=10_200,
+        n_selected=10_100,
+        n_reference=52_000,
+        nuisances=(NuisanceFit("jet_energy_scale", 0.5, -0.25, 0.125, -0.75),),
+        compatibility=Compatibility(1.0, 2, 0.61),
+        tests=(network, ObservedTest("convex", Status.FAILED, None, None, None, (), (), None)),
+        warnings=("the fit of the convex test ended as 'failed'",),
+    )

@@ -1,0 +1,88 @@
+"""The answer for an observed file: the one p to quote, and its JSON form."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from observations import observation, significance
+
+from covad.errors import FileFormatError, UnknownNameError
+from covad.observed.result import SCHEMA, Observation, read_observations
+from covad.pipeline.observation import store_observation
+from covad.runs.directory import RunDirectory
+
+
+def test_the_first_test_speaks_by_the_largest_p_over_the_toys():
+    told = observation("a.h5", 1.0)
+    lines = tuple(significance(null, z) for null, z in (("R_0", 2.0), ("R_+1", 1.5), ("chi2", 0.5)))
+    told = replace(told, tests=(replace(told.tests[0], significances=lines), *told.tests[1:]))
+    assert (told.t, told.z) == (60.0, 1.5)
+    assert told.p == lines[1].p
+    assert told.result("network").significance.null == "R_+1"
+
+
+def test_a_failed_fit_has_neither_t_nor_p():
+    failed = observation("a.h5", 1.0).result("convex")
+    assert (failed.t, failed.p, failed.z, failed.significance) == (None, None, None, None)
+
+
+def test_a_test_that_the_study_does_not_have_is_named():
+    with pytest.raises(UnknownNameError, match=r"a\.h5 was not tested by 'adaptive' .*network, convex"):
+        observation("a.h5", 1.0).result("adaptive")
+
+
+def test_json_keeps_everything_to_the_bit():
+    told = observation("a.h5", float(np.nextafter(0.1, 1.0)))
+    open_ended = replace(told.nuisances[0], pull=-np.inf)  # a nuisance that the data do not tell
+    told = replace(told, nuisances=(open_ended,))
+    assert Observation.from_json(told.to_json()) == told
+
+
+def test_answers_are_stored_and_read_in_the_order_of_their_names(tmp_path):
+    answers = tuple(observation(f"{name}.h5", 1.0) for name in "abc")
+    for answer in reversed(answers):
+        store_observation(tmp_path, answer)
+    assert read_observations(RunDirectory(tmp_path)) == answers
+    store_observation(tmp_path, replace(answers[0], n_selected=3))
+    assert [answer.n_selected for answer in read_observations(RunDirectory(tmp_path))] == [3, 10_100, 10_100]
+
+
+def _without(key):
+    def change(content):
+        del content[key]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_without("sha256"), "sha256"),
+        (lambda content: content.update(extra=1), "extra"),
+        (lambda content: content["tests"][0].pop("t"), r"tests\.0\.t"),
+        (
+            lambda content: content["tests"][0]["significances"][1].update(q=1),
+            r"significances\.1\.q",
+        ),
+        (lambda content: content["tests"][0].update(status="lost"), r"tests\.0\.status"),
+        (lambda content: content["nuisances"][0].update(pull="wide"), r"nuisances\.0\.pull"),
+        (lambda content: content.update(schema=1), rf"schema {SCHEMA} \(it has 1\)"),
+        (_without("schema"), rf"schema {SCHEMA} \(it has None\)"),
+    ],
+)
+def test_other_contents_are_refused_in_one_sentence(tmp_path, change, message):
+    content = json.loads(observation("a.h5", 1.0).to_json())
+    change(content)
+    path = tmp_path / "observed" / "a.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(content))
+    with pytest.raises(FileFormatError, match=rf"^{path}: .*{message}") as refused:
+        read_observations(RunDirectory(tmp_path))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ['{"schema": 2', "[]", "3", "\udcff"])
+def test_what_is_no_observation_at_all_is_refused(text):
+    with pytest.raises(FileFormatError, match=r"^a\.json: "):
+        Observation.from_json(text, "a.json")
