@@ -233,11 +233,6 @@ class Stretched:
 class StretchedTest:
     inner: Any
     clip: float
-    name: str = "stretched"
-
-    @property
-    def n_parameters(self):
-        return self.inner.n_parameters
 
     def fit(self, dataset, null, seed):
         fit = self.inner.fit(dataset, null, seed)

@@ -52,12 +52,6 @@ class TauFit(Fit):
 class NplmTest(Protocol):
     """A test of NPLM's kind: a family of functions h, and the way to maximise tau over it."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def n_parameters(self) -> int: ...
-
     def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:
         """Maximise tau over h and the nuisances, starting from `null`, the Delta fit."""
         ...

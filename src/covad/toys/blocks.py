@@ -104,10 +104,10 @@ def decode(content: bytes, name: str) -> tuple[BlockFooter, tuple[Toy, ...]]:
     try:
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
         footer = _footer(file.metadata.metadata, name)
-        toys = tuple(
-            Toy(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
-            for row in file.read(use_threads=False).to_pylist()
-        )
+        rows: list[dict[str, Any]] = file.read(use_threads=False).to_pylist()
+        for row in rows:
+            row |= {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
+        toys = tuple(Toy(**row) for row in rows)
         found = BlockFooter.of(footer.ensemble, toys)
     except _UNREADABLE as failure:
         raise FileFormatError(f"{name}: unreadable ({_first_line(failure)})") from failure

@@ -196,7 +196,7 @@ class Ensemble:
 
     @cached_property
     def _seed_words(self) -> tuple[int, ...]:
-        """Digest of the draw and the stream only: two tests, or two clips W, see the same datasets.
+        """Hash the draw and the stream only: two tests, or two clips W, see the same datasets.
 
         Any difference of nu, signal, size, treatment or stream gives independent toys, as comparisons
         between ensembles assume.

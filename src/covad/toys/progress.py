@@ -18,7 +18,7 @@ LINE_EVERY_SECONDS = 30.0
 
 @dataclass
 class ToyProgress:
-    """Counts toys as they are stored."""
+    """The count of toys, as they are stored."""
 
     total: int
     bar: Progress

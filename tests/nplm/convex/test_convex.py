@@ -87,9 +87,9 @@ def test_an_absurd_auxiliary_value_is_reported(measured: float) -> None:
     assert result.t >= 0
 
 
-def reference_fit(dataset: Dataset, model: ConvexTest) -> tuple[float, np.ndarray]:
+def reference_fit(dataset: Dataset, test: ConvexTest) -> tuple[float, np.ndarray]:
     """tau in float64 by a general optimiser, from the written-out formula."""
-    problem = ConvexProblem.of(model, dataset)
+    problem = ConvexProblem.of(test, dataset)
     x_r, x_d = problem.reference.astype(np.float64), problem.data.astype(np.float64)
     centre, precision = problem.auxiliary.centre, problem.auxiliary.precision
 

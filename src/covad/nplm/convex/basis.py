@@ -28,7 +28,7 @@ class Basis(Protocol):
 
     @property
     def n_ridged(self) -> int:
-        """The first columns, which carry the ridge; a constant comes after them and does not."""
+        """Return how many columns carry the ridge: the first ones; a constant comes after them."""
         ...
 
     def fill(self, events: Float32, out: Float32) -> None:

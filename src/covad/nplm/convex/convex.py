@@ -30,7 +30,6 @@ class ConvexTest:
 
     basis: Basis
     ridge: float
-    name: str = "convex"
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.ridge) and self.ridge >= 0):

@@ -65,7 +65,7 @@ class ScoreMoments:
         return cls(information, variance)
 
     def for_reference_of(self, n_events: int, sampled: int) -> ScoreMoments:
-        """The same density, sampled by a reference of another size: its variance scales inversely."""
+        """Return the moments for a reference of another size: its variance scales inversely."""
         return ScoreMoments(self.information, self.reference_variance * (sampled / n_events))
 
 
@@ -110,8 +110,8 @@ class ConvexNull:
                 "the basis is degenerate on the reference: a ridge > 0 is needed"
             ) from singular
         inverse = np.linalg.inv(ridged)
-        form = inverse + (inverse * ridge) @ inverse
-        form = np.asarray(0.5 * (form + form.T), dtype=np.float64)  # Q_tau
+        q_tau = inverse + (inverse * ridge) @ inverse
+        form: Float64 = np.asarray(0.5 * (q_tau + q_tau.T), dtype=np.float64)
         nuisances = slice(n_basis, None)
         form[nuisances, nuisances] -= np.linalg.inv(curvature[nuisances, nuisances])
         variance = curvature + moments.reference_variance

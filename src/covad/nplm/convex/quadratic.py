@@ -58,7 +58,7 @@ class CurvedLikelihood:
         return np.asarray(h + nuisance_shift(self.dataset.reference_response, nu))
 
     def _blocks(self) -> list[slice]:
-        """Rows of the reference: a copy of all columns in float64 would be the largest array of the fit."""
+        """Split the reference: a copy of all its columns in float64 would be the largest array of the fit."""
         return [slice(start, start + BLOCK) for start in range(0, len(self.phi), BLOCK)]
 
     def _split(self, theta: Float64) -> tuple[Float64, Float64]:

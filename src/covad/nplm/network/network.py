@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,6 @@ class NetworkTest:
     widths: tuple[int, ...] = (4, 4, 4, 1)
     clip: float = 1.4
     search: Search = DEFAULT_SEARCH
-    name: ClassVar[str] = "network"
 
     def __post_init__(self) -> None:
         if len(self.widths) < 2 or min(self.widths) < 1 or self.widths[-1] != 1:
