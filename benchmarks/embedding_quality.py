@@ -34,8 +34,9 @@ from embedding_measures import (
 )
 
 from covad.embedding.batches import Sampler
-from covad.embedding.cotrain import CoTraining, Metrics
+from covad.embedding.cotrain import CoTraining
 from covad.embedding.encoder import Encoder
+from covad.embedding.metrics import Metrics
 from covad.embedding.settings import EncoderSettings, TrainingSettings
 from covad.events.layout import Events, concatenate
 from covad.response.fit import fit_response

@@ -4,12 +4,12 @@ from scipy.stats import norm
 
 from covad.inference.intervals import Interval
 from covad.inference.nuisances import Compatibility, NuisanceFit
+from covad.inference.significance import Significance
 from covad.nplm.fit import Status
 from covad.observed.result import (
     Excess,
     ObservableComparison,
     Observation,
-    ObservedSignificance,
     ObservedTest,
     RankedEvent,
 )
@@ -17,10 +17,10 @@ from covad.observed.result import (
 
 def significance(
     null: str, z: float, saturated: bool = False, ends: Interval | None = None, extrapolated: bool = False
-) -> ObservedSignificance:
+) -> Significance:
     ends = ends or Interval(z, z)
     p = float(norm.sf(z))
-    return ObservedSignificance(null, 60.0, p, z, saturated, ends, None, ends, extrapolated)
+    return Significance(null, 60.0, p, z, saturated, ends, None, ends, extrapolated)
 
 
 def observable(
@@ -40,7 +40,7 @@ def observation(file: str, z: float, toys: Interval | None = None) -> Observatio
     """One test with an excess, and one whose fit failed; laws are extrapolated beyond Z = 2.14."""
     significances = (
         significance("R_0", z, z > 2.8, toys or Interval(z - 0.1, z + 0.1)),
-        significance("chi2_45", z, extrapolated=z > 2.14),
+        significance("chi2", z, extrapolated=z > 2.14),
     )
     ranked = (RankedEvent(7, 1.5, {"sum of pt": 25.0}),)
     excess = Excess(1.5, 100, 81.5, 2.0, ranked, (observable(),))

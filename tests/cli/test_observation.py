@@ -12,7 +12,7 @@ from covad.errors import CovadError
 @pytest.mark.parametrize("extrapolated", [True, False])
 def test_a_significance_beyond_the_toys_has_a_dagger(extrapolated, capsys):
     usual = observation("a.h5", 1.0)
-    against_law = (significance("chi2_45", 5.5, extrapolated=extrapolated),)
+    against_law = (significance("chi2", 5.5, extrapolated=extrapolated),)
     network = replace(usual.result("network"), significances=against_law)
     print_observation(replace(usual, tests=(network,)))
     shown = capsys.readouterr().out
@@ -33,7 +33,7 @@ def test_the_tables_say_what_the_numbers_say(capsys):
         "jet_energy_scale +0.500 -0.250 +- 0.125 -0.75",
         "network test: t = 60.00 (converged)",
         "R_0 0.106 1.25 +0.10 -0.10",
-        "chi2_45 0.106 1.25",
+        "chi2 0.106 1.25",
         "convex test: failed",
         "the 100 events of largest h (h >= 1.50), where 81.5 +- 2.0 are expected",
         "leading jet pt 8.00 +- 0.50 6.25 7.50",

@@ -9,11 +9,12 @@ from covad.inference.closure import (
     DETECTION,
     FALSE_ALARM,
     MedianShift,
-    closes,
+    Verdict,
     closure_table,
     detectable_ratio,
     false_positives,
     holm,
+    judge,
     median_shift,
 )
 from covad.inference.intervals import Interval
@@ -41,17 +42,16 @@ def test_holm_keeps_the_family_wise_rate():
 def test_a_table_holds_every_pair_and_closes_without_a_shift():
     # a true closure fails with probability <= 1 %
     table = closure_table({"+1": toys(1), "-1": toys(2)}, toys(3), seed=1)
-    cells = {(test.ensemble, test.result.test) for test in table.tests}
-    assert len(cells) == len(table.tests) == 2 * 5
-    assert all(test.corrected_p >= test.result.p for test in table.tests)
-    assert table.closes()
+    assert [len({test.test for test in tests}) for tests in table.values()] == [5, 5]
+    assert all(test.corrected_p >= test.p for tests in table.values() for test in tests)
+    assert judge(table, []) is Verdict.CLOSES
 
 
 def test_a_table_does_not_close_with_a_shift():
     # half a standard deviation at 400 toys: KS alone sees it with more than 99.9 % after correction
     table = closure_table({"+1": toys(1, shift=0.6 * CHI2_STD), "-1": toys(2)}, toys(3), seed=1)
-    assert not table.closes()
-    assert {test.ensemble for test in table.tests if test.corrected_p < 0.01} == {"+1"}
+    assert judge(table, []) is Verdict.DOES_NOT_CLOSE
+    assert {name for name, tests in table.items() if min(test.corrected_p for test in tests) < 0.01} == {"+1"}
 
 
 def test_the_interval_of_the_median_shift_covers():
@@ -76,20 +76,39 @@ def test_a_bound_on_the_shift_is_a_statement():
 
 @pytest.mark.parametrize(
     ("n_toys", "shift", "verdict"),
-    [(2000, 0.0, True), (2000, 0.6, False), (60, 0.0, None)],
-    ids=["closes", "does not", "too few toys"],
+    [
+        (2000, 0.0, Verdict.CLOSES),
+        (2000, 0.6, Verdict.DOES_NOT_CLOSE),
+        (60, 0.0, Verdict.CANNOT_TELL),
+    ],
 )
 def test_closure_needs_evidence_either_way(n_toys, shift, verdict):
     nominal, shifted = toys(6, n_toys), toys(7, n_toys, shift * CHI2_STD)
     table = closure_table({"R_+": shifted}, nominal, seed=1)
-    assert closes(table, [median_shift(shifted, nominal, seed=1)]) is verdict
+    assert judge(table, [median_shift(shifted, nominal, seed=1)]) is verdict
 
 
 def test_a_large_shift_is_no_closure_even_if_no_test_objects():
     moved = MedianShift(shift=0.6, spread=9.5, interval_68=Interval(0.5, 0.7), interval_95=Interval(0.4, 0.8))
     fine = closure_table({"R_+": toys(8, 200)}, toys(9, 200), seed=1)
-    assert fine.closes()
-    assert closes(fine, [moved]) is False
+    assert judge(fine, []) is Verdict.CLOSES
+    assert judge(fine, [moved]) is Verdict.DOES_NOT_CLOSE
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "overall"),
+    [
+        (("closes", "closes"), "closes"),
+        (("closes", "cannot tell yet"), "cannot tell yet"),
+        (("cannot tell yet", "does not close", "closes"), "does not close"),
+    ],
+)
+def test_one_verdict_of_several_is_the_worst(verdicts, overall):
+    assert Verdict.overall(Verdict(verdict) for verdict in verdicts) == overall
+
+
+def test_a_verdict_is_good_bad_or_neither():
+    assert [verdict.good for verdict in Verdict] == [True, False, None]
 
 
 def test_false_positives_count_against_an_analytic_null():
@@ -99,7 +118,7 @@ def test_false_positives_count_against_an_analytic_null():
     assert one.rate == 0.2
     assert one.rate in one.interval
     assert two.excess_p == pytest.approx(binom.sf(19, 100, norm.sf(2.0)))
-    assert one.null == "chi2_45"
+    assert one.null == "chi2"
 
 
 def test_a_finite_null_enters_the_chance_of_an_excess():

@@ -5,7 +5,14 @@ import pytest
 from scipy.stats import chi2, kstest, norm
 
 from covad.errors import InferenceError
-from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, median_z, observed_z
+from covad.inference.significance import (
+    AnalyticNull,
+    Chi2Null,
+    EmpiricalNull,
+    largest_resolved_z,
+    median_z,
+    observed_z,
+)
 
 NULL_400 = EmpiricalNull(np.arange(400.0))
 
@@ -60,7 +67,7 @@ def test_empirical_p_is_valid_under_the_null():
 
 def test_chi2_calibration_is_the_survival_function_far_into_the_tail():
     null = Chi2Null(45)
-    assert null.name == "chi2_45"
+    assert null.name == "chi2"
     assert null.p([45.0, 200.0]) == pytest.approx(chi2.sf([45.0, 200.0], 45))
     assert observed_z(92.5, null).text == f"{norm.isf(chi2.sf(92.5, 45)):.2f}"
     assert not observed_z(600.0, null).saturated
@@ -72,6 +79,28 @@ def test_any_survival_function_is_a_null():
     assert observed_z(5.0, null).null == "gaussian"
     with pytest.raises(InferenceError, match="left the range"):
         AnalyticNull(lambda t: 2.0 * np.ones_like(t), "wrong").p(1.0)
+
+
+@pytest.mark.parametrize(
+    ("z", "null", "expected"),
+    [
+        (2.80, Chi2Null(45, n_toys=400), False),  # 400 toys resolve 2.81
+        (2.82, Chi2Null(45, n_toys=400), True),
+        (2.82, AnalyticNull(norm.sf, n_toys=400), True),
+        (2.82, AnalyticNull(norm.sf, n_toys=4000), False),
+        (9.0, AnalyticNull(norm.sf), False),  # there are no toys to compare with
+        (9.0, NULL_400, False),
+        (-3.0, Chi2Null(45, n_toys=400), False),
+    ],
+)
+def test_a_law_is_believed_as_far_as_toys_have_been_and_marked_beyond(z, null, expected):
+    assert null.extrapolates(z) is expected
+
+
+def test_a_significance_says_whether_it_is_extrapolated():
+    null = AnalyticNull(norm.sf, n_toys=400)
+    assert [observed_z(t, null).extrapolated for t in (2.7, 2.9)] == [False, True]
+    assert largest_resolved_z(400) == pytest.approx(2.807, abs=1e-3)
 
 
 def test_intervals_cover_the_true_z():

@@ -15,7 +15,7 @@ from covad.runs.directory import RunDirectory
 
 def test_the_first_test_speaks_by_the_largest_p_over_the_toys():
     told = observation("a.h5", 1.0)
-    lines = tuple(significance(null, z) for null, z in (("R_0", 2.0), ("R_+1", 1.5), ("chi2_45", 0.5)))
+    lines = tuple(significance(null, z) for null, z in (("R_0", 2.0), ("R_+1", 1.5), ("chi2", 0.5)))
     told = replace(told, tests=(replace(told.tests[0], significances=lines), *told.tests[1:]))
     assert (told.t, told.z) == (60.0, 1.5)
     assert told.p == lines[1].p

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,11 +115,8 @@ def test_a_run_copied_elsewhere_goes_on(run, tmp_path):
 
 def _results(path):
     found = summarise(collect(path))
-    return {key: found[key] for key in ("ensembles", "spaces", "closure", "significance")} | {
-        "ensembles": [
-            {k: v for k, v in line.items() if k != "seconds_per_toy"} for line in found["ensembles"]
-        ]
-    }
+    ensembles = [replace(line, seconds_per_toy=None) for line in found.ensembles]
+    return ensembles, found.spaces, found.closure, found.significance
 
 
 def test_no_event_has_two_roles(run):
@@ -140,10 +138,10 @@ def test_every_fold_is_trained_and_checked_and_toys_use_one(run, tmp_path):
     content = STUDY | {"source": STUDY["source"] | changes, "configurations": STUDY["configurations"][1:]}
     folded = parse_study(content, "here")
     run_study(folded, tmp_path, here, until="checks", workers=2)
-    spaces = summarise(collect(tmp_path))["spaces"]
-    assert [line["fold"] for line in spaces[0]["folds"]] == [0, 1]
-    assert spaces[0]["folds"][1]["reach"] == spaces[0]["reach"]
-    assert spaces[0]["folds"][0]["reach"] != spaces[0]["reach"]
+    space = summarise(collect(tmp_path)).spaces[0]
+    assert [line.fold for line in space.folds] == [0, 1]
+    assert space.folds[1].reach == space.reach
+    assert space.folds[0].reach != space.reach
     assert done_of(tmp_path, "checks") == 2
 
 
@@ -268,8 +266,8 @@ def test_a_file_may_be_sorted_by_process(run, tmp_path):
         with EventWriter(path, source.layout, source.process_names) as writer:
             writer.append(events[np.argsort(events.process, kind="stable")])
     run_study(study(background={"files": [str(path)]}), tmp_path / "run", here, until="checks", workers=2)
-    spaces = (summarise(collect(where))["spaces"] for where in (run, tmp_path / "run"))
-    shuffled, in_order = ([space["probe"]["accuracy"] for space in found] for found in spaces)
+    spaces = (summarise(collect(where)).spaces for where in (run, tmp_path / "run"))
+    shuffled, in_order = ([space.probe.accuracy for space in found] for found in spaces)
     # judged on 2000 events each: 5 standard errors of the difference of two accuracies around 0.7
     assert in_order == pytest.approx(shuffled, abs=5 * np.sqrt(2 * 0.21 / 2000))
 
@@ -345,7 +343,7 @@ def _begun(path, stage):
 def _finished(path, stage):
     directory = RunDirectory(path)
     if stage == "toys":
-        return all(line["missing"] == 0 for line in summarise(collect(path))["ensembles"])
+        return all(line.missing == 0 for line in summarise(collect(path)).ensembles)
     if stage == "tune":
         return len(directory.clips()) == len(STUDY["configurations"])
     progress = learning_progress(directory.study(), directory)

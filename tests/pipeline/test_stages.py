@@ -274,7 +274,7 @@ def test_a_search_whose_toys_all_fail_says_why(tmp_path, stretched_study):
     tiny = stretched_study.model_copy(update={"sizes": Sizes(expected=1e-6, reference=10)})
     with pytest.raises(PlanError, match="all toys of the search failed: DatasetError") as failure:
         run_study(tiny, tmp_path, here)
-    assert str(failure.value).startswith("tests.network.clip, for 'latent, none': ")
+    assert str(failure.value).startswith("tests.network.clip, for 'latent, no nuisances': ")
 
 
 def test_a_clip_that_cannot_be_found_is_named_with_its_key_and_configuration(
@@ -282,7 +282,7 @@ def test_a_clip_that_cannot_be_found_is_named_with_its_key_and_configuration(
 ):
     monkeypatch.setattr(Stretched, "degrees_of_freedom", 1000)
     with pytest.raises(
-        PlanError, match=r"^tests\.network\.clip, for 'latent, none': no clip from 0\.5 to 4 "
+        PlanError, match=r"^tests\.network\.clip, for 'latent, no nuisances': no clip from 0\.5 to 4 "
     ):
         run_study(stretched_study, tmp_path, here)
 

@@ -1,5 +1,7 @@
 """Curves that share a panel can be told apart, and none is left out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import report_world
@@ -7,7 +9,7 @@ import report_world
 from covad.report.figures import response as response_figures
 from covad.report.figures import study as study_figures
 from covad.report.figures.canvas import COLD, WARM, line_style
-from covad.report.figures.latent import Marginal
+from covad.results.latent import Marginal
 
 
 @pytest.mark.parametrize("colours", [WARM, COLD, WARM[:3]], ids=["warm", "cold", "three"])
@@ -27,24 +29,18 @@ def test_a_configuration_without_the_papers_null_keeps_its_power_panels(monkeypa
         injections=(("hpm", 50.0),),
         checked=False,
     )
-    told.summary["power"] = [
+    power = tuple(
         line
-        for line in told.summary["power"]
-        if line["configuration"] != "contrastive, profiled" or line["null"] == "R_0"
-    ]
+        for line in told.summary.power
+        if line.configuration != "contrastive-profiled" or line.null == "R_0"
+    )
     shown = []
     monkeypatch.setattr(
         study_figures, "panel", lambda name, alt, canvas: shown.append(canvas.axes[0].get_xlabel())
     )
-    (figure,) = study_figures.power_figures(told)
+    (figure,) = study_figures.power_figures(replace(told.summary, power=power))
     assert shown == [r"$Z_\alpha$ against $R_{\nu=+1\sigma}$", r"$Z_\alpha$ against $R_0$"]
     assert "R₀ for a configuration without them" in figure.caption
-
-
-def _comparison(nu):
-    counts = [100.0] * 4
-    keys = ("nominal", "observed", "predicted", "uncertainty")
-    return {"nu": nu.tolist()} | dict.fromkeys(keys, counts)
 
 
 def _drawn_labels(monkeypatch, draw):
@@ -61,7 +57,9 @@ def _drawn_labels(monkeypatch, draw):
 
 
 def test_the_validation_shows_both_signs_of_three_nuisances(monkeypatch):
-    points = [sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)]
-    marginal = Marginal(0, np.linspace(0.0, 1.0, 5), tuple(_comparison(nu) for nu in points))
-    drawn = _drawn_labels(monkeypatch, lambda: response_figures._validation_panel(marginal, "x"))
+    rng = np.random.default_rng(1)
+    points = [tuple((sign * axis).tolist()) for axis in np.eye(3) for sign in (1.0, -1.0)]
+    shifted = tuple(report_world.comparison(nu, rng) for nu in points)
+    marginal = Marginal(0, np.linspace(0.0, 1.0, 7), shifted)
+    drawn = _drawn_labels(monkeypatch, lambda: response_figures.validation_panel(marginal, "x"))
     assert len({label for label, _ in drawn}) == len({colour for _, colour in drawn}) == 6

@@ -1,7 +1,9 @@
 """The page as a whole: complete, self-contained, readable in a browser, honest about what is missing."""
 
 import html
+import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import browser
@@ -11,6 +13,7 @@ import report_world
 from observations import observation
 
 from covad.errors import FileFormatError
+from covad.inference.closure import Verdict
 from covad.report import write_report
 from covad.report.figures.canvas import inline_svg
 from covad.report.figures.statistic import null_figure
@@ -133,12 +136,14 @@ def test_what_is_not_there_is_said(options, notes, monkeypatch):
 
 def test_ensembles_without_toys_leave_gaps_not_errors(monkeypatch):
     monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
-    evidence = report_world.evidence((("covariant", "profiled", 1),), checked=False)
-    for line in evidence.summary["ensembles"]:
-        line.update({"done": 0, "failed": 0, "missing": line["requested"], "seconds_per_toy": None})
-    for key in ("nulls", "closure", "significance", "power", "clips"):
-        evidence.summary[key].clear()
-    evidence.t.clear()
+    found = report_world.evidence((("covariant", "profiled", 1),), checked=False)
+    evidence = report_world.changed(
+        found,
+        "ensembles",
+        lambda line: {"done": 0, "failed": 0, "missing": line.requested, "seconds_per_toy": None},
+    )
+    empty = dict.fromkeys(("nulls", "closure", "significance", "power", "clips"), ())
+    evidence = replace(evidence, summary=replace(evidence.summary, **empty), t={})
     text = render(evidence, sections(evidence))
     assert "not known yet" in text
     assert "The clip W of the network: not chosen yet." in text
@@ -164,7 +169,7 @@ def test_a_report_is_drawn_again_only_if_what_it_shows_has_changed(tmp_path, mon
     evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
     monkeypatch.setattr("covad.report.write.read_evidence", lambda *_: evidence)
     write_report(tmp_path, {})
-    evidence.summary["manifest"]["seconds"]["toys"] += 1.0
+    evidence.summary.manifest.seconds["toys"] += 1.0
     assert write_report(tmp_path, {}) == tmp_path / "report.html"
     assert len(drawn) == 1
     next(iter(evidence.t.values()))[0] += 0.1
@@ -175,9 +180,12 @@ def test_a_report_is_drawn_again_only_if_what_it_shows_has_changed(tmp_path, mon
 def test_a_number_that_a_check_could_not_compute_does_not_stop_the_report(tmp_path, monkeypatch):
     monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     evidence = report_world.evidence((("covariant", "profiled", 1),), injections=())
-    line = evidence.checks["covariant_linear"]["comparisons"][0]
-    line["p"] = line["observed"][2] = float("nan")
-    evidence.summary["spaces"][0]["validation"][0]["p"] = float("nan")
+    nan = float("nan")
+    checks = evidence.checks["covariant_linear"]
+    first, *others = checks.comparisons
+    first = replace(first, p=nan, observed=(*first.observed[:2], nan, *first.observed[3:]))
+    evidence.checks["covariant_linear"] = replace(checks, comparisons=(first, *others))
+    evidence = report_world.changed(evidence, "spaces", lambda _: {"validation": (first.summary,)})
     monkeypatch.setattr("covad.report.write.read_evidence", lambda *_: evidence)
     assert write_report(tmp_path, {}).exists()
 
@@ -199,9 +207,8 @@ def test_a_report_that_fails_leaves_the_earlier_one_whole(tmp_path, monkeypatch)
 
 def test_what_cannot_be_told_has_no_colour(monkeypatch):
     monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
-    evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
-    for line in evidence.summary["closure"]:
-        line["closes"] = None
+    known = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
+    evidence = report_world.changed(known, "closure", lambda _: {"verdict": Verdict.CANNOT_TELL})
     text = render(evidence, sections(evidence))
     assert "<td>cannot tell yet</td>" in text
     assert '<article class="answer ">\n<h2>Does it close?</h2>' in text
@@ -210,10 +217,17 @@ def test_what_cannot_be_told_has_no_colour(monkeypatch):
 @pytest.mark.parametrize("name", ["checks/covariant_linear.json", "observed/a.json"])
 @pytest.mark.parametrize("content", ['{"comparisons": [', "[]"], ids=["cut off", "no object"])
 def test_a_damaged_file_is_named_in_one_sentence(tmp_path, name, content):
-    (tmp_path / "summary.json").write_text("{}")
+    summary = report_world.evidence((("covariant", "profiled", 1),), injections=()).summary
+    (tmp_path / "summary.json").write_text(json.dumps(summary.to_json()))
     (tmp_path / name).parent.mkdir()
     (tmp_path / name).write_text(content)
     with pytest.raises(FileFormatError, match=name):
+        write_report(tmp_path, {})
+
+
+def test_a_summary_of_another_layout_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "summary.json").write_text('{"schema": 1}')
+    with pytest.raises(FileFormatError, match=r"summary\.json: has the layout 1 of another version"):
         write_report(tmp_path, {})
 
 

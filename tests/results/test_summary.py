@@ -1,13 +1,18 @@
 """The summary of a small latent run: complete, JSON, and equal to what the toys say."""
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import report_world
 from scipy.stats import norm
 
+from covad.errors import FileFormatError, UnknownNameError
+from covad.inference.closure import Verdict
 from covad.pipeline import run_study
-from covad.results import collect, headlines, summarise, write_summary
+from covad.results import Summary, collect, read_summary, select, summarise, summary_lines, write_summary
 from covad.study import parse_study
 from covad.toys.toy import run_block
 
@@ -41,97 +46,125 @@ def summary(run):
 
 
 def test_the_summary_is_json_and_stays_in_the_run(run, summary):
-    assert json.loads((run / "summary.json").read_text()) == json.loads(json.dumps(summary))
+    assert json.loads((run / "summary.json").read_text()) == json.loads(json.dumps(summary.to_json()))
     assert "NaN" not in (run / "summary.json").read_text()
+    assert read_summary(run) == summary
 
 
 def test_the_main_configuration_is_named(summary):
-    assert summary["headline"]["configuration"] == "latent, profiled"
+    assert summary.main_configuration == "latent-profiled"
+    assert summary.main.label == "latent, profiled"
+    assert (summary.main.expected, summary.main.reference) == (300, 1500)
+
+
+def test_a_configuration_is_found_by_its_slug_and_by_its_label(summary):
+    assert summary.configuration("latent-none") is summary.configuration("latent, none")
+    with pytest.raises(UnknownNameError, match="has no configuration 'other'"):
+        summary.configuration("other")
 
 
 def test_every_ensemble_adds_up(summary):
-    assert len(summary["ensembles"]) == 2 * (2 + 1 + 2 + 2)
-    for line in summary["ensembles"]:
-        assert line["requested"] == line["done"] + line["failed"] + line["missing"] == 40
-    assert summary["toys"] == {"requested": 560, "done": 560, "failed": 0, "missing": 0}
+    assert len(summary.ensembles) == 2 * (2 + 1 + 2 + 2)
+    for line in summary.ensembles:
+        assert line.requested == line.done + line.failed + line.missing == 40
+    toys = summary.toys
+    assert (toys.requested, toys.done, toys.failed, toys.missing) == (560, 560, 0, 0)
+    assert toys.complete
 
 
 def test_means_are_those_of_the_toys(run, summary):
     values = collect(run).values
-    for line in summary["ensembles"]:
-        assert line["mean"] == pytest.approx(values[line["identity"]].mean())
+    for line in summary.ensembles:
+        assert line.mean == pytest.approx(values[line.identity].mean())
 
 
 def test_the_significance_is_that_of_the_median_among_the_null(run, summary):
     values = collect(run).values
-    lines = {(e["test"], e["configuration"], tuple(e["nu"]), e["signal"]): e for e in summary["ensembles"]}
-    key = ("convex", "latent, profiled", (0.0,))
-    null, signal = values[lines[*key, None]["identity"]], values[lines[*key, "signal"]["identity"]]
-    beyond = int((null >= np.median(signal)).sum())
-    (found,) = [
-        line
-        for line in summary["significance"]
-        if (line["test"], line["configuration"], tuple(line["nu"]), line["null"]) == (*key, "R_0")
-    ]
-    assert found["z"] == pytest.approx(norm.isf((beyond + 1) / 41))
+    key = {"test": "convex", "configuration": "latent-profiled", "nu": (0.0,)}
+    (null,), (signal,) = (select(summary.ensembles, **key, signal=signal) for signal in (None, "signal"))
+    beyond = int((values[null.identity] >= np.median(values[signal.identity])).sum())
+    (found,) = select(summary.significance, **key, null="R_0")
+    assert found.z == pytest.approx(norm.isf((beyond + 1) / 41))
 
 
 def test_a_law_beyond_the_toys_is_marked(summary):
     """40 toys resolve 1.97."""
-    for line in summary["significance"]:
-        assert line["extrapolated"] == (line["null"] in ("chi2", "analytic") and line["z"] > 1.972)
+    for line in summary.significance:
+        assert line.extrapolated == (line.null in ("chi2", "analytic") and line.z > 1.972)
 
 
 def test_each_test_has_its_own_calibrations(summary):
-    nulls = {(line["test"], line["null"]) for line in summary["significance"]}
+    nulls = {(line.test, line.null) for line in summary.significance}
     assert nulls == {
         *(("network", null) for null in ("R_0", "R_+1", "chi2")),
         *(("convex", null) for null in ("R_0", "R_+1", "analytic")),
     }
-    for line in summary["nulls"]:
-        assert (line["analytic"] is None) == (line["test"] == "network")
-        assert bool(line["against_chi2"]) == (line["test"] == "network")
+    for line in summary.nulls:
+        assert line.law.name == ("chi2" if line.test == "network" else "analytic")
+        assert bool(line.law.weights) == (line.test == "convex")
+        assert line.law.goodness
+    for line in summary.closure:
+        assert bool(line.against_chi2) == (line.test == "network")
+
+
+def test_the_law_of_a_null_has_its_moments_and_a_curve(summary):
+    for line in summary.nulls:
+        t, density = line.law.curve
+        assert np.trapezoid(density, t) == pytest.approx(1.0, abs=0.02)
+        assert np.trapezoid(t * density, t) == pytest.approx(line.law.mean, rel=0.03)
 
 
 def test_the_analytic_null_is_near_the_toys(summary):
     """300 events are few: 15 % of the mean of 40 toys, whose standard error is 5 %."""
-    for line in summary["nulls"]:
-        if line["analytic"]:
-            assert line["analytic"]["mean"] == pytest.approx(line["mean"], rel=0.2)
+    for line in select(summary.nulls, test="convex"):
+        assert line.law.mean == pytest.approx(line.mean, rel=0.2)
 
 
 def test_closure_has_a_line_per_shift_and_a_verdict_per_configuration(summary):
-    assert len(summary["closure"]) == 4
-    for line in summary["closure"]:
-        shift = line["median_shift"]
-        assert shift["interval95"]["low"] <= shift["shift"] <= shift["interval95"]["high"]
-        assert all(cell["corrected_p"] >= cell["p"] for cell in line["against_null"])
-    assert set(summary["headline"]["closes"]) == {
-        f"{test}, latent, {treatment}" for test in ("network", "convex") for treatment in ("none", "profiled")
-    }
+    assert len(summary.closure) == 4
+    for line in summary.closure:
+        assert line.median_shift.shift in line.median_shift.interval_95
+        assert all(cell.corrected_p >= cell.p for cell in line.against_null)
+        assert line.verdict in Verdict
+        assert {rate.null for rate in line.false_positives} == {
+            "R_0" if line.test == "network" else "analytic"
+        }
 
 
 def test_an_unfinished_run_says_what_it_can(tmp_path):
     study = parse_study(STUDY | {"tests": {"convex": {"bumps": 8}}, "toys": 5}, "here")
     run_study(study, tmp_path, here)
     found = summarise(collect(tmp_path))
-    assert found["nulls"] == found["closure"] == found["significance"] == []
-    assert found["toys"]["done"] == 35
+    assert found.nulls == found.closure == found.significance == ()
+    assert found.toys.done == 35
     assert list(collect(tmp_path).groups()) == []
 
 
-def test_headlines_say_what_closes_and_what_is_there(summary):
-    lines = headlines(summary)
+def test_lines_say_what_closes_and_what_is_there(summary):
+    lines = list(summary_lines(summary))
     assert lines[-1] == "toys: 560 requested = 560 done + 0 failed + 0 missing"
-    for name in summary["headline"]["closes"]:
-        assert sum(line.startswith(f"{name}: ") and "the median of t moves" in line for line in lines) == 1
+    for test in ("network", "convex"):
+        for label in ("latent, none", "latent, profiled"):
+            mine = [line for line in lines if line.startswith(f"{test}, {label}: ")]
+            assert sum("the median of t moves" in line for line in mine) == 1
     assert sum("40 events of signal give a median Z of" in line for line in lines) == 4
+
+
+def _counted(monkeypatch, summary):
+    """Directories that are summarised from now on."""
+    calls = []
+
+    def instead(run):
+        calls.append(run.directory.path)
+        return replace(summary, made_of=run.made_of)
+
+    monkeypatch.setattr("covad.results.compute.summarise", instead)
+    return calls
 
 
 def test_a_summary_is_made_again_only_if_its_files_have_changed(run, monkeypatch):
     before = write_summary(collect(run))
-    calls = []
-    monkeypatch.setattr("covad.results.summary.summarise", lambda run: calls.append(run.directory.path) or {})
+    calls = _counted(monkeypatch, before)
     assert write_summary(collect(run)) == before
     assert calls == []
     next((run / "toys").glob("*.parquet")).touch()
@@ -139,11 +172,71 @@ def test_a_summary_is_made_again_only_if_its_files_have_changed(run, monkeypatch
     assert calls == [run]
 
 
-def test_toys_that_come_while_a_run_is_read_belong_to_the_next_summary(run, monkeypatch):
+def test_toys_that_come_while_a_run_is_read_belong_to_the_next_summary(run, summary, monkeypatch):
     early = collect(run)
     next((run / "toys").glob("*.parquet")).touch()
     write_summary(early)
-    calls = []
-    monkeypatch.setattr("covad.results.summary.summarise", lambda run: calls.append(run.directory.path) or {})
+    calls = _counted(monkeypatch, summary)
     write_summary(collect(run))
     assert calls == [run]
+
+
+@pytest.mark.parametrize("made_of", ["something else", None])
+def test_a_summary_of_another_layout_is_made_again(run, summary, made_of, monkeypatch):
+    write_summary(collect(run))
+    content = json.loads((run / "summary.json").read_text()) | {"schema": 1, "made_of": made_of}
+    (run / "summary.json").write_text(json.dumps(content))
+    calls = _counted(monkeypatch, summary)
+    assert write_summary(collect(run)).schema == 2
+    assert calls == [run]
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """A summary with spaces, embeddings, clips and everything else."""
+    return report_world.evidence(tests=("network", "convex")).summary
+
+
+def test_everything_returns_from_json_as_it_was(learned):
+    assert Summary.from_json(json.loads(json.dumps(learned.to_json())), "here") == learned
+
+
+def test_a_number_that_could_not_be_computed_stays_what_it_is(learned):
+    checked = replace(learned.spaces[0].validation[0], p=math.nan, chi2=math.inf)
+    space = replace(learned.spaces[0], validation=(checked,))
+    content = json.loads(json.dumps(replace(learned, spaces=(space,)).to_json()))
+    (found,) = Summary.from_json(content, "here").spaces[0].validation
+    assert math.isnan(found.p)
+    assert found.chi2 == math.inf
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"schema": 1}, r"here: has the layout 1 of another version of covad, not 2"),
+        ({"schema": None}, "here: has the layout None"),
+        ({"more": 1}, "here: cannot be read, it has an unknown key 'more'"),
+        ({"toys": {"requested": 1, "done": 1, "failed": 0}}, "the key 'toys.missing' is missing"),
+        ({"toys": []}, "toys: a JSON object was expected"),
+        ({"power": [{}]}, r"the key 'power\.0\.test' is missing"),
+        ({"study": {}}, r"the key 'study\.seed' is missing"),
+        ({"main_configuration": 3}, "main_configuration: it should be a valid string"),
+    ],
+)
+def test_another_layout_is_refused_in_one_sentence(learned, change, said):
+    with pytest.raises(FileFormatError, match=said):
+        Summary.from_json(learned.to_json() | change, "here")
+
+
+def test_an_unknown_verdict_is_refused(learned):
+    content = learned.to_json()
+    content["closure"][0]["verdict"] = "perhaps"
+    with pytest.raises(FileFormatError, match=r"closure\.0\.verdict: it should be 'closes'"):
+        Summary.from_json(content, "here")
+
+
+@pytest.mark.parametrize("content", ["[]", "{", "3"])
+def test_a_file_that_is_no_summary_is_refused(tmp_path, content):
+    (tmp_path / "summary.json").write_text(content)
+    with pytest.raises(FileFormatError, match=r"summary\.json: cannot be read"):
+        read_summary(tmp_path)

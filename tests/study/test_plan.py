@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from covad.errors import UnknownNameError
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
 from covad.study import parse_study
@@ -133,13 +134,43 @@ def _of_collisions(*configurations):
         ([("plain", {}), ("linear", {"order": 2}), ("linear", {})], "linear, profiled"),
         ([("plain", {}), ("linear", {"sizes": {"expected": 500, "reference": 900}})], "plain, profiled"),
         ([("linear", {"treatment": "none"}), ("plain", {}), ("linear", {"order": 2})], "plain, profiled"),
-        ([("linear", {"treatment": "none"}), ("plain", {"treatment": "none"})], "linear, none"),
+        ([("linear", {"treatment": "none"}), ("plain", {"treatment": "none"})], "linear, no nuisances"),
     ],
     ids=["the paper's proposal", "of the study's sizes", "the first profiled", "the first"],
 )
 def test_the_main_configuration(configurations, chosen):
     the_study = _of_collisions(*({"embedding": name} | other for name, other in configurations))
     assert main_configuration(the_study).label == chosen
+
+
+NAMES = {
+    "plain-none": "plain, no nuisances",
+    "plain-profiled": "plain, profiled",
+    "linear-profiled-quadratic": "linear, profiled, quadratic",
+    "linear-profiled-500": "linear, profiled, 500 events",
+    "linear-profiled-quadratic-1e06": "linear, profiled, quadratic, 1e+06 events",
+}
+
+
+def test_configurations_have_a_slug_for_files_and_a_label_for_people():
+    some, many = ({"expected": n, "reference": 900_000} for n in (500, 1e6))
+    the_study = _of_collisions(
+        {"embedding": "plain", "treatment": "none"},
+        {"embedding": "plain"},
+        {"embedding": "linear", "order": 2},
+        {"embedding": "linear", "sizes": some},
+        {"embedding": "linear", "order": 2, "sizes": many},
+    )
+    assert {c.slug: c.label for c in the_study.configurations} == NAMES
+    for slug, label in NAMES.items():
+        assert the_study.configuration(slug) is the_study.configuration(label)
+        assert the_study.configuration(slug).slug == slug
+    assert the_study.configuration("plain, none").slug == "plain-none"
+
+
+def test_a_configuration_that_does_not_exist_is_named_beside_those_that_do():
+    with pytest.raises(UnknownNameError, match=r"no configuration 'x' \(it has: latent, no nuis"):
+        study().configuration("x")
 
 
 def test_the_main_configuration_of_the_latent_world_profiles():

@@ -54,9 +54,9 @@ def test_pools_shift_the_null_by_less_than_a_tenth_of_its_width(name, tmp_path):
 def test_laptop_has_the_ensembles_of_the_paper_and_both_tests(tmp_path):
     study = preset("laptop", tmp_path)
     assert [configuration.label for configuration in study.configurations] == [
-        "contrastive, none",
+        "contrastive, no nuisances",
         "contrastive, profiled",
-        "covariant, none",
+        "covariant, no nuisances",
         "covariant, profiled",
         "covariant, profiled, quadratic",
         "covariant, profiled, 50000 events",

@@ -214,10 +214,10 @@ def status(path: Path, as_json: bool) -> None:
 def report(path: Path) -> None:
     """Write report.html, figures, tables (LaTeX, CSV, HEPData) and summary.json from what a run has."""
     from covad.report import write_report
-    from covad.results import collect, headlines, write_summary
+    from covad.results import collect, summary_lines, write_summary
 
     run = collect(path)
-    for line in headlines(write_summary(run)):
+    for line in summary_lines(write_summary(run)):
         click.echo(line)
     click.echo(f"the report is {write_report(path, run.values)}")
 
@@ -261,7 +261,7 @@ def test_observed(
 @click.option("--out", type=click.Path(path_type=Path), help="Directory; default: RUN/export.")
 def export(path: Path, out: Path | None) -> None:
     """Write encoders and responses as ONNX (extra 'onnx'), each checked against PyTorch."""
-    from covad.runs.export import export_run
+    from covad.pipeline.export import export_run
 
     for made in export_run(path, out):
         click.echo(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")

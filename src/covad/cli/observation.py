@@ -10,8 +10,8 @@ from rich.console import Console
 
 from covad.cli.console import PLAIN_WIDTH, table
 from covad.errors import CovadError
+from covad.inference.significance import MARK, MEANING
 from covad.observed.result import Observation, ObservedTest
-from covad.results.extrapolated import MARK, MEANING
 
 #: Ranked events that are shown; the JSON has all of the region.
 _SHOWN = 5

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from covad.embedding.batches import Batch, Sampler
 from covad.embedding.checkpoint import State, copy_state, load_checkpoint, save_checkpoint
 from covad.embedding.encoder import Encoder, InputScaling
 from covad.embedding.losses import RatioHead, covariance_loss, supervised_contrastive
+from covad.embedding.metrics import Metrics
 from covad.embedding.settings import EncoderSettings, TrainingSettings
 from covad.errors import TrainingError
 from covad.storage.atomic import write_bytes
@@ -61,16 +62,6 @@ class JointModel(nn.Module):
             shifted.append(torch.cat([g[torch.from_numpy(partner.unchanged)], g_moved]))
         nu = [torch.from_numpy(partner.nu) for partner in batch.shifted]
         return contrastive, covariance_loss(nu, g, shifted)
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """Losses on validation events after `step` steps; L_cov of 0.5 means no information about nu."""
-
-    step: int
-    contrastive: float
-    covariance: float
-    total: float
 
 
 Progress = Callable[[Metrics, int], None]

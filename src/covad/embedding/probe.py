@@ -7,25 +7,14 @@ where the rarest process counts as much as the most frequent, has the balanced a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from covad.embedding.metrics import ProbeResult
 from covad.errors import TrainingError
 
 _ITERATIONS = 200
-
-
-@dataclass(frozen=True)
-class ProbeResult:
-    """Shares of fresh events that the probes label right, and the share of the most frequent process."""
-
-    accuracy: float
-    accuracy_uncertainty: float
-    balanced_accuracy: float
-    majority: float
 
 
 def linear_probe(

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from covad.errors import InferenceError
 from covad.inference.goodness import FEWEST_PER_BIN, PEARSON_DOF, GoodnessOfFit, chi2_law, one_sample
 from covad.inference.intervals import Float64, finite_sample
+from covad.storage.records import Record
 
 #: t of the toys with these indices at this clip; NaN marks a failed toy. Toy i is the same data at any clip.
 Toys = Callable[[float, NDArray[np.intp]], ArrayLike]
@@ -40,7 +41,7 @@ class ClipError(InferenceError):
 
 
 @dataclass(frozen=True)
-class ClipPoint:
+class ClipPoint(Record):
     """What the toys say at one clip."""
 
     clip: float
@@ -53,7 +54,7 @@ class ClipPoint:
 
 
 @dataclass(frozen=True)
-class ClipChoice:
+class ClipChoice(Record):
     """The clip at which the mean of t equals the degrees of freedom, and the way there."""
 
     clip: float

@@ -9,8 +9,9 @@ positives with their intervals and the smallest inflation that this number of to
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,8 +29,9 @@ from covad.inference.intervals import (
     repetition_blocks,
 )
 from covad.inference.significance import Null
+from covad.storage.records import Record
 
-#: Below this, after correction for the number of tests, a table does not close.
+#: At or below this, after correction for the number of tests, a p-value says that the test does not close.
 CLOSURE_LEVEL = 0.01
 #: A shift of the median, in standard deviations of the null, that closure tolerates.
 TOLERATED_SHIFT = 0.35
@@ -41,28 +43,35 @@ FALSE_ALARM = 0.05
 _BOOTSTRAPS = 2000
 
 
-@dataclass(frozen=True)
-class ClosureTest:
-    """One test of one shifted ensemble against the nominal one."""
+class Verdict(StrEnum):
+    """Does a test close? Yes and no both need evidence."""
 
-    ensemble: str
-    result: GoodnessOfFit
-    corrected_p: float  # Holm's, over the whole table
-
-
-@dataclass(frozen=True)
-class ClosureTable:
-    """All tests of R_nu against R_0 (tab:validation_A and its kin)."""
-
-    tests: tuple[ClosureTest, ...]
+    CLOSES = "closes"
+    DOES_NOT_CLOSE = "does not close"
+    CANNOT_TELL = "cannot tell yet"
 
     @property
-    def smallest_corrected_p(self) -> float:
-        return min(test.corrected_p for test in self.tests)
+    def good(self) -> bool | None:
+        """Return True for yes, False for no, None where the toys are too few to tell."""
+        return {Verdict.CLOSES: True, Verdict.DOES_NOT_CLOSE: False}.get(self)
 
-    def closes(self, level: float = CLOSURE_LEVEL) -> bool:
-        """No corrected p at or below the level, which is the largest chance of a false alarm."""
-        return self.smallest_corrected_p > level
+    @classmethod
+    def overall(cls, verdicts: Iterable[Verdict]) -> Verdict:
+        """Return one verdict for several: a failure decides, then what cannot be told."""
+        found = set(verdicts)
+        worst_first = (cls.DOES_NOT_CLOSE, cls.CANNOT_TELL)
+        return next((verdict for verdict in worst_first if verdict in found), cls.CLOSES)
+
+
+@dataclass(frozen=True)
+class CorrectedTest(GoodnessOfFit):
+    """One test of one shifted ensemble, with its p-value corrected for the number of tests of its table."""
+
+    corrected_p: float  # Holm's
+
+
+#: The tests of every shifted ensemble, by its name.
+ClosureTable = Mapping[str, tuple[CorrectedTest, ...]]
 
 
 def closure_table(
@@ -71,20 +80,26 @@ def closure_table(
     seed: int,
     pearson_dof: tuple[int, ...] = PEARSON_DOF,
 ) -> ClosureTable:
-    """Test each shifted ensemble against the nominal one.
+    """Test each shifted ensemble against the nominal one (tab:validation_A and its kin).
 
-    All ensembles must have independent seeds. Holm's correction needs nothing else: it holds however much
-    the tests of a table depend on each other, as five tests of one pair of samples do.
+    All ensembles must have independent seeds.
     """
     if not shifted:
         raise InferenceError("a closure table needs at least one shifted ensemble")
-    cells = [
-        (ensemble, result)
-        for ensemble, t in shifted.items()
-        for result in two_sample(t, nominal, seed, pearson_dof)
-    ]
-    corrected = holm([result.p for _, result in cells])
-    return ClosureTable(tuple(ClosureTest(*cell, float(p)) for cell, p in zip(cells, corrected, strict=True)))
+    return corrected({name: two_sample(t, nominal, seed, pearson_dof) for name, t in shifted.items()})
+
+
+def corrected(tests: Mapping[str, Sequence[GoodnessOfFit]]) -> ClosureTable:
+    """Correct all p-values of a table for their number.
+
+    Holm's correction holds however much the tests depend on each other, as five tests of one pair of samples
+    do.
+    """
+    p = iter(holm([result.p for results in tests.values() for result in results]))
+    return {
+        name: tuple(CorrectedTest(**vars(result), corrected_p=float(next(p))) for result in results)
+        for name, results in tests.items()
+    }
 
 
 def holm(p_values: ArrayLike) -> Float64:
@@ -98,7 +113,7 @@ def holm(p_values: ArrayLike) -> Float64:
 
 
 @dataclass(frozen=True)
-class MedianShift:
+class MedianShift(Record):
     """(median of the shifted ensemble - median of the nominal one) / spread of the nominal one."""
 
     shift: float
@@ -117,16 +132,18 @@ class MedianShift:
         return (low is not None and low > bound) or (high is not None and high < -bound)
 
 
-def closes(table: ClosureTable, shifts: Iterable[MedianShift]) -> bool | None:
-    """Yes needs evidence, as no does: None if the toys are too few to tell.
+def judge(table: ClosureTable, shifts: Iterable[MedianShift]) -> Verdict:
+    """Return the verdict of the tests against R_0 and of the shifts of the median.
 
-    No: a test of the table objects, or a median is known to have moved by more than is tolerated. Yes: all
-    medians are known to have moved by less.
+    No: a corrected p is at or below CLOSURE_LEVEL, which is the largest chance of a false alarm, or a median
+    is known to have moved by more than is tolerated. Yes: all medians are known to have moved by less.
     """
     moved = list(shifts)
-    if not table.closes() or any(shift.beyond(TOLERATED_SHIFT) for shift in moved):
-        return False
-    return True if all(shift.within(TOLERATED_SHIFT) for shift in moved) else None
+    objects = any(test.corrected_p <= CLOSURE_LEVEL for tests in table.values() for test in tests)
+    if objects or any(shift.beyond(TOLERATED_SHIFT) for shift in moved):
+        return Verdict.DOES_NOT_CLOSE
+    within = all(shift.within(TOLERATED_SHIFT) for shift in moved)
+    return Verdict.CLOSES if within else Verdict.CANNOT_TELL
 
 
 def median_shift(shifted: ArrayLike, nominal: ArrayLike, seed: int) -> MedianShift:
@@ -138,41 +155,32 @@ def median_shift(shifted: ArrayLike, nominal: ArrayLike, seed: int) -> MedianShi
     spread = float(null.std(ddof=1))
     if spread == 0.0:
         raise InferenceError("all toys of R_0 have the same t: there is no spread to measure a shift by")
-    repeated = _bootstrapped_shifts(t, null, np.random.default_rng(seed))
+    rng, parts = np.random.default_rng(seed), []
+    for rows in repetition_blocks(_BOOTSTRAPS, max(len(t), len(null))):
+        again, null_again = (x[rng.integers(len(x), size=(rows, len(x)))] for x in (t, null))
+        difference = np.median(again, axis=1) - np.median(null_again, axis=1)
+        parts.append(difference / null_again.std(axis=1, ddof=1))
+    repeated = np.concatenate(parts)
+
+    def central(level: float) -> Interval:
+        low, high = np.quantile(repeated, [0.5 * (1.0 - level), 0.5 * (1.0 + level)])
+        return Interval(float(low), float(high))
+
     return MedianShift(
         shift=float(np.median(t) - np.median(null)) / spread,
         spread=spread,
-        interval_68=_central(repeated, 0.68),
-        interval_95=_central(repeated, 0.95),
+        interval_68=central(0.68),
+        interval_95=central(0.95),
     )
 
 
-def _bootstrapped_shifts(t: Float64, null: Float64, rng: np.random.Generator) -> Float64:
-    parts = []
-    for rows in repetition_blocks(_BOOTSTRAPS, max(len(t), len(null))):
-        again, null_again = _resampled(t, rows, rng), _resampled(null, rows, rng)
-        difference = np.median(again, axis=1) - np.median(null_again, axis=1)
-        parts.append(difference / null_again.std(axis=1, ddof=1))
-    return np.concatenate(parts)
-
-
-def _resampled(t: Float64, rows: int, rng: np.random.Generator) -> Float64:
-    return t[rng.integers(len(t), size=(rows, len(t)))]
-
-
-def _central(values: Float64, level: float) -> Interval:
-    low, high = np.quantile(values, [0.5 * (1.0 - level), 0.5 * (1.0 + level)])
-    return Interval(float(low), float(high))
-
-
 @dataclass(frozen=True)
-class FalsePositives:
+class FalsePositives(Record):
     """How often a background-only ensemble reaches Z_alpha, and what inflation its toys could have shown.
 
     Where the null does not resolve alpha, nothing was measured: the rate and what follows from it are None.
     """
 
-    ensemble: str
     null: str
     z_alpha: float
     alpha: float
@@ -189,29 +197,26 @@ def false_positives(
 ) -> tuple[FalsePositives, ...]:
     """Count p <= alpha in a background-only ensemble that is independent of the null, at each threshold."""
     sample = finite_sample(t, f"the ensemble {ensemble}")
-    return tuple(_false_positives_at(float(z), sample, null, ensemble, level) for z in z_alpha)
-
-
-def _false_positives_at(
-    z_alpha: float, sample: Float64, null: Null, ensemble: str, level: float
-) -> FalsePositives:
-    alpha, n = float(norm.sf(z_alpha)), len(sample)
-    k = int(np.count_nonzero(null.rejects(sample, alpha)))
-    rates = null.true_rates(alpha)
-    if not len(rates):
-        return FalsePositives(ensemble, null.name, z_alpha, alpha, n, k, None, None, None, None)
-    return FalsePositives(
-        ensemble=ensemble,
-        null=null.name,
-        z_alpha=z_alpha,
-        alpha=alpha,
-        n_toys=n,
-        exceeding=k,
-        rate=k / n,
-        interval=proportion_interval(k, n, level),
-        excess_p=_probability_of(k, n, rates),
-        detectable_ratio=detectable_ratio(n, rates),
-    )
+    n, found = len(sample), []
+    for threshold in z_alpha:
+        alpha = float(norm.sf(threshold))
+        k = int(np.count_nonzero(null.rejects(sample, alpha)))
+        rates = null.true_rates(alpha)
+        known = len(rates) > 0
+        found.append(
+            FalsePositives(
+                null=null.name,
+                z_alpha=float(threshold),
+                alpha=alpha,
+                n_toys=n,
+                exceeding=k,
+                rate=k / n if known else None,
+                interval=proportion_interval(k, n, level) if known else None,
+                excess_p=_probability_of(k, n, rates) if known else None,
+                detectable_ratio=detectable_ratio(n, rates) if known else None,
+            )
+        )
+    return tuple(found)
 
 
 def detectable_ratio(n_toys: int, rates: Float64) -> float | None:
@@ -221,7 +226,8 @@ def detectable_ratio(n_toys: int, rates: Float64) -> float | None:
     equally probable values of the true rate without inflation: one for a formula, those of `Null.true_rates`
     for toys.
     """
-    critical = _critical_count(n_toys, rates)
+    counts = range(n_toys + 2)  # n + 1 is never reached
+    critical = bisect_left(counts, True, key=lambda k: _probability_of(k, n_toys, rates) <= FALSE_ALARM)
 
     def lacking(log_ratio: float) -> float:
         return _probability_of(critical, n_toys, np.exp(log_ratio) * rates) - DETECTION
@@ -230,12 +236,6 @@ def detectable_ratio(n_toys: int, rates: Float64) -> float | None:
     if critical > n_toys or lacking(most) < 0.0:
         return None
     return float(np.exp(brentq(lacking, 0.0, most, xtol=1e-6)))
-
-
-def _critical_count(n_toys: int, rates: Float64) -> int:
-    """The smallest count that is reached with probability FALSE_ALARM or less; n + 1 is never reached."""
-    counts = range(n_toys + 2)
-    return bisect_left(counts, True, key=lambda k: _probability_of(k, n_toys, rates) <= FALSE_ALARM)
 
 
 def _probability_of(k: int, n: int, rates: Float64) -> float:

@@ -18,13 +18,14 @@ from covad.errors import ComparisonWarning, DatasetError, InferenceError, Unknow
 from covad.inference.nuisances import NuisanceFit, judge_nuisances
 from covad.inference.significance import AnalyticNull, observed_z
 from covad.nplm.convex.basis import GaussianBasis
-from covad.nplm.convex.capacity import CapacityError, DatasetSizes, with_capacity
+from covad.nplm.convex.capacity import CapacityError, with_capacity
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Dataset, Float64, Normalisation, Response
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import join_nuisances
+from covad.nplm.settings import Sizes
 from covad.nplm.statistic import Outcome, likelihood_ratio
 
 #: (g of the reference, g of the data), or a function of the points: (events, K) each.
@@ -141,7 +142,7 @@ def compare(
     some_weights = all_weights[used]
     some_weights = some_weights * ((len(z_data) if expected is None else expected) / some_weights.sum())
     effective = some_weights.sum() ** 2 / np.square(some_weights).sum()
-    sizes = DatasetSizes(float(some_weights.sum()), round(effective))
+    sizes = Sizes(expected=float(some_weights.sum()), reference=round(effective))
     convex = _convex_test(space(pool), sizes, streams[1], constant=expected is not None)
     dataset = Dataset(
         reference=space(z_reference[used]),
@@ -315,7 +316,7 @@ def _basis_size(n_reference: int) -> int:
     return min(max(share, min(n_reference // 4, WANTED_BASIS_EVENTS)), MOST_BASIS_EVENTS)
 
 
-def _convex_test(pool: Any, sizes: DatasetSizes, seed: np.random.SeedSequence, constant: bool) -> ConvexTest:
+def _convex_test(pool: Any, sizes: Sizes, seed: np.random.SeedSequence, constant: bool) -> ConvexTest:
     """The default test of these sizes: fewer bumps where the pool has few distinct points.
 
     Coarse values may not admit the capacity of the rule; the test then has the largest that they do, less a

@@ -23,6 +23,7 @@ from scipy import stats
 
 from covad.errors import InferenceError
 from covad.inference.intervals import Float64, finite_sample, repetition_blocks
+from covad.storage.records import Record
 
 #: Degrees of freedom of Pearson's chi2 in the paper's tables, and in its table of the quadratic response.
 PEARSON_DOF = (10, 25)
@@ -45,7 +46,7 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True)
-class GoodnessOfFit:
+class GoodnessOfFit(Record):
     """One test and its p-value, which is a bound where it reaches the resolution of the method."""
 
     test: str

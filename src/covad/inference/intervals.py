@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta, binom
 
 from covad.errors import InferenceError
+from covad.storage.records import Record
 
 Float64 = NDArray[np.float64]
 #: Numbers that repetitions hold in memory at once.
@@ -20,7 +21,7 @@ LEVEL = 0.68
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(Record):
     """A confidence interval; None is an end that the sample does not bound."""
 
     low: float | None
@@ -36,7 +37,7 @@ class Interval:
 
 
 def finite_sample(t: ArrayLike, what: str, at_least: int = 1) -> Float64:
-    """The sample as float64, refused when it holds anything but finite numbers or is too small."""
+    """Return the sample as float64; raise if it holds anything but finite numbers or is too small."""
     sample = np.asarray(t, dtype=np.float64)
     if sample.ndim != 1:
         raise InferenceError(f"{what} must be one list of t, not an array of shape {sample.shape}")
@@ -84,17 +85,12 @@ def median_interval(sample: Float64, level: float = LEVEL) -> Interval:
     """
     check_level(level)
     n = len(sample)
-    rank = _median_rank(n, level)
+    ranks: NDArray[Any] = np.arange(1, n // 2 + 1)
+    rank = int(np.count_nonzero(binom.cdf(ranks - 1, n, 0.5) <= 0.5 * (1.0 - level)))
     if rank < 1:
         raise InferenceError(f"{n} toys are too few for a {100 * level:g} % interval of their median")
     ordered = np.sort(sample)
     return Interval(float(ordered[rank - 1]), float(ordered[n - rank]))
-
-
-def _median_rank(n: int, level: float) -> int:
-    tail = 0.5 * (1.0 - level)
-    ranks: NDArray[Any] = np.arange(1, n // 2 + 1)
-    return int(np.count_nonzero(binom.cdf(ranks - 1, n, 0.5) <= tail))
 
 
 def repetition_blocks(repetitions: int, width: int) -> Iterator[int]:

@@ -32,6 +32,7 @@ from scipy.stats import chi2, norm
 from covad.inference.intervals import LEVEL, Float64, Interval, check_level
 from covad.inference.misfit import Columns, Misfit
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
+from covad.storage.records import Record
 
 #: Shift of the mean of t, in standard deviations of the null, that ends the reach.
 REACH_SHIFT = 0.25
@@ -88,7 +89,7 @@ class PredictedShift:
 
 
 @dataclass(frozen=True)
-class Reach:
+class Reach(Record):
     """The number of events at which the shift reaches `at_shift`; None is infinite.
 
     The lower end of the interval is always a number: where the fresh sample fluctuates low, it is the one

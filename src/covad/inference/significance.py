@@ -30,7 +30,11 @@ from covad.inference.intervals import (
     finite_sample,
     median_interval,
 )
+from covad.storage.records import Record
 
+#: What marks a Z that is `extrapolated`, wherever it is printed, and what the mark says.
+MARK = "†"
+MEANING = "beyond what toys of this study have tested"
 #: Below this an analytic tail probability leaves the range of double precision: Z = 37.0.
 SMALLEST_ANALYTIC_P = 1e-300
 #: The nearest that p comes to 1 in double precision: Z = -8.2.
@@ -92,6 +96,10 @@ class Null(ABC):
         """Equally probable values of the true rate of p <= alpha; empty where alpha is not resolved."""
         return np.array([alpha]) if self.resolves(alpha) else np.empty(0)
 
+    def extrapolates(self, z: float) -> bool:  # noqa: ARG002
+        """Whether Z rests on a formula that no toys have tested so far out; toys give a bound there."""
+        return False
+
     @property
     def _largest_p(self) -> float:
         return 1.0 - max(self.smallest_p, _ROUNDING)
@@ -138,10 +146,14 @@ class EmpiricalNull(Null):
 
 @dataclass(frozen=True)
 class AnalyticNull(Null):
-    """The null as a survival function P(t' > t), e.g. that of the convex test's generalised chi2."""
+    """The null as a survival function P(t' > t), e.g. that of the convex test's generalised chi2.
+
+    `n_toys` is the number of toys that it was compared with; None where there are none to compare with.
+    """
 
     survival: Callable[[Float64], ArrayLike]
     name: str = "analytic"
+    n_toys: int | None = None
 
     @property
     def smallest_p(self) -> float:
@@ -153,18 +165,26 @@ class AnalyticNull(Null):
             raise InferenceError(f"the survival function of {self.name} left the range from 0 to 1")
         return np.asarray(np.maximum(p, self.smallest_p))
 
+    def extrapolates(self, z: float) -> bool:
+        return self.n_toys is not None and z > largest_resolved_z(self.n_toys)
+
 
 class Chi2Null(AnalyticNull):
     """The asymptotic null, chi2 with the number of parameters of h as degrees of freedom."""
 
-    def __init__(self, dof: float) -> None:
+    def __init__(self, dof: float, n_toys: int | None = None) -> None:
         if not dof > 0:
             raise InferenceError(f"a chi2 needs a positive number of degrees of freedom, not {dof}")
-        super().__init__(survival=chi2(dof).sf, name=f"chi2_{dof:g}")
+        super().__init__(survival=chi2(dof).sf, name="chi2", n_toys=n_toys)
+
+
+def largest_resolved_z(n_toys: int) -> float:
+    """Return the largest Z that a null of n toys can tell, Phi^-1(1 - 1/(n+1)): 2.81 for 400."""
+    return float(norm.isf(1.0 / (n_toys + 1)))
 
 
 @dataclass(frozen=True)
-class Significance:
+class Significance(Record):
     """Z of one dataset, or of the median of an ensemble, against one null."""
 
     null: str
@@ -175,6 +195,7 @@ class Significance:
     null_interval: Interval  # from the finite null: what the paper's tables show
     median_interval: Interval | None  # from the ensemble's own median; None for one dataset
     interval: Interval  # both, their distances to z added in quadrature
+    extrapolated: bool  # the null is a formula, and z is beyond what toys have tested of it
 
     @property
     def text(self) -> str:
@@ -191,7 +212,9 @@ class Significance:
             return f"{'>=' if self.z > 0 else '<='} {self.z:.2f}"
         if interval.low == interval.high:
             return f"{self.z:.2f}"
-        return f"{self.z:.2f} +{_length(self.z, interval.high)} -{_length(self.z, interval.low)}"
+        ends = (interval.high, interval.low)
+        up, down = ("open" if end is None else f"{_distance(self.z, end):.2f}" for end in ends)
+        return f"{self.z:.2f} +{up} -{down}"
 
 
 def observed_z(t_observed: float, null: Null, level: float = LEVEL) -> Significance:
@@ -205,8 +228,10 @@ def median_z(t_signal: ArrayLike, null: Null, level: float = LEVEL) -> Significa
     The error of the median itself is its order-statistics interval, read through the null.
     """
     sample = finite_sample(t_signal, "the signal ensemble")
-    ends = median_interval(sample, level)
-    return _significance(float(np.median(sample)), null, _through(null, ends), level)
+    of_t = median_interval(sample, level)
+    # an end beyond what the null resolves is no bound
+    ends = (None if t is None or null.saturated(t) else float(null.z(t)) for t in (of_t.low, of_t.high))
+    return _significance(float(np.median(sample)), null, Interval(*ends), level)
 
 
 def _significance(t: float, null: Null, of_median: Interval | None, level: float) -> Significance:
@@ -221,13 +246,8 @@ def _significance(t: float, null: Null, of_median: Interval | None, level: float
         null_interval=of_null,
         median_interval=of_median,
         interval=of_null if of_median is None else _combined(z, of_null, of_median),
+        extrapolated=null.extrapolates(z),
     )
-
-
-def _through(null: Null, of_t: Interval) -> Interval:
-    """An interval of t as one of Z; an end beyond what the null resolves is no bound."""
-    ends = (None if t is None or null.saturated(t) else float(null.z(t)) for t in (of_t.low, of_t.high))
-    return Interval(*ends)
 
 
 def _combined(z: float, first: Interval, second: Interval) -> Interval:
@@ -238,10 +258,6 @@ def _combined(z: float, first: Interval, second: Interval) -> Interval:
 
 def _distance(z: float, end: float | None) -> float:
     return np.inf if end is None else abs(end - z)
-
-
-def _length(z: float, end: float | None) -> str:
-    return "open" if end is None else f"{_distance(z, end):.2f}"
 
 
 def _finite(t: ArrayLike) -> Float64:

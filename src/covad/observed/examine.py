@@ -25,10 +25,9 @@ from covad.observed.dataset import (
     read_observed,
 )
 from covad.observed.excess import find_excess
-from covad.observed.result import Observation, ObservedSignificance, ObservedTest
+from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group
-from covad.results.extrapolated import is_extrapolated
 from covad.runs.collisions import derived_seed
 from covad.storage.digests import file_digest
 from covad.toys.ensembles import canonical
@@ -105,11 +104,6 @@ def _test(
     outcome = likelihood_ratio(dataset, test, seed)
     if outcome.status is Status.FAILED:
         return ObservedTest(group.test, outcome.status, None, None, None, (), (), None)
-    significances = []
-    for null in group.nulls.values():
-        found = observed_z(outcome.t, null)
-        extrapolated = is_extrapolated(found.z, null.name, len(group.null.t))
-        significances.append(ObservedSignificance(**vars(found), extrapolated=extrapolated))
     per_sigma = np.sqrt(GaussianPenalty.of_nuisances(dataset).precision)
     return ObservedTest(
         test=group.test,
@@ -118,7 +112,7 @@ def _test(
         tau=float(outcome.tau.value),
         delta=float(outcome.delta.value),
         nu_with_h=tuple(float(x) for x in join_nuisances(outcome.tau, dataset) * per_sigma),
-        significances=tuple(significances),
+        significances=tuple(observed_z(outcome.t, null) for null in group.nulls.values()),
         excess=find_excess(events, background, dataset, test, outcome),
     )
 

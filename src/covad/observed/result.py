@@ -20,13 +20,6 @@ SCHEMA = 2
 
 
 @dataclass(frozen=True)
-class ObservedSignificance(Significance):
-    """The significance of the observed events against one null of the run."""
-
-    extrapolated: bool  # the null is a law, and z is beyond what the run's toys have tested of it
-
-
-@dataclass(frozen=True)
 class RankedEvent:
     """An observed event by its number in the file, from 0."""
 
@@ -76,11 +69,11 @@ class ObservedTest:
     tau: float | None
     delta: float | None
     nu_with_h: tuple[float, ...]  # nuisances of the fit with h, in sigma, ordered as those without h
-    significances: tuple[ObservedSignificance, ...]  # one per null
+    significances: tuple[Significance, ...]  # one per null
     excess: Excess | None
 
     @property
-    def significance(self) -> ObservedSignificance | None:
+    def significance(self) -> Significance | None:
         """Return the one to quote: that of the largest p over the nulls of toys, since nobody knows nu."""
         toys = [found for found in self.significances if found.null.startswith("R_")]
         return max(toys, key=lambda found: found.p, default=None)

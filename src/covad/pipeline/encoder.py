@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.batches import Sampler
-from covad.embedding.cotrain import CoTraining, Metrics
+from covad.embedding.cotrain import CoTraining
+from covad.embedding.metrics import Metrics
 from covad.embedding.settings import TrainingSettings
 from covad.events.processes import BACKGROUND
 from covad.parallel import run_jobs
@@ -25,12 +26,12 @@ log = logging.getLogger(__name__)
 
 
 def model_names(data: CollisionData) -> list[tuple[str, int]]:
-    """(embedding, fold) of all encoders."""
+    """Return (embedding, fold) of all encoders."""
     return [(name, fold) for name in data.source.embeddings for fold in range(data.source.folds)]
 
 
 def train_missing(data: CollisionData, workers: int) -> None:
-    """Stage `encoder`."""
+    """Train every encoder that is not there, each in a process of its own."""
     missing = [
         (data.study, data.directory, name, fold)
         for name, fold in model_names(data)
@@ -42,8 +43,13 @@ def train_missing(data: CollisionData, workers: int) -> None:
 def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: int) -> None:
     """Co-train one encoder with L_supCL + alpha L_cov, from its last checkpoint if there is one."""
     data = CollisionData.of(study, directory)
-    training, validation = _encoder_rows(data, fold)
-    alpha = data.source.embeddings[embedding].alpha
+    # all folds but one, or everything if there is only one; a part of it is kept for validation
+    folds = data.encoder_folds()
+    kept = folds if len(folds) == 1 else [rows for number, rows in enumerate(folds) if number != fold]
+    split = np.random.default_rng(derived_seed(study, "split", str(fold)))
+    rows = split.permutation(np.concatenate(kept))
+    n_validation = int(len(rows) * data.source.training.validation_share)
+    training, validation = np.sort(rows[n_validation:]), np.sort(rows[:n_validation])
     folder = directory.model(embedding, fold)
     folder.mkdir(parents=True, exist_ok=True)
     with data.open(BACKGROUND) as files:
@@ -57,33 +63,21 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
             )
             for kind, rows in (("training", training), ("validation", validation))
         )
-    seed = derived_seed(study, "encoder", str(fold))
-    run = CoTraining(
-        batches,
-        judge,
-        data.source.encoder,
-        TrainingSettings(**dict(data.source.training), alpha=alpha, seed=seed),
-        folder,
+    settings = TrainingSettings(
+        **dict(data.source.training),
+        alpha=data.source.embeddings[embedding].alpha,
+        seed=derived_seed(study, "encoder", str(fold)),
     )
-    encoder = run.run(_announce(f"encoder {embedding}, fold {fold}"))
+    run = CoTraining(batches, judge, data.source.encoder, settings, folder)
+    encoder = run.run(_logged(f"encoder {embedding}, fold {fold}"))
     encoder.save(
         directory.encoder(embedding, fold),
         trained_on(data, training) | {"history": [asdict(m) for m in run.history]},
     )
 
 
-def _encoder_rows(data: CollisionData, fold: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Training and validation rows: all folds but one, or everything if there is only one."""
-    folds = data.encoder_folds()
-    kept = folds if len(folds) == 1 else [rows for number, rows in enumerate(folds) if number != fold]
-    rows = np.random.default_rng(derived_seed(data.study, "split", str(fold))).permutation(
-        np.concatenate(kept)
-    )
-    n_validation = int(len(rows) * data.source.training.validation_share)
-    return np.sort(rows[n_validation:]), np.sort(rows[:n_validation])
-
-
 def trained_on(data: CollisionData, rows: NDArray[np.int64]) -> dict[str, Any]:
+    """Return what a model file tells about the events behind it."""
     return {
         "events": events_digest(data.directory),
         "rows": digest_of_rows(rows),
@@ -96,10 +90,11 @@ def digest_of_rows(rows: NDArray[np.int64]) -> str:
     return hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()
 
 
-def _announce(what: str) -> Callable[[Metrics, int], None]:
+def _logged(what: str) -> Callable[[Metrics, int], None]:
+    """Return a function that logs the progress of a training, with the time that is left."""
     began: tuple[float, int] | None = None  # when, and at which step: a resumed training begins late
 
-    def say(metrics: Metrics, steps: int) -> None:
+    def log_progress(metrics: Metrics, steps: int) -> None:
         nonlocal began
         left = None
         if began is None:
@@ -116,4 +111,4 @@ def _announce(what: str) -> Callable[[Metrics, int], None]:
             "" if left is None else f", {left / 60:.1f} min left",
         )
 
-    return say
+    return log_progress

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from covad.parallel import cores
 from covad.runs.directory import RunDirectory
@@ -33,42 +32,32 @@ def timed(directory: RunDirectory, stage: str) -> Iterator[None]:
     finally:
         seconds = time.monotonic() - began
         if seconds >= _SHORTEST:
-            _add(directory, stage, seconds)
+            write_manifest(directory, stage, seconds)
             if done:
                 log.info("%s: %.0f s", stage, seconds)
 
 
-def _add(directory: RunDirectory, stage: str, seconds: float) -> None:
-    manifest = directory.read("manifest.json") or {}
-    spent = manifest.get("seconds", {})
+def write_manifest(directory: RunDirectory, stage: str, seconds: float) -> None:
+    """Write the manifest anew, with the seconds that a stage has taken on top of those before."""
+    spent = (directory.read("manifest.json") or {}).get("seconds", {})
     spent[stage] = round(spent.get(stage, 0.0) + seconds, 1)
-    write_json(directory.path / "manifest.json", {**_here(), **_made_of(directory), "seconds": spent})
-
-
-def _here() -> dict[str, Any]:
-    return {
-        "versions": {name: _version(name) for name in _PACKAGES} | {"python": platform.python_version()},
-        "machine": {
-            "system": platform.platform(),
-            "processor": platform.machine(),
-            "cores": cores(),
-        },
-    }
-
-
-def _made_of(directory: RunDirectory) -> dict[str, Any]:
-    """The seed, and digests of events, models and pools as far as they are there."""
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    # digests of events, models and pools as far as they are there
     events = directory.read("events.json") or {}
     hashes = {note["file"]: note["sha256"] for notes in events.values() for note in notes}
-    for model in sorted(directory.path.glob("models/*/*/*.safetensors")):
-        hashes[str(model.relative_to(directory.path))] = file_digest(model)
-    for pools in sorted(directory.path.glob(f"pools/*/{MANIFEST}")):
-        hashes[str(pools.relative_to(directory.path))] = file_digest(pools)
-    return {"seed": directory.study().seed, "hashes": hashes}
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+    for pattern in ("models/*/*/*.safetensors", f"pools/*/{MANIFEST}"):
+        for file in sorted(directory.path.glob(pattern)):
+            hashes[str(file.relative_to(directory.path))] = file_digest(file)
+    content = {
+        "versions": versions,
+        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": cores()},
+        "seed": directory.study().seed,
+        "hashes": hashes,
+        "seconds": spent,
+    }
+    write_json(directory.path / "manifest.json", content)

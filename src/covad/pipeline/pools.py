@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,9 @@ from covad.storage.atomic import write_json
 from covad.study import Study
 from covad.toys.pools import MANIFEST, LatentEvents, Pool, Pools, write_pools
 
-Rows = NDArray[np.int64]
-
 
 def embed_missing(data: CollisionData, workers: int) -> None:
-    """Stage `pools`; encoder and response are those of the study's fold."""
+    """Embed the pools of every space that has none, with encoder and response of the study's fold."""
     missing: dict[str, list[int]] = {}
     for space in data.study.spaces:
         if not (data.directory.pools(space) / MANIFEST).exists():
@@ -39,64 +36,45 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
     data = CollisionData.of(study, directory)
     fold = data.source.fold
     encoder = Encoder.load(directory.encoder(embedding, fold))
-    spread = _SpreadOut(data, encoder)
+    centre = tuple(0.0 for _ in data.systematics)
+
+    def embed(
+        files: FileSet, rows: NDArray[np.int64], points: Sequence[NuVector]
+    ) -> dict[NuVector, Embedded]:
+        return embed_family(encoder, files.pieces(rows), data.systematics, points, data.selection)
+
     with data.open(BACKGROUND) as files:
-        reference = spread.embed(files, data.rows["reference"], [spread.centre])[spread.centre]
-        basis = spread.embed(files, data.rows["basis"], [spread.centre])[spread.centre]
-        background = spread.embed(files, data.rows["data"], study.points)
+        reference = embed(files, data.rows["reference"], [centre])[centre]
+        basis = embed(files, data.rows["basis"], [centre])[centre]
+        background = embed(files, data.rows["data"], study.points)
     signals = {}
     for name in study.signals:
         with data.open(name) as files:
-            signals[name] = spread.embed(files, np.arange(len(files)), study.points)
+            signals[name] = embed(files, np.arange(len(files)), study.points)
     scale = Standardisation.of(reference.z)
     for order in orders:
-        finish = _Finish(ResponseModel.load(directory.response(embedding, fold, order)), scale, data)
+        model = ResponseModel.load(directory.response(embedding, fold, order))
+
+        def pool(embedded: Embedded, model: ResponseModel = model) -> Pool:
+            z = unweighted(embedded, derived_seed(study, "unweight"))
+            return Pool(LatentEvents(scale(z), response_of(model, z)), embedded.yield_ratio)
+
         pools = Pools(
-            finish.pool(reference),
+            pool(reference),
             scale(basis.z),
-            {nu: finish.pool(embedded) for nu, embedded in background.items()},
+            {nu: pool(embedded) for nu, embedded in background.items()},
             {
-                name: {nu: finish.pool(embedded) for nu, embedded in family.items()}
+                name: {nu: pool(embedded) for nu, embedded in family.items()}
                 for name, family in signals.items()
             },
         )
-        folder_of_pools = directory.pools((embedding, order))
-        write_json(folder_of_pools / SCALE, scale.plain())
-        write_pools(folder_of_pools, pools)
-
-
-@dataclass(frozen=True)
-class _SpreadOut:
-    """Embeds samples at several nu."""
-
-    data: CollisionData
-    encoder: Encoder
-
-    @property
-    def centre(self) -> NuVector:
-        return tuple(0.0 for _ in self.data.systematics)
-
-    def embed(self, files: FileSet, rows: Rows, points: list[NuVector] | tuple[NuVector, ...]) -> Any:
-        return embed_family(
-            self.encoder, files.pieces(rows), self.data.systematics, points, self.data.selection
-        )
-
-
-@dataclass(frozen=True)
-class _Finish:
-    """Adds the response and standardises."""
-
-    model: ResponseModel
-    scale: Standardisation
-    data: CollisionData
-
-    def pool(self, embedded: Embedded) -> Pool:
-        z = unweighted(embedded, derived_seed(self.data.study, "unweight"))
-        return Pool(LatentEvents(self.scale(z), response_of(self.model, z)), embedded.yield_ratio)
+        folder = directory.pools((embedding, order))
+        write_json(folder / SCALE, scale.plain())
+        write_pools(folder, pools)
 
 
 def unweighted(embedded: Embedded, seed: int) -> NDArray[np.float32]:
-    """Events of equal weight: those of a weight variation are accepted in proportion to their weights."""
+    """Return events of equal weight: those of a weight variation are accepted in proportion to it."""
     weights = embedded.weights
     if not len(weights) or (weights == weights[0]).all():
         return embedded.z

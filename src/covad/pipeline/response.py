@@ -21,18 +21,14 @@ log = logging.getLogger(__name__)
 
 
 def fit_missing(data: CollisionData, workers: int) -> None:
-    """Stage `response`."""
-    missing = [
-        (data.study, data.directory, name, fold, orders)
-        for name, fold in model_names(data)
-        if (orders := _orders_missing(data, name, fold))
-    ]
+    """Fit every response that is not there, those of an encoder in a process of their own."""
+    missing = []
+    for name, fold in model_names(data):
+        wanted = sorted({order for embedding, order in data.study.spaces if embedding == name})
+        orders = [order for order in wanted if not data.directory.response(name, fold, order).exists()]
+        if orders:
+            missing.append((data.study, data.directory, name, fold, orders))
     run_jobs(fit_responses, missing, workers)
-
-
-def _orders_missing(data: CollisionData, embedding: str, fold: int) -> list[int]:
-    wanted = {order for name, order in data.study.spaces if name == embedding}
-    return sorted(o for o in wanted if not data.directory.response(embedding, fold, o).exists())
 
 
 def fit_responses(
@@ -56,7 +52,7 @@ def fit_responses(
 
 
 def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) -> Pairs:
-    """The events of a pool at nu = 0 and on the grid of the response, aligned by event."""
+    """Embed the events of a role at nu = 0 and on the grid of the response, aligned by event."""
     path = data.directory.encoder(embedding, fold)
     cache = EmbeddingCache(
         data.directory.path / "embedded",

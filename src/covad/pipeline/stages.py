@@ -59,6 +59,7 @@ def run_study(
             claim(directory, study, given_source(study).fingerprint)
         if until in LEARNING_STAGES:
             return None
+
         sources = open_sources(study, directory)
         if is_part and clips_to_tune(study, directory.clips()):
             raise PlanError(f"the clip is tuned before shards are run: {first}")
@@ -69,13 +70,14 @@ def run_study(
             tune_clips(study, sources, directory, backend)
         if until == "tune":
             return None
+
         entries = plan(study, sources, directory.clips(), directory.bases())
         with timed(directory, "toys"):
             return run_toys(requests(background_first(entries)), directory.toys, backend, shard)
 
 
 def learn(study: Study, directory: RunDirectory, until: str, workers: int) -> None:
-    """Run the learning stages, up to `until` if it is one of them."""
+    """Go from events to the spaces that toys are drawn in, up to `until` if it is on the way."""
     # torch and the simulators take seconds to import, and studies without events do not need them
     from covad.pipeline import checks, encoder, events, pools, response, trial
     from covad.runs.collisions import CollisionData, users_code

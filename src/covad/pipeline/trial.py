@@ -18,7 +18,7 @@ TRIED = 2000
 
 
 def check_collisions(data: CollisionData) -> None:
-    """Say what is wrong with the events of the study before any work starts."""
+    """Raise an error if samples, files or systematics of the study cannot be, before any work starts."""
     _ = data.systematics
     for name, sample in data.samples.items():
         if sample.simulate is not None and name != BACKGROUND:
@@ -39,26 +39,39 @@ def check_collisions(data: CollisionData) -> None:
 
 def try_events(data: CollisionData) -> None:
     """Shift a few events of every sample along every systematic, and select them."""
+    profiled = any(c.treatment is Treatment.PROFILED for c in data.study.configurations)
     for name in data.samples:
         events = _some_events(data, name)
         if name == BACKGROUND and (events.process == UNLABELLED).any():
             raise StudyError(
                 "source.background: has events without a process label, which the encoder needs to learn from"
             )
-        nominal = _shifted(data, name, events, None)
+        centre = [0.0] * len(data.systematics)
+        nominal = _shifted(data, name, events, centre)
         if not len(nominal.events):
             raise TooFewEventsError(f"sample '{name}': none of {len(events)} events passes source.cuts")
         for k, systematic in enumerate(data.systematics):
-            moved = [_shifted(data, name, events, (k, sign)) for sign in (1.0, -1.0)]
-            if name == BACKGROUND and all(_same(nominal, shifted) for shifted in moved):
+            points = [[*centre[:k], sign, *centre[k + 1 :]] for sign in (1.0, -1.0)]
+            moved = [_shifted(data, name, events, nu) for nu in points]
+            changed = [
+                not np.array_equal(nominal.events.particles, shifted.events.particles)
+                or not np.array_equal(nominal.weights, shifted.weights)
+                for shifted in moved
+            ]
+            if name == BACKGROUND and not any(changed):
                 raise StudyError(
                     f"source.systematics: '{systematic.name}' changes none of {len(events)} background events"
                 )
-            _check_yield(data, systematic.name, moved)
+            # the response describes shapes: a change of the yield is left to the normalisation nuisance
+            if data.study.normalisation is None and profiled and any(m.yield_ratio != 1.0 for m in moved):
+                raise StudyError(
+                    f"normalisation: '{systematic.name}' changes the yield, which only a normalisation "
+                    "nuisance can describe: give the uncertainty of the yield, for instance 0.1"
+                )
 
 
 def _some_events(data: CollisionData, name: str) -> Events:
-    """From all over the files, which may be sorted; of a simulated sample, some of its kind."""
+    """Read events from all over the files, which may be sorted; simulate some of a sample without files."""
     sample = data.samples[name]
     if sample.simulate is not None:
         detector = Detector(lepton_filter=sample.lepton_filter)
@@ -67,10 +80,8 @@ def _some_events(data: CollisionData, name: str) -> Events:
         return files.read(np.unique(np.linspace(0, len(files) - 1, TRIED).astype(np.int64)))
 
 
-def _shifted(data: CollisionData, name: str, events: Events, along: tuple[int, float] | None) -> Shifted:
-    nu = [0.0] * len(data.systematics)
-    if along is not None:
-        nu[along[0]] = along[1]
+def _shifted(data: CollisionData, name: str, events: Events, nu: list[float]) -> Shifted:
+    """Shift and select events; whatever goes wrong is said with the sample and nu."""
     try:
         return shift_events(events, data.systematics, nu, data.selection)
     except CovadError as failure:
@@ -80,19 +91,3 @@ def _shifted(data: CollisionData, name: str, events: Events, along: tuple[int, f
             f"sample '{name}': cuts and systematics cannot be applied at nu = {nu} "
             f"({type(failure).__name__}: {failure})"
         ) from failure
-
-
-def _same(nominal: Shifted, shifted: Shifted) -> bool:
-    return np.array_equal(nominal.events.particles, shifted.events.particles) and np.array_equal(
-        nominal.weights, shifted.weights
-    )
-
-
-def _check_yield(data: CollisionData, systematic: str, moved: list[Shifted]) -> None:
-    """The response describes shapes: a change of the yield is left to the normalisation nuisance."""
-    profiled = any(c.treatment is Treatment.PROFILED for c in data.study.configurations)
-    if data.study.normalisation is None and profiled and any(m.yield_ratio != 1.0 for m in moved):
-        raise StudyError(
-            f"normalisation: '{systematic}' changes the yield, which only a normalisation nuisance can "
-            "describe: give the uncertainty of the yield, for instance 0.1"
-        )

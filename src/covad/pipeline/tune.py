@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ from covad.nplm.convex.capacity import CapacityError
 from covad.nplm.dataset import Float64
 from covad.runs.directory import BASIS, CLIPS, RunDirectory, plain_convex
 from covad.storage.atomic import write_json
+from covad.storage.records import plain
 from covad.study import Configuration, Study
 from covad.study.plan import (
     Sources,
@@ -55,10 +56,10 @@ def tune_clips(study: Study, sources: Sources, directory: RunDirectory, backend:
     """Find W of the network where it is not known yet."""
     for configuration in clips_to_tune(study, directory.clips()):
         choice = _search_clip(study, configuration, sources[space(configuration)], directory, backend)
-        clip = round(choice.clip, CLIP_DIGITS)
-        log.info("clip of the network, %s: W = %g +- %.2g", configuration.label, clip, choice.clip_error)
-        known = directory.tuned_clips() | {configuration.slug: asdict(choice) | {"clip": clip}}
-        write_json(directory.path / CLIPS, known)
+        choice = replace(choice, clip=round(choice.clip, CLIP_DIGITS))
+        what = f"clip of the network, {configuration.label}"
+        log.info("%s: W = %g +- %.2g", what, choice.clip, choice.clip_error)
+        write_json(directory.path / CLIPS, directory.tuned_clips() | {configuration.slug: plain(choice)})
 
 
 def _search_clip(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from covad.results.summary import ConfigurationSummary
+from covad.toys.ensembles import Treatment
 
 _TEX = {
     "χ²": r"$\chi^2$",
@@ -44,6 +47,10 @@ _TEX = {
 _TEX_PATTERN = re.compile("|".join(re.escape(symbol) for symbol in _TEX))
 
 
+#: (signal, injected events).
+Injection = tuple[str, float]
+
+
 @dataclass(frozen=True)
 class Label:
     """One name as text, and as the mathtext of figures."""
@@ -70,6 +77,26 @@ SIGNAL_ORDER = tuple(_SIGNALS)
 def signal_label(name: str) -> Label:
     """A process of the paper by its name there, any other by its own."""
     return _SIGNALS.get(name, Label(name, name.replace("$", r"\$")))
+
+
+def ordered(injections: Iterable[Injection]) -> list[Injection]:
+    """Return signals in the paper's order, others after them, small injections first."""
+    order = {name: number for number, name in enumerate(SIGNAL_ORDER)}
+    return sorted(injections, key=lambda i: (order.get(i[0], len(order)), i[0], i[1]))
+
+
+def configuration_title(configuration: ConfigurationSummary) -> str:
+    """Return the long form of its label: 'covariant embedding, nuisances profiled'."""
+    profiled = configuration.treatment is Treatment.PROFILED
+    parts = [
+        f"{configuration.embedding} embedding" if configuration.kind else configuration.embedding,
+        "nuisances profiled" if profiled else "no nuisances in the test",
+    ]
+    if configuration.order == 2:
+        parts.append("quadratic response")
+    if configuration.own_sizes:
+        parts.append(f"{configuration.expected:g} events")
+    return ", ".join(parts)
 
 
 def share(injected: float, expected: float) -> str:
@@ -101,11 +128,8 @@ def null_label(null: str) -> Label:
     return Label(f"R(ν = {points.replace('-', '−')}σ)", rf"$R_{{\nu={points}\sigma}}$")
 
 
-_TESTS = {"network": "network", "convex": "convex test"}
-
-
 def test_label(test: str) -> str:
-    return _TESTS.get(test, test)
+    return {"convex": "convex test"}.get(test, test)
 
 
 def goodness_label(test: str) -> str:

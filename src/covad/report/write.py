@@ -9,15 +9,19 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from covad.report.evidence import Evidence, Float64, read_evidence
+from covad import __version__
+from covad.inference.intervals import Float64
+from covad.report.evidence import Evidence, read_evidence
 from covad.report.formats.hepdata import write_hepdata
-from covad.report.page import Chapter, render, sections
+from covad.report.page import render, sections
 from covad.report.tables.table import csv_text, latex_text
 from covad.storage.atomic import replacing, writing
-from covad.storage.digests import code_digest
+from covad.storage.records import plain
 
 PAGE = "report.html"
 FOLDER = "report"
+#: Raise it when the page, a figure or a table changes.
+REPORT_VERSION = 1
 #: Beside the parts of a report: the digest of what it was drawn from.
 _DRAWN_FROM = "drawn_from.txt"
 
@@ -26,7 +30,7 @@ def write_report(run: Path, t: Mapping[str, Float64]) -> Path:
     """RUN/report.html and, in RUN/report, figures (PDF), tables (LaTeX, CSV) and a HEPData submission.
 
     `t` are the values of its toys, by the identity of their ensemble. A report of the same evidence, drawn by
-    the same code, is left as it is.
+    the same version, is left as it is.
     """
     evidence = read_evidence(run, t)
     mark, digest = run / FOLDER / _DRAWN_FROM, _digest(evidence)
@@ -43,9 +47,11 @@ def _digest(evidence: Evidence) -> str:
 
     A number that some check could not compute is NaN, which is content like any other here.
     """
-    found = {key: value for key, value in evidence.summary.items() if key != "manifest"}
-    content = json.dumps([found, evidence.checks, [o.to_json() for o in evidence.observed]], sort_keys=True)
-    digest = hashlib.sha256((content + code_digest("covad.report")).encode())
+    summary = {key: value for key, value in evidence.summary.to_json().items() if key != "manifest"}
+    checks = {name: plain(found) for name, found in evidence.checks.items()}
+    observed = [observation.to_json() for observation in evidence.observed]
+    content = [__version__, REPORT_VERSION, summary, checks, observed]
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for toys in evidence.t.values():
         digest.update(toys.tobytes())
     return digest.hexdigest()
@@ -59,7 +65,12 @@ def write_evidence(evidence: Evidence, run: Path) -> Path:
         with writing(folder):
             for part in ("figures", "tables", "hepdata"):
                 (fresh / part).mkdir(parents=True)
-            _write_parts(fresh, chapters)
+            for figure in (figure for chapter in chapters for figure in chapter.figures):
+                for panel in figure.panels:
+                    (fresh / "figures" / f"{panel.name}.pdf").write_bytes(panel.pdf)
+            for table in (table for chapter in chapters for table in chapter.tables):
+                (fresh / "tables" / f"{table.name}.tex").write_text(latex_text(table), encoding="utf-8")
+                (fresh / "tables" / f"{table.name}.csv").write_text(csv_text(table), encoding="utf-8")
         write_hepdata(fresh / "hepdata", evidence, [table for c in chapters for table in c.tables])
         with writing(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -69,13 +80,3 @@ def write_evidence(evidence: Evidence, run: Path) -> Path:
     with replacing(page) as temporary, writing(page):
         temporary.write_text(render(evidence, chapters), encoding="utf-8")
     return page
-
-
-def _write_parts(folder: Path, chapters: list[Chapter]) -> None:
-    for chapter in chapters:
-        for figure in chapter.figures:
-            for panel in figure.panels:
-                (folder / "figures" / f"{panel.name}.pdf").write_bytes(panel.pdf)
-        for table in chapter.tables:
-            (folder / "tables" / f"{table.name}.tex").write_text(latex_text(table), encoding="utf-8")
-            (folder / "tables" / f"{table.name}.csv").write_text(csv_text(table), encoding="utf-8")

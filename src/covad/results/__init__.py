@@ -1,7 +1,17 @@
-"""What the toys of a run say: every number of the report, under documented keys (docs/summary.md)."""
+"""What the toys of a run say: every number of the report, as frozen classes and in summary.json."""
 
 from covad.results.collect import RunToys, collect
-from covad.results.headlines import headlines
-from covad.results.summary import summarise, write_summary
+from covad.results.compute import summarise, write_summary
+from covad.results.lines import summary_lines
+from covad.results.summary import Summary, read_summary, select
 
-__all__ = ["RunToys", "collect", "headlines", "summarise", "write_summary"]
+__all__ = [
+    "RunToys",
+    "Summary",
+    "collect",
+    "read_summary",
+    "select",
+    "summarise",
+    "summary_lines",
+    "write_summary",
+]

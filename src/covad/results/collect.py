@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
-import numpy as np
-
+from covad import __version__
 from covad.inference.intervals import Float64
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, analytic_null
+from covad.results.summary import SUMMARY_SCHEMA
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
-from covad.storage.digests import code_digest
 from covad.study import Configuration, Study
 from covad.study.plan import Entry, plan, requests
 from covad.toys.ensembles import Draw, Ensemble
@@ -40,16 +40,12 @@ class Group:
     ensemble: Ensemble  # of R_0
 
     @property
-    def name(self) -> str:
-        return f"{self.test}, {self.configuration.label}"
-
-    @property
     def dof(self) -> int:
         return self.ensemble.test.degrees_of_freedom
 
     @cached_property
     def analytic(self) -> ConvexNull | None:
-        """The null of the convex test without toys, at nu = 0."""
+        """The null of the convex test without toys, at nu = 0; None for the network."""
         test = self.ensemble.test.build(self.ensemble.source)
         if not isinstance(test, ConvexTest):
             return None
@@ -60,20 +56,26 @@ class Group:
         dataset = self.ensemble.source.draw(sample, self.ensemble.seeds(0))
         return analytic_null(test, dataset, n_reference=draw.n_reference)
 
+    @property
+    def law_name(self) -> Literal["chi2", "analytic"]:
+        """The null that is a law: chi2 of the network, the analytic one of the convex test."""
+        return "chi2" if self.analytic is None else "analytic"
+
     @cached_property
     def nulls(self) -> dict[str, Null]:
-        """R_0, R_nu, and chi2 (network) or the analytic law (convex)."""
-        found: dict[str, Null] = {"R_0": EmpiricalNull(self.null.t, "R_0")}
-        for nu, toys in self.shifted.items():
-            found[null_name(nu)] = EmpiricalNull(toys.t, null_name(nu))
-        if self.analytic is not None:
-            found["analytic"] = AnalyticNull(self.analytic.law.sf, "analytic")
-        else:
-            found["chi2"] = Chi2Null(self.dof)
-        return found
+        """R_0, R_nu and the law, by their names."""
+        n_toys = len(self.null.t)
+        law = (
+            Chi2Null(self.dof, n_toys)
+            if self.analytic is None
+            else AnalyticNull(self.analytic.law.sf, "analytic", n_toys)
+        )
+        shifted = [EmpiricalNull(toys.t, null_name(nu)) for nu, toys in self.shifted.items()]
+        return {null.name: null for null in (EmpiricalNull(self.null.t, "R_0"), *shifted, law)}
 
 
 def null_name(nu: tuple[float, ...]) -> str:
+    """Return the name of R_nu: 'R_+1', or 'R_+1,0' for several nuisances."""
     return "R_" + ",".join(f"{x:+g}" if x else "0" for x in nu)
 
 
@@ -91,18 +93,13 @@ class RunToys:
         """Groups whose null has toys."""
         for configuration in self.study.configurations:
             for test in ("network", "convex"):
-                mine = [
-                    e
-                    for e in self.entries
-                    if e.test == test and e.configuration == configuration and e.ensemble
-                ]
-                if group := self._group(test, configuration, mine):
+                if group := self._group(test, configuration):
                     yield group
 
-    def _group(self, test: str, configuration: Configuration, entries: list[Entry]) -> Group | None:
+    def _group(self, test: str, configuration: Configuration) -> Group | None:
         null, ensemble, shifted, signals = None, None, {}, {}
-        for entry in entries:
-            if entry.ensemble is None:
+        for entry in self.entries:
+            if entry.ensemble is None or (entry.test, entry.configuration) != (test, configuration):
                 continue
             toys, draw = self.toys[entry.ensemble.identity], entry.draw
             if len(toys.t) < FEWEST_TOYS:
@@ -122,9 +119,6 @@ class RunToys:
         """t of the toys that are done, by the identity of their ensemble."""
         return {identity: toys.t for identity, toys in self.toys.items()}
 
-    def t(self, entry: Entry) -> Float64:
-        return np.zeros(0) if entry.ensemble is None else self.toys[entry.ensemble.identity].t
-
 
 def collect(path: Path) -> RunToys:
     """Load all toys of a run that are there.
@@ -141,7 +135,7 @@ def collect(path: Path) -> RunToys:
 
 
 def _made_of(directory: RunDirectory) -> str:
-    """Digest of the code, and of the names, sizes and times of all files that a summary reads."""
+    """Digest of covad's version, the summary's layout, and the names, sizes and times of all files read."""
     names = (
         "study.json",
         "clip.json",
@@ -151,7 +145,7 @@ def _made_of(directory: RunDirectory) -> str:
         "toys/*.parquet",
     )
     found = sorted(file for name in names for file in directory.path.glob(name))
-    digest = hashlib.sha256(code_digest().encode())
+    digest = hashlib.sha256(f"covad {__version__}, summary {SUMMARY_SCHEMA}\n".encode())
     for file in found:
         state = file.stat()
         digest.update(f"{file.relative_to(directory.path)} {state.st_size} {state.st_mtime_ns}\n".encode())

@@ -1,315 +1,333 @@
-"""summary.json: the numbers of the report but those of observed files, by the keys of docs/summary.md."""
+"""The numbers of a run as frozen classes, and summary.json, in which they are kept (docs/summary.md).
+
+A configuration is named by its slug in every line; `Summary.configurations` has its label for people.
+`nu` has one number per systematic, in units of its sigma.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
+from scipy.stats import chi2, norm
 
-from covad import __version__
-from covad.inference.closure import (
-    FalsePositives,
-    closes,
-    closure_table,
-    false_positives,
-    holm,
-    median_shift,
-)
-from covad.inference.goodness import (
-    FEWEST_PER_BIN,
-    PEARSON_DOF,
-    PEARSON_DOF_QUADRATIC,
-    GoodnessOfFit,
-    chi2_law,
-    one_sample,
-)
+from covad.embedding.metrics import Metrics, ProbeResult
+from covad.errors import FileFormatError, UnknownNameError
+from covad.inference.clip import ClipPoint
+from covad.inference.closure import CorrectedTest, FalsePositives, MedianShift, Verdict
+from covad.inference.goodness import GoodnessOfFit, Law
+from covad.inference.histograms import density_curve
 from covad.inference.intervals import Float64
-from covad.inference.power import power_curve
-from covad.inference.significance import median_z
-from covad.results.collect import Group, RunToys, null_name
-from covad.results.extrapolated import is_extrapolated
-from covad.runs.directory import space_name
-from covad.storage.atomic import write_json
-from covad.study import Collisions
-from covad.study.plan import Entry, main_configuration
+from covad.inference.significance import Significance
+from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
+from covad.runs.checks import Departure, ReachAt, Validation
+from covad.storage.records import Record, plain, restore
+from covad.study import Study
+from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
-SUMMARY_SCHEMA = 1
-#: Thresholds of the power curves.
-Z_ALPHA = np.linspace(0.0, 5.0, 51)
+#: Layout of summary.json and meaning of its numbers: raise it when either changes.
+SUMMARY_SCHEMA = 2
+Nu = tuple[float, ...]
+T = TypeVar("T")
 
 
-def write_summary(run: RunToys) -> dict[str, Any]:
-    """Summarise a run, and keep the summary in it; one that was made of the same is kept."""
-    directory = run.directory
-    known = directory.read(SUMMARY) or {}
-    if known.get("made_of") == run.made_of:
-        content = known | {"manifest": directory.read("manifest.json") or {}}
-    else:
-        content = summarise(run) | {"made_of": run.made_of}
-    write_json(directory.path / SUMMARY, content)
-    return dict(content)
+@dataclass(frozen=True)
+class Manifest(Record):
+    """With what, on what and from what a run was made, and how long each stage took."""
+
+    versions: dict[str, str]
+    machine: dict[str, str | int]
+    seed: int
+    hashes: dict[str, str]
+    seconds: dict[str, float]
 
 
-def summarise(run: RunToys) -> dict[str, Any]:
-    """What the toys that are there say; ensembles without toys are left out of the statements."""
-    groups = list(run.groups())
-    closure = [line for group in groups for line in _closure(group, run.study.seed)]
-    return {
-        "schema": SUMMARY_SCHEMA,
-        "covad": __version__,
-        "study": run.study.plain(),
-        "manifest": run.directory.read("manifest.json") or {},
-        "embeddings": list(_embeddings(run)),
-        "spaces": list(_spaces(run)),
-        "clips": list(_clips(run)),
-        "ensembles": [_ensemble(run, entry) for entry in run.entries],
-        "nulls": [_null(group, run.study.seed) for group in groups],
-        "closure": closure,
-        "significance": [line for group in groups for line in _significance(group)],
-        "power": [line for group in groups for line in _power(group)],
-        "toys": _counts(run),
-        "headline": {"configuration": main_configuration(run.study).label, "closes": _verdicts(closure)},
-    }
+@dataclass(frozen=True)
+class ConfigurationSummary(Record):
+    """What a test is given. `kind` says how its embedding was trained; None for one that was not trained."""
+
+    configuration: str  # its slug
+    label: str
+    embedding: str
+    treatment: Treatment
+    order: int
+    expected: float
+    reference: int
+    kind: Literal["contrastive", "covariant"] | None
+    own_sizes: bool  # other sizes than those of the study
 
 
-def _embeddings(run: RunToys) -> Iterator[dict[str, Any]]:
-    source = run.study.source
-    if not isinstance(source, Collisions):
-        return
-    for name, settings in source.embeddings.items():
-        for fold in range(source.folds):
-            metrics = run.directory.model(name, fold) / "metrics.jsonl"
-            lines = metrics.read_text().splitlines() if metrics.exists() else []
-            history = [json.loads(line) for line in lines]
-            yield {"name": name, "alpha": settings.alpha, "fold": fold, "history": history}
+@dataclass(frozen=True)
+class EmbeddingSummary(Record):
+    """The training of one encoder."""
+
+    name: str
+    alpha: float
+    fold: int
+    history: tuple[Metrics, ...]
 
 
-def _spaces(run: RunToys) -> Iterator[dict[str, Any]]:
-    source = run.study.source
-    if not isinstance(source, Collisions):
-        return
-    for space in run.study.spaces:
-        checks = run.directory.read(run.directory.check_file(space))
-        if checks is None:
-            continue
-        kept = ("where", "nu", "chi2", "dof", "p", "residual_share")
-        files = run.directory.check_files(source, space)
-        folds = {fold: run.directory.read(file) for fold, file in files.items()}
-        yield {
-            "name": space_name(space),
-            "embedding": space[0],
-            "order": space[1],
-            "reach": checks["reach"],
-            "probe": checks["probe"],
-            "linearity": checks["linearity"],
-            "validation": [{key: line[key] for key in kept} for line in checks["comparisons"]],
-            "folds": [
-                {"fold": fold, "probe": found["probe"], "reach": found["reach"]}
-                for fold, found in folds.items()
-                if found is not None
-            ],
-        }
+@dataclass(frozen=True)
+class FoldSummary(Record):
+    """Separation and reach in one fold; toys use one of them."""
+
+    fold: int
+    probe: ProbeResult
+    reach: tuple[ReachAt, ...]
 
 
-def _clips(run: RunToys) -> Iterator[dict[str, Any]]:
-    tuned = run.directory.tuned_clips()
-    for slug, clip in run.directory.clips().items():
-        choice = tuned.get(slug, {})
-        yield {
-            "configuration": run.study.configuration(slug).label,
-            "clip": clip,
-            "error": choice.get("clip_error"),
-            "scan": choice.get("scan", []),
-        }
+@dataclass(frozen=True)
+class SpaceSummary(Record):
+    """An embedding with a response of one order, checked on fresh events."""
+
+    name: str
+    embedding: str
+    order: int
+    reach: tuple[ReachAt, ...]
+    probe: ProbeResult
+    linearity: tuple[Departure, ...]
+    validation: tuple[Validation, ...]
+    folds: tuple[FoldSummary, ...]
+
+    @property
+    def response(self) -> str:
+        return "linear" if self.order == 1 else "quadratic"
 
 
-def _ensemble(run: RunToys, entry: Entry) -> dict[str, Any]:
-    draw, ensemble = entry.draw, entry.ensemble
-    toys = None if ensemble is None else run.toys[ensemble.identity]
-    t = run.t(entry)
-    return {
-        "test": entry.test,
-        "configuration": entry.configuration.label,
-        "embedding": draw.embedding,
-        "treatment": draw.treatment.value,
-        "order": draw.response_order,
-        "expected": draw.expected,
-        "reference": draw.n_reference,
-        "nu": list(draw.nu),
-        "signal": draw.signal,
-        "injected": draw.injected,
-        "identity": None if ensemble is None else ensemble.identity,
-        "requested": entry.toys,
-        "done": len(t),
-        "failed": 0 if toys is None else toys.failed,
-        "missing": entry.toys if toys is None else toys.missing,
-        "unconverged": 0 if toys is None else sum(toy.status == "unconverged" for toy in toys.done),
-        "mean": _or_none(t, np.mean),
-        "std": _or_none(t, lambda x: np.std(x, ddof=1)),
-        "median": _or_none(t, np.median),
-        "seconds_per_toy": None if toys is None or not toys.done else float(toys.column("seconds").mean()),
-    }
+@dataclass(frozen=True)
+class ClipSummary(Record):
+    """W of the network; a W that the study gives has neither error nor scan."""
+
+    configuration: str
+    clip: float
+    error: float | None
+    scan: tuple[ClipPoint, ...]
 
 
-def _or_none(t: Float64, statistic: Any) -> float | None:
-    return float(statistic(t)) if len(t) > 1 else None
+@dataclass(frozen=True)
+class ToyCounts(Record):
+    """requested = done + failed + missing."""
+
+    requested: int
+    done: int
+    failed: int
+    missing: int
+
+    @property
+    def complete(self) -> bool:
+        return self.failed == self.missing == 0
 
 
-def _counts(run: RunToys) -> dict[str, int]:
-    lines = [_ensemble(run, entry) for entry in run.entries]
-    return {key: sum(line[key] for line in lines) for key in ("requested", "done", "failed", "missing")}
+@dataclass(frozen=True)
+class EnsembleSummary(ToyCounts):
+    """One ensemble: what was drawn and tested, its toys, and t. Without toys there are no moments."""
+
+    test: str
+    configuration: str
+    embedding: str
+    treatment: Treatment
+    order: int
+    expected: float
+    reference: int
+    nu: Nu
+    signal: str | None
+    injected: float
+    identity: str | None
+    unconverged: int
+    mean: float | None
+    std: float | None
+    median: float | None
+    seconds_per_toy: float | None
 
 
-def _bins(group: Group, n_toys: int) -> tuple[int, ...]:
-    """Pearson's degrees of freedom that so many toys allow."""
-    wanted = PEARSON_DOF if group.configuration.order == 1 else PEARSON_DOF_QUADRATIC
-    return tuple(dof for dof in wanted if n_toys >= FEWEST_PER_BIN * (dof + 1))
+@dataclass(frozen=True)
+class NullLaw(Record):
+    """The law that t of R_0 should follow: chi2 (network) or the analytic generalised chi2 (convex)."""
+
+    name: Literal["chi2", "analytic"]
+    mean: float
+    std: float
+    effective_dof: float
+    weights: tuple[float, ...]  # of the chi2_1 in the generalised chi2; none for chi2
+    goodness: tuple[GoodnessOfFit, ...]
+    false_positives: tuple[FalsePositives, ...]
+
+    @property
+    def distribution(self) -> Law:
+        if self.name == "chi2":
+            law: Law = chi2(self.effective_dof)
+            return law
+        return GeneralisedChi2(np.array(self.weights))
+
+    @property
+    def curve(self) -> tuple[Float64, Float64]:
+        """Return (t, density) where the law has something to show."""
+        if self.name == "chi2":
+            low, high = (float(chi2.ppf(p, self.effective_dof)) for p in (1e-4, 0.9999))
+        else:
+            low, high = max(self.mean - 3.5 * self.std, 0.0), self.mean + 5.0 * self.std
+        return density_curve(self.distribution, low, high)
 
 
-def _null(group: Group, seed: int) -> dict[str, Any]:
-    t = group.null.t
-    line: dict[str, Any] = {
-        "test": group.test,
-        "configuration": group.configuration.label,
-        "dof": group.dof,
-        "mean": float(t.mean()),
-        "std": float(t.std(ddof=1)),
-        "n_toys": len(t),
-        "against_chi2": [],
-        "chi2_false_positives": [],
-        "analytic": None,
-    }
-    if group.analytic is None:
-        line["against_chi2"] = _tests(one_sample(t, chi2_law(group.dof), seed, _bins(group, len(t))))
-        line["chi2_false_positives"] = _rates(false_positives(t, group.nulls["chi2"], "R_0"))
-    else:
-        law = group.analytic.law
-        line["analytic"] = {
-            "mean": law.mean,
-            "std": law.std,
-            "effective_dof": law.effective_dof,
-            "weights": law.weights.tolist(),
-            "against": _tests(one_sample(t, law, seed, _bins(group, len(t)))),
-            "false_positives": _rates(false_positives(t, group.nulls["analytic"], "R_0")),
-        }
-    return line
+@dataclass(frozen=True)
+class NullSummary(Record):
+    """The toys of R_0 of one test in one configuration, and how well they follow their law."""
+
+    test: str
+    configuration: str
+    dof: int
+    n_toys: int
+    mean: float
+    std: float
+    law: NullLaw
 
 
-def _tests(results: tuple[GoodnessOfFit, ...]) -> list[dict[str, Any]]:
-    return [{"test": r.test, "statistic": r.statistic, "p": r.p, "text": r.text} for r in results]
+@dataclass(frozen=True)
+class ClosureSummary(Record):
+    """One shifted ensemble against R_0; the verdict is that of all nu of its test and configuration.
+
+    The false positives of the network are calibrated by R_0, those of the convex test by its analytic law.
+    """
+
+    test: str
+    configuration: str
+    nu: Nu
+    verdict: Verdict
+    against_null: tuple[CorrectedTest, ...]
+    against_chi2: tuple[CorrectedTest, ...]  # of the network, whose clip was tuned to that law
+    median_shift: MedianShift
+    false_positives: tuple[FalsePositives, ...]
+
+    def false_positives_at(self, z_alpha: float) -> FalsePositives | None:
+        return next((rate for rate in self.false_positives if rate.z_alpha == z_alpha), None)
 
 
-def _rates(counted: tuple[FalsePositives, ...]) -> list[dict[str, Any]]:
-    return [
-        {
-            "sigma": line.z_alpha,
-            "expected": line.alpha,
-            "observed": line.rate,
-            "low": line.interval.low if line.interval else None,
-            "high": line.interval.high if line.interval else None,
-            "p": line.excess_p,
-            "detectable_ratio": line.detectable_ratio,
-        }
-        for line in counted
-    ]
+@dataclass(frozen=True)
+class SignalSignificance(Significance):
+    """The median significance of one ensemble with a signal, against one null."""
+
+    test: str
+    configuration: str
+    nu: Nu
+    signal: str
+    injected: float
+    n_toys: int
 
 
-def _closure(group: Group, seed: int) -> Iterator[dict[str, Any]]:
-    """Of every shifted ensemble: closure is R_nu against R_0; whether they follow chi2 is another matter."""
-    if not group.shifted:
-        return
-    fewest = min(len(toys.t) for toys in (group.null, *group.shifted.values()))
-    shifted = {null_name(nu): toys.t for nu, toys in group.shifted.items()}
-    table = closure_table(shifted, group.null.t, seed, _bins(group, fewest))
-    against_chi2 = _against_chi2(group, shifted, seed, _bins(group, fewest))
-    calibration = "analytic" if "analytic" in group.nulls else "R_0"
-    shifts = {nu: median_shift(toys.t, group.null.t, seed) for nu, toys in group.shifted.items()}
-    for nu, toys in group.shifted.items():
-        name, shift = null_name(nu), shifts[nu]
-        cells = [(cell.result, cell.corrected_p) for cell in table.tests if cell.ensemble == name]
-        yield {
-            "test": group.test,
-            "configuration": group.configuration.label,
-            "nu": list(nu),
-            "against_null": _corrected(cells),
-            "against_chi2": _corrected(against_chi2.get(name, [])),
-            "median_shift": {
-                "shift": shift.shift,
-                "interval68": asdict(shift.interval_68),
-                "interval95": asdict(shift.interval_95),
-            },
-            "false_positives_null": calibration,
-            "false_positives": _rates(false_positives(toys.t, group.nulls[calibration], name)),
-            "closes": closes(table, shifts.values()),
-        }
+@dataclass(frozen=True)
+class SignalPower(Record):
+    """The power of one test to find a signal against Z_alpha, with its band.
+
+    Power is None where the toys of the null do not resolve the threshold.
+    """
+
+    test: str
+    configuration: str
+    nu: Nu
+    signal: str
+    injected: float
+    n_toys: int
+    null: str
+    z_alpha: tuple[float, ...]
+    power: tuple[float | None, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    @property
+    def false_alarms(self) -> Float64:
+        """Return the rate of false alarms of a calibrated test at each threshold."""
+        return np.asarray(norm.sf(np.array(self.z_alpha)))
 
 
-def _against_chi2(
-    group: Group, shifted: dict[str, Float64], seed: int, bins: tuple[int, ...]
-) -> dict[str, list[tuple[GoodnessOfFit, float]]]:
-    """Of the network, whose clip was tuned to that law; corrected for the number of these tests."""
-    if group.analytic is not None:
-        return {}
-    law = chi2_law(group.dof)
-    results = {name: one_sample(t, law, seed, bins) for name, t in shifted.items()}
-    corrected = iter(holm([result.p for tests in results.values() for result in tests]))
-    return {name: [(result, float(next(corrected))) for result in tests] for name, tests in results.items()}
+@dataclass(frozen=True)
+class Summary(Record):
+    """Everything that the toys and checks of a run say, but the answers for observed files."""
+
+    schema: int
+    covad: str
+    made_of: str  # digest of versions and files; as long as it holds, the summary is kept
+    study: Study
+    manifest: Manifest | None
+    main_configuration: str
+    configurations: tuple[ConfigurationSummary, ...]
+    embeddings: tuple[EmbeddingSummary, ...]
+    spaces: tuple[SpaceSummary, ...]
+    clips: tuple[ClipSummary, ...]
+    ensembles: tuple[EnsembleSummary, ...]
+    nulls: tuple[NullSummary, ...]
+    closure: tuple[ClosureSummary, ...]
+    significance: tuple[SignalSignificance, ...]
+    power: tuple[SignalPower, ...]
+    toys: ToyCounts
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for a JSON file."""
+        return plain(self)
+
+    @classmethod
+    def from_json(cls, content: Any, where: str) -> Self:
+        """Check plain data; `where` is for the message.
+
+        Raise FileFormatError if a key is missing, unknown or of a wrong type, or for another layout.
+        """
+        if not isinstance(content, dict):
+            raise FileFormatError(f"{where}: cannot be read, a JSON object was expected")
+        if content.get("schema") != SUMMARY_SCHEMA:
+            raise FileFormatError(
+                f"{where}: has the layout {content.get('schema')} of another version of covad, not "
+                f"{SUMMARY_SCHEMA}: `covad report` writes it anew"
+            )
+        return restore(cls, content, where)
+
+    def configuration(self, name: str) -> ConfigurationSummary:
+        """Return a configuration by its slug or its label."""
+        for configuration in self.configurations:
+            if name in (configuration.configuration, configuration.label):
+                return configuration
+        known = "; ".join(c.configuration for c in self.configurations)
+        raise UnknownNameError(f"the study has no configuration '{name}' (it has: {known})")
+
+    @property
+    def main(self) -> ConfigurationSummary:
+        return self.configuration(self.main_configuration)
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(line.test for line in self.ensembles))
+
+    @property
+    def points(self) -> tuple[Nu, ...]:
+        """Return all nu of toys, the central one first."""
+        return tuple(sorted(dict.fromkeys(line.nu for line in self.ensembles), key=any))
+
+    @property
+    def core_hours(self) -> float:
+        """Return the time of all toys, also of those that ran elsewhere or in calls that were interrupted."""
+        return sum(line.done * (line.seconds_per_toy or 0.0) for line in self.ensembles) / 3600
+
+    def injections(self, configuration: str) -> tuple[tuple[str, float], ...]:
+        """Return (signal, injected events) that were asked for in a configuration."""
+        mine = select(self.ensembles, configuration=configuration)
+        return tuple(dict.fromkeys((line.signal, line.injected) for line in mine if line.signal is not None))
 
 
-def _corrected(cells: list[tuple[GoodnessOfFit, float]]) -> list[dict[str, Any]]:
-    return [_tests((result,))[0] | {"corrected_p": p} for result, p in cells]
+def select(lines: Iterable[T], **values: Any) -> list[T]:
+    """Return the lines whose attributes have these values: select(summary.power, test="convex")."""
+    return [line for line in lines if all(getattr(line, key) == value for key, value in values.items())]
 
 
-def _verdicts(closure: list[dict[str, Any]]) -> dict[str, bool | None]:
-    """All lines of a test and configuration carry the same verdict."""
-    return {f"{line['test']}, {line['configuration']}": line["closes"] for line in closure}
-
-
-def _signals(group: Group) -> Iterator[tuple[dict[str, Any], Float64]]:
-    for (nu, signal, injected), toys in group.signals.items():
-        yield (
-            {
-                "test": group.test,
-                "configuration": group.configuration.label,
-                "nu": list(nu),
-                "signal": signal,
-                "injected": injected,
-                "n_toys": len(toys.t),
-            },
-            toys.t,
-        )
-
-
-def _significance(group: Group) -> Iterator[dict[str, Any]]:
-    for what, t in _signals(group):
-        for name, null in group.nulls.items():
-            found = median_z(t, null)
-            yield what | {
-                "null": name,
-                "z": found.z,
-                "low": found.interval.low,
-                "high": found.interval.high,
-                "saturated": found.saturated,
-                "extrapolated": is_extrapolated(found.z, name, len(group.null.t)),
-                "text": found.text,
-                "text_as_in_paper": found.text_as_in_paper,
-            }
-
-
-def _power(group: Group) -> Iterator[dict[str, Any]]:
-    for what, t in _signals(group):
-        for name, null in group.nulls.items():
-            curve = power_curve(t, null, Z_ALPHA)
-            yield what | {
-                "null": name,
-                "z_alpha": Z_ALPHA.tolist(),
-                "power": [
-                    float(p) if ok else None for p, ok in zip(curve.power, curve.resolved, strict=True)
-                ],
-                "low": curve.low.tolist(),
-                "high": curve.high.tolist(),
-            }
+def read_summary(run: Path) -> Summary:
+    """Read the summary of a run directory."""
+    path = run / SUMMARY
+    try:
+        content = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise FileFormatError(f"{path}: cannot be read, the run has no summary") from None
+    except (OSError, ValueError) as failure:
+        raise FileFormatError(f"{path}: cannot be read ({failure})") from failure
+    return Summary.from_json(content, str(path))

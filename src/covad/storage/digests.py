@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from importlib.resources import files
 from pathlib import Path
 
 
 def file_digest(path: Path) -> str:
-    """In hexadecimal digits."""
+    """Return the digest of a file in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def code_digest(package: str = "covad") -> str:
-    """Of all files of a package: what they made need not be made again as long as they are the same."""
-    folder = Path(str(files(package)))
-    parts = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(str(part.relative_to(folder)).encode())
-        digest.update(part.read_bytes())
-    return digest.hexdigest()

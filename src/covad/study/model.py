@@ -48,21 +48,23 @@ class Configuration(Settings):
     background_toys: Count | None = None
 
     @property
-    def label(self) -> str:
-        """What people call it: embedding, treatment, and what is unusual ('covariant, profiled')."""
-        number = [] if self.sizes is None else [f"{self.sizes.expected:g} events"]
-        return ", ".join([*self._parts, *number])
-
-    @property
     def slug(self) -> str:
         """What files call it ('covariant-profiled'); no two configurations of a study have the same."""
-        number = [] if self.sizes is None else [f"{self.sizes.expected:g}".replace("+", "")]
-        return "-".join([*self._parts, *number])
+        parts = [self.embedding or "", self.treatment.value, "quadratic" if self.order == 2 else ""]
+        if self.sizes is not None:
+            parts.append(f"{self.sizes.expected:g}".replace("+", ""))
+        return "-".join(part for part in parts if part)
 
     @property
-    def _parts(self) -> list[str]:
-        parts = [self.embedding or "", self.treatment.value, "quadratic" if self.order == 2 else ""]
-        return [part for part in parts if part]
+    def label(self) -> str:
+        """What people call it: 'covariant, profiled'."""
+        profiled = self.treatment is Treatment.PROFILED
+        parts = [self.embedding or "", "profiled" if profiled else "no nuisances"]
+        if self.order == 2:
+            parts.append("quadratic")
+        if self.sizes is not None:
+            parts.append(f"{self.sizes.expected:g} events")
+        return ", ".join(part for part in parts if part)
 
 
 class Study(Settings):
@@ -159,9 +161,10 @@ class Study(Settings):
         return tuple(dict.fromkeys([*self.nu, *own]))
 
     def configuration(self, name: str) -> Configuration:
-        """Return the configuration of this slug or label."""
+        """Return the configuration of this slug or label; a label may say 'none' as the study file does."""
+        written = name.removesuffix(" events").replace(", ", "-")
         for configuration in self.configurations:
-            if name in (configuration.slug, configuration.label):
+            if configuration.slug == written or configuration.label == name:
                 return configuration
         known = "; ".join(configuration.label for configuration in self.configurations)
         raise UnknownNameError(f"the study has no configuration '{name}' (it has: {known})")

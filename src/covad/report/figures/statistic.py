@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 
 import mplhep
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.stats import chi2
 
-from covad.inference import goodness
-from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
-from covad.report.evidence import Configuration, Evidence, Float64, Line
+from covad.inference.histograms import Histogram, binning, histogram
+from covad.inference.intervals import Float64
+from covad.report.evidence import Evidence
 from covad.report.figures.canvas import (
     BLACK,
     COLD,
@@ -29,85 +26,95 @@ from covad.report.figures.canvas import (
     panel,
 )
 from covad.report.figures.latent import filled, step
-from covad.report.names import nu_label, null_label, share, signal_label, slug, test_label
+from covad.report.names import (
+    Injection,
+    configuration_title,
+    nu_label,
+    null_label,
+    share,
+    signal_label,
+    slug,
+    test_label,
+)
 from covad.report.texts import texts
+from covad.results.summary import ConfigurationSummary, Nu, NullLaw, Summary, select
+from covad.toys.ensembles import Treatment
 
-#: Most bins of a histogram; fewer where there are few toys.
-_MOST_BINS, _FEWEST_BINS = 25, 8
-_CURVE_POINTS = 48
-#: Toys beyond this quantile of all that are shown fall into the last bin.
-_SHOWN_QUANTILE = 0.998
 _LAWS = {
     "network": "χ² with one degree of freedom per parameter",
     "convex": "its generalised χ², which was not fitted",
 }
-Ensembles = dict[tuple[float, ...], Float64]
 
 
-@dataclass(frozen=True)
-class Law:
-    """The law of the null: chi2 of the network, the generalised chi2 of the convex test."""
-
-    label: str
-    law: goodness.Law
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, null: Line | None) -> Law | None:
-        if null is None:
-            return None
-        analytic = null["analytic"]
-        if analytic is None:
-            law = chi2(null["dof"])
-            return cls(rf"$\chi^2_{{{null['dof']}}}$", law, float(law.ppf(1e-4)), float(law.ppf(0.9999)))
-        if "weights" not in analytic:
-            return None
-        low, high = (analytic["mean"] + n * analytic["std"] for n in (-3.5, 5.0))
-        weighted = GeneralisedChi2(np.array(analytic["weights"]))
-        return cls(r"generalised $\chi^2$", weighted, max(low, 0.0), high)
-
-    @cached_property
-    def curve(self) -> tuple[Float64, Float64]:
-        """(t, density), from differences of the cumulative function."""
-        edges = np.linspace(self.low, self.high, _CURVE_POINTS)
-        return 0.5 * (edges[1:] + edges[:-1]), np.diff(self.cdf(edges)) / np.diff(edges)
-
-    def cdf(self, t: Float64) -> Float64:
-        return np.asarray(self.law.cdf(t))
-
-    def draw(self, axes: Axes) -> None:
-        axes.plot(*self.curve, color=BLACK, linewidth=1.0, label=self.label)
+def draw_law(axes: Axes, law: NullLaw) -> None:
+    """Draw the density of a law."""
+    chi2 = rf"$\chi^2_{{{law.effective_dof:g}}}$"
+    label = chi2 if law.name == "chi2" else null_label(law.name).tex
+    axes.plot(*law.curve, color=BLACK, linewidth=1.0, label=label)
 
 
-def law_of(evidence: Evidence, test: str, configuration: Configuration) -> Law | None:
-    return Law.of(evidence.line("nulls", test=test, configuration=configuration.name))
+def draw_closure(
+    axes: Axes, background: Mapping[Nu, Float64], law: NullLaw | None = None, ratios: Axes | None = None
+) -> Axes:
+    """Draw t of background-only toys, those at nu = 0 filled, on given axes; the first nu is the central one.
+
+    `ratios` are axes for the ratios to R_0.
+    """
+    edges = binning(list(background.values()))
+    _draw_background(axes, background, edges, law)
+    if ratios is not None:
+        central, *shifted = (histogram(t, edges) for t in background.values())
+        for number, found in enumerate(shifted):
+            _draw_ratio(ratios, found, *found.over(central), number, 0.12 * (2 * (number % 2) - 1))
+        ratios.set_ylim(0.0, 2.5)
+        ratios.set_ylabel(r"$R_\nu / R_0$")
+    (ratios or axes).set_xlabel("$t$")
+    axes.set_ylabel("density")
+    return axes
 
 
-def binning(samples: Sequence[Float64]) -> Float64:
-    """Equal bins for all samples of a panel."""
-    pooled = np.concatenate(samples)
-    low, high = pooled.min(), np.quantile(pooled, _SHOWN_QUANTILE)
-    smallest = min(len(sample) for sample in samples)
-    n_bins = int(np.clip(1.3 * np.sqrt(smallest), _FEWEST_BINS, _MOST_BINS))
-    return np.linspace(low, high if high > low else low + 1.0, n_bins + 1)
+def _draw_background(
+    axes: Axes, background: Mapping[Nu, Float64], edges: Float64, law: NullLaw | None
+) -> None:
+    (_, central), *shifted = background.items()
+    filled(axes, histogram(central, edges).density, edges, null_label("R_0").tex)
+    for number, (nu, t) in enumerate(shifted):
+        step(axes, histogram(t, edges).density, edges, line_style(number, WARM), nu_label(nu).tex)
+    if law is not None:
+        draw_law(axes, law)
 
 
-def counts(t: Float64, edges: Float64) -> Float64:
-    """Toys per bin; what lies beyond is in the last one."""
-    return np.histogram(np.clip(t, edges[0], edges[-1]), edges)[0].astype(np.float64)
+def _draw_ratio(
+    axes: Axes, found: Histogram, ratio: Float64, error: Float64, number: int = 0, offset: float = 0
+) -> None:
+    """Draw ratios with error bars, those of several samples side by side; empty bins are left out."""
+    turn, place = divmod(number, len(WARM))
+    colour, marker = WARM[place], MARKERS[turn % len(MARKERS)]
+    centres = 0.5 * (found.edges[1:] + found.edges[:-1]) + offset * np.diff(found.edges)
+    good = np.isfinite(ratio) & (ratio > 0)
+    axes.errorbar(
+        centres[good], ratio[good], error[good], color=colour, marker=marker, linestyle="none", linewidth=0.8
+    )
+    axes.axhline(1.0, color=GREY, linewidth=0.7)
 
 
-def density(t: Float64, edges: Float64) -> Float64:
-    return np.asarray(counts(t, edges) / len(t) / np.diff(edges))
+def law_of(summary: Summary, test: str, configuration: str) -> NullLaw | None:
+    nulls = select(summary.nulls, test=test, configuration=configuration)
+    return nulls[0].law if nulls else None
+
+
+def _label_panel(axes: Axes, configuration: ConfigurationSummary, space: float) -> None:
+    axes.set_title(configuration.label, loc="left", pad=3, fontsize=8)
+    headroom(axes, space)
+    legend(axes, columns=2, where="upper center")
 
 
 def null_figure(evidence: Evidence, test: str) -> Figure | None:
-    """R_0 of every configuration against its law."""
+    """Draw R_0 of every configuration against its law."""
     panels = []
-    for configuration in evidence.configurations:
-        t = evidence.toys(test, configuration, evidence.points[0])
-        law = law_of(evidence, test, configuration)
+    for configuration in evidence.summary.configurations:
+        t = evidence.toys(test, configuration.configuration).get(evidence.summary.points[0])
+        law = law_of(evidence.summary, test, configuration.configuration)
         if t is not None and law is not None:
             panels.append(_null_panel(t, law, configuration, test))
     if not panels:
@@ -116,118 +123,66 @@ def null_figure(evidence: Evidence, test: str) -> Figure | None:
     return Figure(f"null_{test}", panels=tuple(panels), **texts("figures", "null_law", **values))
 
 
-def _null_panel(t: Float64, law: Law, configuration: Configuration, test: str) -> Panel:
-    edges = binning([t])
-    found, expected = counts(t, edges), len(t) * np.diff(law.cdf(edges))
-    scale = 1.0 / (len(t) * np.diff(edges))
+def _null_panel(t: Float64, law: NullLaw, configuration: ConfigurationSummary, test: str) -> Panel:
+    found = histogram(t, binning([t]))
     with drawing((1.6, 0.9)) as (canvas, (top, bottom)):
-        law.draw(top)
+        draw_law(top, law)
         mplhep.histplot(
-            found * scale,
-            edges,
-            yerr=np.sqrt(found) * scale,
+            found.density,
+            found.edges,
+            yerr=found.density_error,
             ax=top,
             histtype="errorbar",
             color=WARM[0],
             markersize=3,
             label=rf"$R_0$, {len(t)} toys",
         )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio, error = found / expected, np.sqrt(found) / expected
-        _points(bottom, edges, ratio, error)
-        _finish(top, bottom, configuration, "toys / law")
+        _draw_ratio(bottom, found, *found.over_law(law.distribution))
+        top.set_ylabel("density")
+        bottom.set_ylabel("toys / law")
+        bottom.set_xlabel("$t$")
         bottom.set_ylim(0.0, 2.5)
-        alt = f"t of the toys of R_0 of the {test} against its law, {configuration.title}"
-        return panel(slug(f"null_{test}_{configuration.name}"), alt, canvas)
-
-
-def _points(
-    axes: Axes, edges: Float64, ratio: Float64, error: Float64, number: int = 0, offset: float = 0
-) -> None:
-    """Ratios with error bars, those of several samples side by side; empty bins are left out."""
-    turn, place = divmod(number, len(WARM))
-    colour, marker = WARM[place], MARKERS[turn % len(MARKERS)]
-    centres = 0.5 * (edges[1:] + edges[:-1]) + offset * np.diff(edges)
-    good = np.isfinite(ratio) & (ratio > 0)
-    axes.errorbar(
-        centres[good], ratio[good], error[good], color=colour, marker=marker, linestyle="none", linewidth=0.8
-    )
-    axes.axhline(1.0, color=GREY, linewidth=0.7)
-
-
-def _finish(top: Axes, bottom: Axes, configuration: Configuration, ratio: str) -> None:
-    top.set_title(configuration.short, loc="left", pad=3, fontsize=8)
-    top.set_ylabel("density")
-    bottom.set_ylabel(ratio)
-    bottom.set_xlabel("$t$")
-    headroom(top, 1.5)
-    legend(top, columns=2, where="upper center")
-
-
-def background_ensembles(evidence: Evidence, test: str, configuration: Configuration) -> Ensembles:
-    found = {nu: evidence.toys(test, configuration, nu) for nu in evidence.points}
-    return {nu: t for nu, t in found.items() if t is not None}
+        _label_panel(top, configuration, 1.5)
+        alt = f"t of the toys of R_0 of the {test} against its law, {configuration_title(configuration)}"
+        return panel(slug(f"null_{test}_{configuration.configuration}"), alt, canvas)
 
 
 def closure_figure(evidence: Evidence, test: str) -> Figure | None:
-    """R_nu against R_0 in every configuration."""
+    """Draw R_nu against R_0 in every configuration."""
     panels = []
-    for configuration in evidence.configurations:
-        background = background_ensembles(evidence, test, configuration)
-        if len(background) > 1 and evidence.points[0] in background:
-            law = law_of(evidence, test, configuration)
-            panels.append(_closure_panel(background, law, configuration, test))
+    for configuration in evidence.summary.configurations:
+        name = configuration.configuration
+        background = evidence.toys(test, name)
+        if len(background) < 2 or evidence.summary.points[0] not in background:
+            continue
+        with drawing((1.7, 0.9)) as (canvas, (top, bottom)):
+            draw_closure(top, background, law_of(evidence.summary, test, name), bottom)
+            _label_panel(top, configuration, 1.5)
+            alt = f"t of background-only toys of the {test} at each nu, {configuration_title(configuration)}"
+            panels.append(panel(slug(f"closure_{test}_{name}"), alt, canvas))
     if not panels:
         return None
     captions = texts("figures", "closure", test=test_label(test))
     return Figure(f"closure_{test}", panels=tuple(panels), **captions)
 
 
-def _closure_panel(background: Ensembles, law: Law | None, configuration: Configuration, test: str) -> Panel:
-    edges = binning(list(background.values()))
-    (_, central), *shifted = background.items()
-    nominal = counts(central, edges)
-    with drawing((1.7, 0.9)) as (canvas, (top, bottom)):
-        _draw_background(top, background, edges, law)
-        for number, (_, t) in enumerate(shifted):
-            found = counts(t, edges)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = (found / len(t)) / (nominal / len(central))
-                error = ratio * np.sqrt(1 / found + 1 / nominal)
-            _points(bottom, edges, ratio, error, number, 0.12 * (2 * (number % 2) - 1))
-        _finish(top, bottom, configuration, r"$R_\nu / R_0$")
-        bottom.set_ylim(0.0, 2.5)
-        alt = f"t of background-only toys of the {test} at each nu, {configuration.title}"
-        return panel(slug(f"closure_{test}_{configuration.name}"), alt, canvas)
-
-
-def _draw_background(axes: Axes, background: Ensembles, edges: Float64, law: Law | None) -> None:
-    (_, central), *shifted = background.items()
-    filled(axes, density(central, edges), edges, null_label("R_0").tex)
-    for number, (nu, t) in enumerate(shifted):
-        step(axes, density(t, edges), edges, line_style(number, WARM), nu_label(nu).tex)
-    if law is not None:
-        law.draw(axes)
-
-
 def signal_figures(evidence: Evidence) -> Iterator[Figure]:
-    """The paper's choices: much of the charged Higgs everywhere, little of the leptoquark unlinearised."""
-    profiled = [c for c in evidence.configurations if c.treatment == "profiled"]
-    for test in evidence.tests:
-        if found := _signal_figure(evidence, test, "hpm", evidence.configurations, True):
-            yield found
-        unlinearised = [c for c in profiled if c.kind == "contrastive"]
-        if found := _signal_figure(evidence, test, "lq", unlinearised, False):
-            yield found
+    """Draw the paper's choices: much charged Higgs everywhere, little leptoquark unlinearised."""
+    everywhere = evidence.summary.configurations
+    unlinearised = [c for c in everywhere if c.treatment is Treatment.PROFILED and c.kind == "contrastive"]
+    for test in evidence.summary.tests:
+        for signal, configurations, most in (("hpm", everywhere, True), ("lq", unlinearised, False)):
+            if figure := _signal_figure(evidence, test, signal, configurations, most):
+                yield figure
 
 
 def _signal_figure(
-    evidence: Evidence, test: str, wanted: str, configurations: Sequence[Configuration], most: bool
+    evidence: Evidence, test: str, wanted: str, configurations: Sequence[ConfigurationSummary], most: bool
 ) -> Figure | None:
-    """`wanted` or else the first signal, at the largest or smallest injection."""
+    """Draw `wanted` or else the first signal, at the largest or smallest injection."""
     panels, shown = [], None
     for configuration in configurations:
-        injections = evidence.injections(configuration)
+        injections = evidence.summary.injections(configuration.configuration)
         mine = [i for i in injections if i[0] == wanted] or list(injections[:1])
         if not mine:
             continue
@@ -245,23 +200,21 @@ def _signal_figure(
 
 
 def _signal_panel(
-    evidence: Evidence, test: str, configuration: Configuration, injection: tuple[str, float]
+    evidence: Evidence, test: str, configuration: ConfigurationSummary, injection: Injection
 ) -> Panel | None:
-    background = background_ensembles(evidence, test, configuration)
-    found = {nu: evidence.toys(test, configuration, nu, *injection) for nu in evidence.points}
-    signals = {nu: t for nu, t in found.items() if t is not None}
-    if not signals or evidence.points[0] not in background:
+    signal, injected = injection
+    name = configuration.configuration
+    background, signals = evidence.toys(test, name), evidence.toys(test, name, signal, injected)
+    if not signals or evidence.summary.points[0] not in background:
         return None
     edges = binning([*background.values(), *signals.values()])
     with drawing((2.4,)) as (canvas, (axes,)):
-        _draw_background(axes, background, edges, law_of(evidence, test, configuration))
-        name = signal_label(injection[0]).tex
+        _draw_background(axes, background, edges, law_of(evidence.summary, test, name))
         for number, (nu, t) in enumerate(signals.items()):
-            step(axes, density(t, edges), edges, line_style(number, COLD), f"{name}, {nu_label(nu).tex}")
-        axes.set_title(configuration.short, loc="left", pad=3, fontsize=8)
+            label = f"{signal_label(signal).tex}, {nu_label(nu).tex}"
+            step(axes, histogram(t, edges).density, edges, line_style(number, COLD), label)
         axes.set_ylabel("density")
         axes.set_xlabel("$t$")
-        headroom(axes, 1.6)
-        legend(axes, columns=2, where="upper center")
-        alt = f"t of toys with and without {injection[0]}, {test}, {configuration.title}"
-        return panel(slug(f"signal_{test}_{configuration.name}_{injection[0]}_{injection[1]:g}"), alt, canvas)
+        _label_panel(axes, configuration, 1.6)
+        alt = f"t of toys with and without {signal}, {test}, {configuration_title(configuration)}"
+        return panel(slug(f"signal_{test}_{name}_{signal}_{injected:g}"), alt, canvas)

@@ -5,137 +5,139 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.stats import norm
+from matplotlib.axes import Axes
 
-from covad.report.evidence import Configuration, Evidence, Line
 from covad.report.figures.canvas import COLD, GREY, WARM, Figure, Panel, drawing, legend, line_style, panel
-from covad.report.names import nu_label, null_label, share, signal_label, slug, test_label
-from covad.report.paper.tables import calibration_of, ordered
+from covad.report.names import (
+    configuration_title,
+    nu_label,
+    null_label,
+    ordered,
+    share,
+    signal_label,
+    slug,
+    test_label,
+)
 from covad.report.texts import texts
+from covad.results.overview import calibration_of
+from covad.results.summary import (
+    ClipSummary,
+    ConfigurationSummary,
+    EmbeddingSummary,
+    NullSummary,
+    SignalPower,
+    Summary,
+    select,
+)
+from covad.toys.ensembles import Treatment
 
-_LOSSES = (("contrastive", "SupCon", COLD[1]), ("covariance", r"$L_\mathrm{cov}$", WARM[0]))
 _POWER_LABELS = {"0.5 %": "fig:power_curves_emp_n50", "1 %": "fig:power_curves_emp_n100"}
 
 
-def training_figure(evidence: Evidence) -> Figure | None:
-    panels = [_training_panel(e) for e in evidence.lines("embeddings") if len(e["history"]) > 1]
-    if not panels:
-        return None
-    return Figure("training", panels=tuple(panels), **texts("figures", "training"))
+def training_figure(summary: Summary) -> Figure | None:
+    """Draw the losses of every encoder."""
+    panels = [_training_panel(e) for e in summary.embeddings if len(e.history) > 1]
+    return Figure("training", panels=tuple(panels), **texts("figures", "training")) if panels else None
 
 
-def _training_panel(embedding: Line) -> Panel:
-    steps = [line["step"] for line in embedding["history"]]
-    with drawing((1.2, 1.2)) as (canvas, axes):
-        for ax, (key, label, colour) in zip(axes, _LOSSES, strict=True):
-            ax.plot(steps, [line[key] for line in embedding["history"]], color=colour, marker=".")
-            ax.set_ylabel(label)
-        title = rf"{embedding['name']}, $\alpha$ = {embedding['alpha']:g}, fold {embedding['fold']}"
-        axes[0].set_title(title, loc="left", pad=3, fontsize=8)
-        axes[-1].set_xlabel("step")
-        name = slug(f"training_{embedding['name']}_{embedding['fold']}")
-        return panel(name, f"Losses of the embedding {embedding['name']} during training", canvas)
+def _training_panel(embedding: EmbeddingSummary) -> Panel:
+    steps = [line.step for line in embedding.history]
+    with drawing((1.2, 1.2)) as (canvas, (top, bottom)):
+        top.plot(steps, [line.contrastive for line in embedding.history], color=COLD[1], marker=".")
+        top.set_ylabel("SupCon")
+        bottom.plot(steps, [line.covariance for line in embedding.history], color=WARM[0], marker=".")
+        bottom.set_ylabel(r"$L_\mathrm{cov}$")
+        bottom.set_xlabel("step")
+        title = rf"{embedding.name}, $\alpha$ = {embedding.alpha:g}, fold {embedding.fold}"
+        top.set_title(title, loc="left", pad=3, fontsize=8)
+        name = slug(f"training_{embedding.name}_{embedding.fold}")
+        return panel(name, f"Losses of the embedding {embedding.name} during training", canvas)
 
 
-def clip_scan(evidence: Evidence) -> Figure | None:
-    """One panel per configuration whose W was tuned."""
-    by_name = {c.name: c for c in evidence.configurations}
-    panels = [
-        _scan_panel(line, by_name[line["configuration"]], evidence)
-        for line in evidence.lines("clips")
-        if line["scan"] and line["configuration"] in by_name
-    ]
-    if not panels:
-        return None
-    return Figure("clip_scan", panels=tuple(panels), **texts("figures", "clip_scan"))
+def clip_scan(summary: Summary) -> Figure | None:
+    """Draw the search for W, one panel per configuration whose W was tuned."""
+    panels = []
+    for line in summary.clips:
+        if line.scan:
+            null = select(summary.nulls, test="network", configuration=line.configuration)
+            panels.append(_scan_panel(line, summary.configuration(line.configuration), null))
+    return Figure("clip_scan", panels=tuple(panels), **texts("figures", "clip_scan")) if panels else None
 
 
-def _scan_panel(line: Line, configuration: Configuration, evidence: Evidence) -> Panel:
-    scan = sorted(line["scan"], key=lambda point: point["clip"])
-    clip, mean, error = (np.array([point[key] for point in scan]) for key in ("clip", "mean", "error"))
-    null = evidence.line("nulls", test="network", configuration=configuration.name)
+def _scan_panel(line: ClipSummary, configuration: ConfigurationSummary, null: Sequence[NullSummary]) -> Panel:
+    points = sorted(line.scan, key=lambda point: point.clip)
+    clip, mean, error = np.array([(point.clip, point.mean, point.error) for point in points]).T
     with drawing((2.0,)) as (canvas, (axes,)):
         axes.errorbar(
             clip, mean, error, color=COLD[1], marker="o", linestyle="-", linewidth=0.8, label="scan"
         )
-        if null is not None:
-            axes.axhline(
-                null["dof"], color=GREY, linestyle="--", label=rf"mean of $\chi^2_{{{null['dof']}}}$"
-            )
-        axes.axvline(line["clip"], color=WARM[0], label=f"W = {line['clip']:.4g}")
-        if line["error"]:
-            width = line["error"]
-            axes.axvspan(line["clip"] - width, line["clip"] + width, color=WARM[0], alpha=0.2, linewidth=0)
-        axes.set_title(configuration.short, loc="left", pad=3, fontsize=8)
+        for found in null:
+            axes.axhline(found.dof, color=GREY, linestyle="--", label=rf"mean of $\chi^2_{{{found.dof}}}$")
+        axes.axvline(line.clip, color=WARM[0], label=f"W = {line.clip:.4g}")
+        if line.error:
+            ends = line.clip - line.error, line.clip + line.error
+            axes.axvspan(*ends, color=WARM[0], alpha=0.2, linewidth=0)
+        axes.set_title(configuration.label, loc="left", pad=3, fontsize=8)
         axes.set_xlabel("W")
         axes.set_ylabel("mean of $t$")
         legend(axes)
-        return panel(
-            slug(f"clip_scan_{configuration.name}"), f"Mean of t against W, {configuration.title}", canvas
+        alt = f"Mean of t against W, {configuration_title(configuration)}"
+        return panel(slug(f"clip_scan_{configuration.configuration}"), alt, canvas)
+
+
+def draw_power(axes: Axes, curves: Sequence[SignalPower]) -> Axes:
+    """Draw power curves of one signal at several nu, against one null, on given axes."""
+    for number, curve in enumerate(curves):
+        z, power, low, high = (
+            np.array(values, dtype=np.float64)
+            for values in (curve.z_alpha, curve.power, curve.low, curve.high)
         )
-
-
-def power_figures(evidence: Evidence) -> Iterator[Figure]:
-    """One figure per test and injected share, a panel per signal and profiled configuration."""
-    profiled = [c for c in evidence.configurations if c.treatment == "profiled"]
-    for test in evidence.tests:
-        shares = dict.fromkeys(
-            share(injected, c.expected) for c in profiled for _, injected in evidence.injections(c)
-        )
-        for part in sorted(shares, key=lambda text: float(text.split()[0])):
-            if figure := _power_figure(evidence, test, part, profiled):
-                yield figure
-
-
-def _power_figure(
-    evidence: Evidence, test: str, part: str, configurations: Sequence[Configuration]
-) -> Figure | None:
-    panels = []
-    for configuration in configurations:
-        null = calibration_of(evidence, "power", test, configuration)
-        for signal, injected in ordered(evidence.injections(configuration)):
-            if share(injected, configuration.expected) != part:
-                continue
-            key = {"test": test, "configuration": configuration.name, "null": null}
-            curves = evidence.lines("power", **key, signal=signal, injected=injected)
-            if curves:
-                panels.append(_power_panel(curves, configuration, signal))
-    if not panels:
-        return None
-    label = _POWER_LABELS.get(part, "the power curves")
-    values = {"share": part, "test": test_label(test), "label": label}
-    return Figure(slug(f"power_{test}_{part}"), panels=tuple(panels), **texts("figures", "power", **values))
-
-
-def _power_panel(curves: Sequence[Line], configuration: Configuration, signal: str) -> Panel:
+        good, style = np.isfinite(power), line_style(number, COLD)
+        axes.plot(z[good], power[good], label=nu_label(curve.nu).tex, **style)
+        axes.fill_between(z[good], low[good], high[good], color=style["color"], alpha=0.18, linewidth=0)
     first = curves[0]
-    with drawing((2.0,)) as (canvas, (axes,)):
-        for number, curve in enumerate(curves):
-            z, power, low, high = (
-                np.array(curve[key], dtype=np.float64) for key in ("z_alpha", "power", "low", "high")
-            )
-            good = np.isfinite(power)
-            style = line_style(number, COLD)
-            axes.plot(z[good], power[good], label=nu_label(curve["nu"]).tex, **style)
-            axes.fill_between(z[good], low[good], high[good], color=style["color"], alpha=0.18, linewidth=0)
-        z = np.array(first["z_alpha"], dtype=np.float64)
-        axes.plot(z, norm.sf(z), color=GREY, linestyle="--", linewidth=0.9, label="false alarms")
-        axes.set_xlim(0.0, 4.0)
-        axes.set_ylim(0.0, 1.08)
-        axes.set_xlabel(rf"$Z_\alpha$ against {null_label(first['null']).tex}")
-        axes.set_ylabel("power")
-        axes.set_title(f"{signal_label(signal).tex}: {_short(configuration)}", loc="left", pad=3, fontsize=8)
-        legend(axes, where="upper right")
-        parts = (first["test"], configuration.name, signal, f"{first['injected']:g}")
-        alt = f"Power against Z_alpha for {signal}, {first['test']}, {configuration.title}"
-        return panel(slug("power_" + "_".join(parts)), alt, canvas)
+    z = np.array(first.z_alpha)
+    axes.plot(z, first.false_alarms, color=GREY, linestyle="--", linewidth=0.9, label="false alarms")
+    axes.set_xlim(0.0, 4.0)
+    axes.set_ylim(0.0, 1.08)
+    axes.set_xlabel(rf"$Z_\alpha$ against {null_label(first.null).tex}")
+    axes.set_ylabel("power")
+    return axes
 
 
-def _short(configuration: Configuration) -> str:
-    """Fits above a panel; all power curves are of profiled configurations."""
-    parts = [configuration.embedding]
-    if configuration.order == 2:
-        parts.append("quadratic response")
-    if configuration.own_sizes:
-        parts.append(f"{configuration.expected:g} events")
-    return ", ".join(parts)
+def power_figures(summary: Summary) -> Iterator[Figure]:
+    """Draw one figure per test and injected share, a panel per signal and profiled configuration."""
+    profiled = [c for c in summary.configurations if c.treatment is Treatment.PROFILED]
+    injected_shares = {
+        share(injected, c.expected): injected / c.expected
+        for c in profiled
+        for _, injected in summary.injections(c.configuration)
+    }
+    for test in summary.tests:
+        for part in sorted(injected_shares, key=lambda text: injected_shares[text]):
+            panels = tuple(panel for c in profiled for panel in _power_panels(summary, test, part, c))
+            if panels:
+                label = _POWER_LABELS.get(part, "the power curves")
+                captions = texts("figures", "power", share=part, test=test_label(test), label=label)
+                yield Figure(slug(f"power_{test}_{part}"), panels=panels, **captions)
+
+
+def _power_panels(
+    summary: Summary, test: str, part: str, configuration: ConfigurationSummary
+) -> Iterator[Panel]:
+    name = configuration.configuration
+    short = [configuration.embedding]  # fits above a panel; all power curves are of profiled configurations
+    short += ["quadratic response"] if configuration.order == 2 else []
+    short += [f"{configuration.expected:g} events"] if configuration.own_sizes else []
+    null = calibration_of(summary.power, test, name)
+    mine = select(summary.power, test=test, configuration=name, null=null)
+    for signal, injected in ordered(summary.injections(name)):
+        curves = select(mine, signal=signal, injected=injected)
+        if share(injected, configuration.expected) != part or not curves:
+            continue
+        with drawing((2.0,)) as (canvas, (axes,)):
+            draw_power(axes, curves)
+            axes.set_title(f"{signal_label(signal).tex}: {', '.join(short)}", loc="left", pad=3, fontsize=8)
+            legend(axes, where="upper right")
+            alt = f"Power against Z_alpha for {signal}, {test}, {configuration_title(configuration)}"
+            yield panel(slug(f"power_{test}_{name}_{signal}_{injected:g}"), alt, canvas)

@@ -16,11 +16,20 @@ import numpy as np
 import yaml
 
 from covad.errors import FileFormatError
-from covad.report.evidence import Configuration, Evidence, Line
-from covad.report.figures.statistic import background_ensembles, binning, counts
-from covad.report.names import nu_label, null_label, share, signal_label, slug, test_label
+from covad.inference.histograms import binning, histogram
+from covad.inference.significance import MEANING
+from covad.report.evidence import Evidence
+from covad.report.names import (
+    configuration_title,
+    nu_label,
+    null_label,
+    share,
+    signal_label,
+    slug,
+    test_label,
+)
 from covad.report.tables.table import MISSING, Cell, Table, ended
-from covad.results.extrapolated import MEANING
+from covad.results.summary import SignalPower, Summary, select
 from covad.storage.atomic import writing
 
 #: HEPData's limit for names of tables.
@@ -45,8 +54,8 @@ class DataTable:
 
 def write_hepdata(folder: Path, evidence: Evidence, tables: Iterable[Table]) -> None:
     """Write all tables into an empty folder, then have the whole submission validated."""
-    content = [*(_table(table) for table in tables), *_power(evidence), *_distributions(evidence)]
-    comment = f"Results of a covad {evidence.summary['covad']} study. Simulated events."
+    content = [*(_table(table) for table in tables), *_power(evidence.summary), *_distributions(evidence)]
+    comment = f"Results of a covad {evidence.summary.covad} study. Simulated events."
     documents: list[Plain] = [{"comment": comment}]
     for data in content:
         file = f"{slug(data.name)}.yaml"
@@ -130,53 +139,54 @@ def _value(cell: Cell, level: str) -> Plain:
     return value
 
 
-def _power(evidence: Evidence) -> Iterator[DataTable]:
+def _power(summary: Summary) -> Iterator[DataTable]:
     """All power curves of a test in a configuration, against Z_alpha."""
-    for test in evidence.tests:
-        for configuration in evidence.configurations:
-            key = {"test": test, "configuration": configuration.name}
-            curves = evidence.lines("power", **key)
+    for test in summary.tests:
+        for configuration in summary.configurations:
+            name = configuration.configuration
+            curves = select(summary.power, test=test, configuration=name)
             if curves:
+                title = configuration_title(configuration)
                 yield DataTable(
-                    f"power_{test}_{slug(configuration.name)}",
-                    f"Power of the {test_label(test)} to reach Z_alpha, {configuration.title}.",
-                    [_variable("Z_alpha", [{"value": float(f"{z:.4g}")} for z in curves[0]["z_alpha"]])],
-                    [_curve(line, configuration) for line in curves],
+                    f"power_{test}_{slug(name)}",
+                    f"Power of the {test_label(test)} to reach Z_alpha, {title}.",
+                    [_variable("Z_alpha", [{"value": float(f"{z:.4g}")} for z in curves[0].z_alpha])],
+                    [_curve(curve, configuration.expected) for curve in curves],
                 )
 
 
-def _curve(line: Line, configuration: Configuration) -> Plain:
+def _curve(curve: SignalPower, expected: float) -> Plain:
     values: list[Plain] = []
-    for power, low, high in zip(line["power"], line["low"], line["high"], strict=True):
+    for power, low, high in zip(curve.power, curve.low, curve.high, strict=True):
         if power is None:
             values.append({"value": MISSING})
             continue
         band = {"plus": round(high - power, 5), "minus": round(low - power, 5)}
         values.append({"value": round(power, 5), "errors": [{"label": "68 % interval", "asymerror": band}]})
     qualifiers = {
-        "signal": f"{signal_label(line['signal']).text}, {share(line['injected'], configuration.expected)}",
-        "toys at": nu_label(line["nu"]).text,
-        "calibrated by": null_label(line["null"]).text,
+        "signal": f"{signal_label(curve.signal).text}, {share(curve.injected, expected)}",
+        "toys at": nu_label(curve.nu).text,
+        "calibrated by": null_label(curve.null).text,
     }
     return _variable("power", values, qualifiers)
 
 
 def _distributions(evidence: Evidence) -> Iterator[DataTable]:
     """Histograms of t of the background-only toys."""
-    for test in evidence.tests:
-        for configuration in evidence.configurations:
-            ensembles = background_ensembles(evidence, test, configuration)
+    for test in evidence.summary.tests:
+        for configuration in evidence.summary.configurations:
+            ensembles = evidence.toys(test, configuration.configuration)
             if not ensembles:
                 continue
             edges = binning(list(ensembles.values()))
             bins = [{"low": float(a), "high": float(b)} for a, b in pairwise(edges)]
             yield DataTable(
-                f"t_{test}_{slug(configuration.name)}",
-                f"Toys per bin of t, background only, {test_label(test)}, {configuration.title}. "
-                "The last bin holds what lies beyond.",
+                f"t_{test}_{slug(configuration.configuration)}",
+                f"Toys per bin of t, background only, {test_label(test)}, "
+                f"{configuration_title(configuration)}. The last bin holds what lies beyond.",
                 [_variable("t", bins)],
                 [
-                    _variable("toys", _counted(counts(t, edges)), {"toys at": nu_label(nu).text})
+                    _variable("toys", _counted(histogram(t, edges).counts), {"toys at": nu_label(nu).text})
                     for nu, t in ensembles.items()
                 ],
             )

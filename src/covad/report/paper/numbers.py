@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 import yaml
+
+
+@dataclass(frozen=True)
+class Role:
+    """The configuration that a table of the paper is about."""
+
+    embedding: str
+    treatment: str
+    order: int
 
 
 @dataclass(frozen=True)
@@ -19,11 +28,11 @@ class PaperTable:
     kind: str  # null, closure, z or idealised
     title: str
     values: Mapping[str, Any]
-    configuration: Mapping[str, Any] = field(default_factory=dict)
+    configuration: Role | None = None
     calibrated_by: str | None = None
 
     def value(self, *keys: str) -> str | None:
-        """The text under the keys, None if the paper does not have it."""
+        """Return the text under the keys, None if the paper does not have it."""
         found: Any = self.values
         for key in keys:
             found = found.get(key) if isinstance(found, Mapping) else None
@@ -41,13 +50,12 @@ class Paper:
     spread_of_z: Mapping[str, float]
     tables: tuple[PaperTable, ...]
 
-    def comparable(self, expected: float, reference: float) -> bool:
-        """Significances of toys of other sizes cannot be compared."""
-        return expected == self.expected and reference == self.reference
-
 
 @lru_cache(maxsize=1)
 def read_paper() -> Paper:
     content = yaml.safe_load(files("covad.report.paper").joinpath("paper.yaml").read_text(encoding="utf-8"))
-    tables = tuple(PaperTable(label, **table) for label, table in content.pop("tables").items())
-    return Paper(**content, tables=tables)
+    tables = []
+    for label, table in content.pop("tables").items():
+        role = table.pop("configuration", None)
+        tables.append(PaperTable(label, **table, configuration=None if role is None else Role(**role)))
+    return Paper(**content, tables=tuple(tables))

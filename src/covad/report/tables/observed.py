@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from covad.observed.result import Observation, ObservedSignificance
+from covad.observed.result import Observation
 from covad.report.names import null_label, test_label
-from covad.report.tables.table import Cell, Column, Row, Table
+from covad.report.tables.table import Cell, Column, Row, Table, z_cell
 from covad.report.texts import texts
 
 
@@ -15,18 +15,17 @@ def observed_table(observations: Sequence[Observation]) -> Table | None:
     answers = [(observation, test) for observation in observations for test in observation.tests]
     if not answers:
         return None
-    nulls = list(dict.fromkeys(_null_key(found) for _, test in answers for found in test.significances))
+    nulls = list(dict.fromkeys(found.null for _, test in answers for found in test.significances))
     rows = []
     for observation, test in answers:
         cells = [Cell() if test.t is None else Cell(f"{test.t:.2f}", test.t)]
-        against = {_null_key(found): found for found in test.significances}
+        against = {found.null: found for found in test.significances}
         for null in nulls:
             if null not in against:
                 cells += [Cell(), Cell()]
                 continue
-            found, ends = against[null], against[null].interval
-            cells.append(Cell(f"{found.p:.2g}", found.p))
-            cells.append(Cell(found.text, found.z, ends.low, ends.high, extrapolated=found.extrapolated))
+            p = against[null].p
+            cells += [Cell(f"{p:.2g}", p), z_cell(against[null])]
         rows.append(Row((observation.file, observation.label, test_label(test.test)), tuple(cells)))
     columns = [Column(name, null_label(null).text) for null in nulls for name in ("p", "Z")]
     return Table(
@@ -37,11 +36,6 @@ def observed_table(observations: Sequence[Observation]) -> Table | None:
         rows=tuple(rows),
         quantity="t, p and Z",
     )
-
-
-def _null_key(significance: ObservedSignificance) -> str:
-    """Return one column for chi2 of any number of degrees of freedom."""
-    return "chi2" if significance.null.startswith("chi2") else significance.null
 
 
 def nuisance_table(observations: Sequence[Observation]) -> Table | None:

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from covad.report.evidence import Evidence, Line
+from covad.embedding.metrics import ProbeResult
+from covad.inference.intervals import Interval
+from covad.inference.reach import Reach
 from covad.report.names import nu_label
 from covad.report.tables.table import MISSING, Cell, Column, Row, Table, interval_cell
 from covad.report.texts import texts
+from covad.results.summary import SpaceSummary, Summary, select
+from covad.runs.checks import Departure
+from covad.study import Collisions
 
 #: Shifts at which the linearity is shown, in units of sigma.
 _SIZES = (1.0, 2.0)
-_PROBE_KEYS = ("accuracy", "accuracy_uncertainty", "balanced_accuracy")
 
 
-def embedding_table(evidence: Evidence) -> Table | None:
+def embedding_table(summary: Summary) -> Table | None:
     """How well an embedding separates the processes, and how linearly it answers to nu."""
-    spaces = {space["embedding"]: space for space in reversed(evidence.lines("spaces"))}
-    named = [entry["name"] for entry in evidence.study["source"].get("systematics") or ()]
-    rows = [
-        Row(
-            (name, _axis(direction, named)),
-            (*_probe_cells(space["probe"]), *_linearity_cells(space, direction)),
-        )
-        for name, space in sorted(spaces.items())
-        for direction in _directions(space)
-    ]
+    source = summary.study.source
+    named = [entry.name for entry in source.systematics] if isinstance(source, Collisions) else []
+    spaces = {space.embedding: space for space in reversed(summary.spaces)}
+    rows = []
+    for embedding, space in sorted(spaces.items()):
+        # no direction stands for a space whose linearity is not known
+        for direction in dict.fromkeys(line.direction for line in space.linearity) or [()]:
+            cells = (*_probe_cells(space.probe), *_linearity_cells(space, direction))
+            rows.append(Row((embedding, _axis(direction, named)), cells))
     if not rows:
         return None
     return Table(
@@ -44,13 +44,7 @@ def embedding_table(evidence: Evidence) -> Table | None:
     )
 
 
-def _directions(space: Line) -> list[list[float]]:
-    """Of the nuisances, each once; an empty one stands for a space whose linearity is not known."""
-    found = {tuple(line["direction"]): list(line["direction"]) for line in space["linearity"]}
-    return list(found.values()) or [[]]
-
-
-def _axis(direction: list[float], named: Sequence[str]) -> str:
+def _axis(direction: tuple[float, ...], named: list[str]) -> str:
     """A systematic by its name where the study gives one, else a nuisance by its number."""
     if not direction:
         return MISSING
@@ -60,42 +54,41 @@ def _axis(direction: list[float], named: Sequence[str]) -> str:
     return f"ν{number + 1}" if len(direction) > 1 else "ν"
 
 
-def _probe_cells(probe: Line) -> tuple[Cell, Cell]:
-    accuracy, error, balanced = (100 * probe[key] for key in _PROBE_KEYS)
+def _probe_cells(probe: ProbeResult) -> tuple[Cell, Cell]:
+    accuracy, error, balanced = (
+        100 * share for share in (probe.accuracy, probe.accuracy_uncertainty, probe.balanced_accuracy)
+    )
     return Cell(f"{accuracy:.2f} ± {error:.2f}", accuracy), Cell(f"{balanced:.1f}", balanced)
 
 
-def _linearity_cells(space: Line, direction: list[float]) -> tuple[Cell, ...]:
+def _linearity_cells(space: SpaceSummary, direction: tuple[float, ...]) -> tuple[Cell, ...]:
     """In cells of all latent dimensions; few events may have left them out."""
-    lines = {
-        line["size"]: line
-        for line in space["linearity"]
-        if line["where"] == "cells" and list(line["direction"]) == direction
-    }
+    lines = {line.size: line for line in select(space.linearity, where="cells", direction=direction)}
     first = lines.get(_SIZES[0])
-    effect = Cell() if first is None else Cell(f"{first['effect']:.3f}", first["effect"])
+    effect = Cell() if first is None else Cell(f"{first.effect:.3f}", first.effect)
     return effect, *(_departure_cell(lines[size]) if size in lines else Cell() for size in _SIZES)
 
 
-def _departure_cell(line: Line) -> Cell:
+def _departure_cell(line: Departure) -> Cell:
     """An upper end alone where noise leaves no departure."""
-    departure, low, high = (100 * line[key] for key in ("departure", "low", "high"))
-    if departure <= 0.0:
-        return Cell(f"<= {high:.1f}", None, None, high)
-    return interval_cell(departure, low, high, 1)
+    if line.departure <= 0.0:
+        return Cell(f"<= {100 * line.high:.1f}", None, None, 100 * line.high)
+    return interval_cell(line.departure, Interval(line.low, line.high), digits=1, scale=100)
 
 
-def fold_table(evidence: Evidence) -> Table | None:
+def fold_table(summary: Summary) -> Table | None:
     """How much the results depend on the fold; None for a study with one encoder per embedding."""
     rows = [
-        Row((space["embedding"], _order(space), str(line["fold"])), _fold_cells(line))
-        for space in evidence.lines("spaces")
-        if len(space["folds"]) > 1
-        for line in space["folds"]
+        Row(
+            (space.embedding, space.response, str(line.fold)),
+            (*_probe_cells(line.probe), *(_reach_cell(reach) for reach in line.reach)),
+        )
+        for space in summary.spaces
+        if len(space.folds) > 1
+        for line in space.folds
     ]
     if not rows:
         return None
-    points = [reach["nu"] for reach in evidence.lines("spaces")[0]["reach"]]
     return Table(
         name="folds",
         **texts("tables", "folds"),
@@ -103,25 +96,24 @@ def fold_table(evidence: Evidence) -> Table | None:
         columns=(
             Column("accuracy [%]", "linear probe"),
             Column("balanced [%]", "linear probe"),
-            *(Column(nu_label(nu).text, "reach [events]") for nu in points),
+            *(Column(nu_label(reach.nu).text, "reach [events]") for reach in summary.spaces[0].reach),
         ),
         rows=tuple(rows),
         quantity="spread over folds",
     )
 
 
-def _fold_cells(line: Line) -> tuple[Cell, ...]:
-    return *_probe_cells(line["probe"]), *(_reach_cell(reach) for reach in line["reach"])
-
-
-def reach_table(evidence: Evidence) -> Table | None:
+def reach_table(summary: Summary) -> Table | None:
     """How many events the response is good for."""
     rows = []
-    for space in evidence.lines("spaces"):
-        for reach in space["reach"]:
-            keys = (space["embedding"], _order(space), nu_label(reach["nu"]).text)
-            at = Cell(f"{reach['at_shift']:g}", reach["at_shift"])
-            rows.append(Row(keys, (_reach_cell(reach), at, _count(reach["fresh_events"]))))
+    for space in summary.spaces:
+        for reach in space.reach:
+            cells = (
+                _reach_cell(reach),
+                Cell(f"{reach.at_shift:g}", reach.at_shift),
+                Cell(f"{reach.fresh_events:,}".replace(",", " "), float(reach.fresh_events)),
+            )
+            rows.append(Row((space.embedding, space.response, nu_label(reach.nu).text), cells))
     if not rows:
         return None
     return Table(
@@ -134,32 +126,29 @@ def reach_table(evidence: Evidence) -> Table | None:
     )
 
 
-def _order(space: Line) -> str:
-    return "linear" if space["order"] == 1 else "quadratic"
-
-
-def _reach_cell(reach: Line) -> Cell:
+def _reach_cell(reach: Reach) -> Cell:
     """Events or, where the misfit is compatible with none, the lower end of the interval."""
-    interval = reach["interval"]
-    low, high = interval["low"], interval["high"]
-    if reach["n_events"] is None or high is None:
-        return Cell(f">= {low:,.0f}".replace(",", " ") if low is not None else "unlimited", None, low, None)
-    n = reach["n_events"]
-    ends = f"+{high - n:,.0f} -{n - low:,.0f}" if low is not None else ""
-    return Cell(f"{n:,.0f} {ends}".replace(",", " ").strip(), n, low, high)
+    n, low, high = reach.n_events, reach.interval.low or 0.0, reach.interval.high
+    if n is None or high is None:
+        return Cell(f">= {low:,.0f}".replace(",", " "), None, low, None)
+    return Cell(f"{n:,.0f} +{high - n:,.0f} -{n - low:,.0f}".replace(",", " "), n, low, high)
 
 
-def _count(n: Any) -> Cell:
-    return Cell() if n is None else Cell(f"{n:,}".replace(",", " "), float(n))
-
-
-def validation_table(evidence: Evidence) -> Table | None:
+def validation_table(summary: Summary) -> Table | None:
     """Predicted against observed counts per space, place and nu."""
-    rows = [
-        Row((space["embedding"], _order(space), line["where"], nu_label(line["nu"]).text), _validation(line))
-        for space in evidence.lines("spaces")
-        for line in space["validation"]
-    ]
+    rows = []
+    for space in summary.spaces:
+        for line in space.validation:
+            residual = 100 * line.residual_share
+            cells = (
+                Cell(f"{line.chi2:.1f}", line.chi2),
+                Cell(f"{line.dof}", line.dof),
+                Cell(f"{line.p:.2g}", line.p),
+                # below zero, the squared misfit is less than the noise expected in it, and has no size
+                Cell("none seen") if residual < 0 else Cell(f"{residual:.1f}", residual),
+            )
+            keys = (space.embedding, space.response, line.where, nu_label(line.nu).text)
+            rows.append(Row(keys, cells))
     if not rows:
         return None
     return Table(
@@ -170,17 +159,3 @@ def validation_table(evidence: Evidence) -> Table | None:
         rows=tuple(rows),
         quantity="validation",
     )
-
-
-def _validation(line: Line) -> tuple[Cell, ...]:
-    return (
-        Cell(f"{line['chi2']:.1f}", line["chi2"]),
-        Cell(f"{line['dof']}", line["dof"]),
-        Cell(f"{line['p']:.2g}", line["p"]),
-        _residual_cell(100 * line["residual_share"]),
-    )
-
-
-def _residual_cell(residual: float) -> Cell:
-    """Below zero, the squared misfit is less than the noise expected in it, and has no size."""
-    return Cell("none seen") if residual < 0 else Cell(f"{residual:.1f}", residual)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
+from covad.inference.closure import Verdict
+from covad.inference.intervals import Interval
+from covad.inference.significance import MARK, MEANING, Significance
 from covad.report.names import latex
-from covad.results.extrapolated import MARK, MEANING
+from covad.results.summary import ConfigurationSummary
 
 MISSING = "–"
+#: What somebody else has published for a test, a configuration and the keys of a cell; None: nothing.
+Published = Callable[[str, ConfigurationSummary, tuple[str, ...]], str | None]
 _BOUND = re.compile(r"^(>=|<=) ")
 _ASYMMETRIC = re.compile(r"^(-?[\d.]+) \+(\S+) -(\S+)$")
 
@@ -243,13 +247,24 @@ def _latex_number(text: str) -> str:
     return latex(shown(text))
 
 
-def z_cell(line: Mapping[str, Any], paper: str | None = None) -> Cell:
-    """A significance of the summary."""
-    return Cell(line["text"], line["z"], line["low"], line["high"], paper, extrapolated=line["extrapolated"])
+def nothing_published(test: str, configuration: ConfigurationSummary, keys: tuple[str, ...]) -> None:
+    """Leave the numbers of a table without others beside them."""
 
 
-def interval_cell(value: float, low: Any, high: Any, digits: int = 2) -> Cell:
-    """'0.10 +0.05 -0.04' from a value and the ends of its interval; an end may be open."""
+def verdict_cell(verdict: Verdict) -> Cell:
+    """Coloured only where there is a yes or a no."""
+    return Cell(verdict.value, good=verdict.good)
+
+
+def z_cell(found: Significance, paper: str | None = None) -> Cell:
+    interval = found.interval
+    return Cell(found.text, found.z, interval.low, interval.high, paper, extrapolated=found.extrapolated)
+
+
+def interval_cell(value: float, interval: Interval, digits: int = 2, scale: float = 1.0) -> Cell:
+    """Return '0.10 +0.05 -0.04' from a value and its interval, whose ends may be open, times a scale."""
+    value *= scale
+    low, high = (None if end is None else end * scale for end in (interval.low, interval.high))
     if low is None and high is None:
         return Cell(f"{value:.{digits}f}", value)
     up = "open" if high is None else f"{high - value:.{digits}f}"

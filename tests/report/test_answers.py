@@ -1,12 +1,16 @@
 """The top of the page: three questions, answered for the main configuration, with what the numbers are of."""
 
-import copy
 import re
+from dataclasses import replace
 
 import pytest
 import report_world
 
-from covad.report.headline import answers, main_configuration, shown_signs
+from covad.inference.closure import Verdict
+from covad.report.answers import answers, shown_signs
+from covad.report.paper.tables import papers_spread
+
+CLOSES, DOES_NOT_CLOSE, CANNOT_TELL = Verdict
 
 
 @pytest.fixture(scope="module")
@@ -14,46 +18,53 @@ def evidence():
     return report_world.evidence(tests=("network", "convex"))
 
 
+def told(evidence):
+    return answers(evidence.summary, papers_spread)
+
+
 def _with_verdicts(evidence, network, convex, others):
-    told = copy.deepcopy(evidence)
-    main = main_configuration(told).name
-    for line in told.summary["closure"]:
-        mine = {"network": network, "convex": convex}[line["test"]]
-        line["closes"] = mine if line["configuration"] == main else others
-    return told
+    mine = {"network": network, "convex": convex}
+
+    def verdict(line):
+        is_main = line.configuration == evidence.summary.main_configuration
+        return {"verdict": mine[line.test] if is_main else others}
+
+    return report_world.changed(evidence, "closure", verdict)
 
 
 @pytest.mark.parametrize(
     ("network", "convex", "others", "verdict", "good"),
     [
-        (True, True, None, "Yes, in the main configuration (covariant, profiled)", True),
-        (True, None, True, "Not known: too few toys in the main configuration (covariant, profiled)", None),
-        (False, None, True, "No, in the main configuration (covariant, profiled)", False),
+        (CLOSES, CLOSES, CANNOT_TELL, "Closes", True),
+        (CLOSES, CANNOT_TELL, CLOSES, "Cannot tell yet", None),
+        (DOES_NOT_CLOSE, CANNOT_TELL, CLOSES, "Does not close", False),
     ],
 )
 def test_the_main_configuration_decides_whether_it_closes(evidence, network, convex, others, verdict, good):
-    closes, _, _ = answers(_with_verdicts(evidence, network, convex, others))
-    assert (closes.verdict, closes.good) == (verdict, good)
+    closes, _, _ = told(_with_verdicts(evidence, network, convex, others))
+    assert closes.verdict == f"{verdict} in the main configuration (covariant, profiled)"
+    assert closes.good is good
 
 
 def test_both_tests_have_a_point_with_their_own_word_and_other_configurations_none(evidence):
-    closes, _, _ = answers(_with_verdicts(evidence, True, None, False))
+    closes, _, _ = told(_with_verdicts(evidence, CLOSES, CANNOT_TELL, DOES_NOT_CLOSE))
     words = [point.split(" (")[0] for point in closes.points]
     assert words == ["network: closes", "convex test: cannot tell yet"]
 
 
 def test_the_summary_is_short(evidence):
-    points = [point for answer in answers(evidence) for point in answer.points]
+    points = [point for answer in told(evidence) for point in answer.points]
     assert len(points) < 15
     assert not any("contrastive" in point or "quadratic" in point for point in points)
 
 
 def test_a_bound_has_the_value_of_the_law_beside_it(evidence):
-    told = copy.deepcopy(evidence)
-    for line in told.summary["significance"]:
-        bound = line["null"] == "R_0" and line["injected"] == 100.0
-        line.update(z=2.5, saturated=bound, text=">= 2.50" if bound else "2.50", extrapolated=True)
-    _, sensitive, _ = answers(told)
+    def bounded(line):
+        bound = line.null == "R_0" and line.injected == 100.0
+        exact = replace(line.interval, low=2.5, high=2.5)
+        return {"z": 2.5, "saturated": bound, "interval": exact, "extrapolated": True}
+
+    _, sensitive, _ = told(report_world.changed(evidence, "significance", bounded))
     (point,) = [point for point in sensitive.points if point.startswith("h± → τν")]
     assert point == (
         "h± → τν, 0.5 %, 1 % at ν = 0: Z against R₀ = network 2.50, ≥ 2.50 (χ²: 2.50†); "
@@ -62,23 +73,23 @@ def test_a_bound_has_the_value_of_the_law_beside_it(evidence):
 
 
 def test_the_largest_z_is_of_one_test_against_one_null(evidence):
-    told = copy.deepcopy(evidence)
-    main = main_configuration(told).name
-    for line in told.summary["significance"]:
-        if line["configuration"] == main and not any(line["nu"]):
-            mine = (line["test"], line["null"]) == ("network", "R_0")
-            line.update(z=1.5 if mine else 9.0, saturated=False)
-    _, sensitive, _ = answers(told)
+    def z(line):
+        mine = (line.test, line.null) == ("network", "R_0")
+        is_main = line.configuration == evidence.summary.main_configuration and not any(line.nu)
+        return {"z": 1.5 if mine else 9.0, "saturated": False} if is_main else {}
+
+    _, sensitive, _ = told(report_world.changed(evidence, "significance", z))
     assert sensitive.verdict.startswith("Up to Z = 1.50 (")
     assert sensitive.verdict.endswith("), network against R₀ in the main configuration")
 
 
 def test_bounds_left_out_of_a_spread_are_counted(evidence):
-    told = copy.deepcopy(evidence)
     z = {(0.0,): 1.0, (1.0,): 1.4, (-1.0,): 3.0}
-    for line in told.summary["significance"]:
-        line.update(z=z[tuple(line["nu"])], saturated=line["test"] == "convex" or line["nu"] == [-1.0])
-    _, sensitive, _ = answers(told)
+
+    def bounded(line):
+        return {"z": z[line.nu], "saturated": line.test == "convex" or line.nu == (-1.0,)}
+
+    _, sensitive, _ = told(report_world.changed(evidence, "significance", bounded))
     (spread,) = [point for point in sensitive.points if "spread of Z" in point]
     assert (
         "network 0.40 (paper: 0.16) (bounds left out: 3), convex test not known (bounds left out: 9)"
@@ -87,35 +98,34 @@ def test_bounds_left_out_of_a_spread_are_counted(evidence):
 
 
 def test_a_spread_is_compared_with_one_of_the_same_calibration(evidence):
-    _, sensitive, _ = answers(evidence)
+    _, sensitive, _ = told(evidence)
     (spread,) = [point for point in sensitive.points if "spread of Z" in point]
     assert "calibrated by R(ν = +1σ): " in spread
     assert re.search(r"network \S+ \(paper: 0\.16\)", spread)
-    told = copy.deepcopy(evidence)
-    told.summary["significance"] = [s for s in told.summary["significance"] if s["null"] != "R_+1"]
-    _, sensitive, _ = answers(told)
+    left = tuple(line for line in evidence.summary.significance if line.null != "R_+1")
+    _, sensitive, _ = answers(replace(evidence.summary, significance=left), papers_spread)
     (spread,) = [point for point in sensitive.points if "spread of Z" in point]
     assert "calibrated by R₀: " in spread
     assert "paper" not in spread
 
 
 def test_the_toys_are_counted(evidence):
-    _, sensitive, sure = answers(evidence)
+    _, sensitive, sure = told(evidence)
     assert "h± → τν" in " ".join(sensitive.points)
-    toys = evidence.summary["toys"]
-    assert f"{toys['requested']} toys requested = {toys['done']} done" in sure.points[0]
+    toys = evidence.summary.toys
+    assert f"{toys.requested} toys requested = {toys.done} done" in sure.points[0]
     assert sure.good is False
 
 
 def test_the_reach_is_the_convex_tests_with_its_interval_or_a_bound(evidence):
-    _, _, sure = answers(evidence)
+    _, _, sure = told(evidence)
     text = " ".join(sure.points)
     assert "convex test at ν = +1σ: 12 000 events (68 % interval: 9 000 to 15 000) (the toys" in text
     assert "convex test at ν = −1σ: ≥ 8 000 events (the toys" in text
 
 
 def test_false_positives_name_their_calibration(evidence):
-    _, _, sure = answers(evidence)
+    _, _, sure = told(evidence)
     text = " ".join(sure.points)
     assert "calibrated by generalised χ² (" in text
     assert text.count("would have been seen with a probability of at least 95 %") == 2

@@ -1,4 +1,4 @@
-"""Encoder and response of a run for other programs, as ONNX: what `covad export` does.
+"""Encoder and response of a run for other programs, as ONNX: `covad export` writes them into the run.
 
 The encoder of covad sorts events by their number of objects; an ONNX graph has one shape. So the exported
 encoder takes padded events with a mask and hides the padding from the attention, with the same weights and
@@ -8,11 +8,8 @@ the same result. Every file is compared with covad's own models on events of the
 from __future__ import annotations
 
 import importlib
-import json
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -31,7 +28,7 @@ from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import SCALE, RunDirectory, space_name
 from covad.runs.models import load_models
-from covad.storage.atomic import replacing, writing
+from covad.storage.atomic import replacing, write_json, writing
 from covad.study import Collisions
 
 OPSET = 18
@@ -73,27 +70,26 @@ class PaddedEncoder(nn.Module):
         cls = torch.zeros_like(tokens[:, :1]) + encoder.cls
         x = torch.cat([cls, tokens], dim=1)
         seen = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)[:, None, None, :]
-        for block in encoder.blocks:
-            x = _masked(cast("AttentionBlock", block), x, seen)
+        for each in encoder.blocks:
+            # `AttentionBlock.forward` for tokens of which only some may be attended to
+            block = cast("AttentionBlock", each)
+            normed = block.norm1(x)
+            query, key, value = (
+                part.unflatten(2, (block.heads, -1)).transpose(1, 2)
+                for part in (block.query(normed), *block.key_value(normed).chunk(2, dim=2))
+            )
+            mixed = scaled_dot_product_attention(query, key, value, attn_mask=seen)
+            x = x + block.merge(mixed.transpose(1, 2).flatten(2))
+            x = x + block.narrow(gelu(block.widen(block.norm2(x))))
         z: torch.Tensor = encoder.out(encoder.norm(x[:, 0]))
         return z
 
 
-def _masked(block: AttentionBlock, x: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-    """`Block.forward` for tokens of which only some may be attended to."""
-    normed = block.norm1(x)
-    query, key, value = (
-        part.unflatten(2, (block.heads, -1)).transpose(1, 2)
-        for part in (block.query(normed), *block.key_value(normed).chunk(2, dim=2))
-    )
-    mixed = scaled_dot_product_attention(query, key, value, attn_mask=seen).transpose(1, 2).flatten(2)
-    x = x + block.merge(mixed)
-    out: torch.Tensor = x + block.narrow(gelu(block.widen(block.norm2(x))))
-    return out
-
-
 def export_run(path: Path, out: Path | None = None) -> list[Exported]:
-    """Write encoder and responses of every embedding, described beside them; nothing unchecked stays."""
+    """Write encoder and responses of every embedding, described beside them; nothing unchecked stays.
+
+    They are those of the fold that the toys use, in `export` of the run unless told otherwise.
+    """
     directory = RunDirectory(path)
     study = directory.study()
     if not isinstance(study.source, Collisions):
@@ -102,49 +98,30 @@ def export_run(path: Path, out: Path | None = None) -> list[Exported]:
     folder = out or path / "export"
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    particles = _check_events(data)
-    written: list[Exported] = []
-    for embedding in dict.fromkeys(name for name, _ in study.spaces):
-        written += _export_embedding(data, embedding, particles, folder)
-    return written
-
-
-def _check_events(data: CollisionData) -> NDArray[np.float32]:
-    """Selected events of the reference pool."""
     with data.open(BACKGROUND) as files:
         selected, _ = data.selection.apply(files.read(data.rows["reference"][:CHECK_EVENTS]))
-    return selected.particles
-
-
-def _export_embedding(
-    data: CollisionData, embedding: str, particles: NDArray[np.float32], folder: Path
-) -> Iterator[Exported]:
-    models = dict(_models(data, embedding))
-    encoder = next(iter(models.values()))[0]
-    z = encode(encoder, particles)
-    inputs = {"particles": particles, "mask": particles[..., 0] > 0}
-    yield _export(PaddedEncoder(encoder), inputs, "z", z, folder / f"{embedding}_encoder.onnx")
-    for order, (_, response) in models.items():
-        name = f"{space_name((embedding, order))}_response.onnx"
-        yield _export(response, {"z": z}, "columns", response.columns(z), folder / name)
-    content = describe(data, embedding, encoder, {order: model for order, (_, model) in models.items()})
-    description = folder / f"{embedding}.json"
-    with replacing(description) as temporary, writing(description):
-        temporary.write_text(json.dumps(content, indent=1) + "\n")
-
-
-def _models(data: CollisionData, embedding: str) -> Iterator[tuple[int, tuple[Encoder, ResponseModel]]]:
-    """(encoder, response) by the order of the response; those of the fold that the toys use."""
-    directory, fold = data.directory, data.source.fold
-    for order in sorted(order for name, order in data.study.spaces if name == embedding):
-        files = {
-            "encoder": directory.encoder(embedding, fold),
-            "response": directory.response(embedding, fold, order),
-        }
-        for stage, file in files.items():
-            if not file.exists():
-                raise UnfinishedRunError(f"{directory.path}: the stage '{stage}' has not run yet")
-        yield order, load_models(data, (embedding, order))
+    written: list[Exported] = []
+    for embedding in dict.fromkeys(name for name, _ in study.spaces):
+        orders = sorted(order for name, order in study.spaces if name == embedding)
+        for order in orders:
+            files_of = {
+                "encoder": directory.encoder(embedding, data.source.fold),
+                "response": directory.response(embedding, data.source.fold, order),
+            }
+            for stage, file in files_of.items():
+                if not file.exists():
+                    raise UnfinishedRunError(f"{path}: the stage '{stage}' has not run yet")
+        responses = {order: load_models(data, (embedding, order))[1] for order in orders}
+        encoder, _ = load_models(data, (embedding, orders[0]))
+        z = encode(encoder, selected.particles)
+        inputs = {"particles": selected.particles, "mask": selected.particles[..., 0] > 0}
+        target = folder / f"{embedding}_encoder.onnx"
+        written.append(_export(PaddedEncoder(encoder), inputs, "z", z, target))
+        for order, response in responses.items():
+            target = folder / f"{space_name((embedding, order))}_response.onnx"
+            written.append(_export(response, {"z": z}, "columns", response.columns(z), target))
+        write_json(folder / f"{embedding}.json", describe(data, embedding, encoder, responses))
+    return written
 
 
 def _export(
@@ -154,40 +131,42 @@ def _export(
     with replacing(path) as temporary:
         with writing(path):
             temporary.write_bytes(_onnx(model, inputs, output))
-        difference = _difference(_run(temporary, inputs), expected)
+        found = run_onnx(temporary, inputs)
+        # the largest difference, relative where numbers exceed one
+        difference = float((np.abs(found - expected) / np.maximum(1.0, np.abs(expected))).max(initial=0.0))
         if not difference <= TOLERANCE:
             raise ExportError(f"{path}: not written, because ONNX differs from torch by {difference:.2g}")
     return Exported(path, difference)
 
 
-def _difference(found: NDArray[np.float32], expected: NDArray[np.float32]) -> float:
-    """The largest, relative where numbers exceed one."""
-    return float((np.abs(found - expected) / np.maximum(1.0, np.abs(expected))).max(initial=0.0))
-
-
 def _onnx(model: nn.Module, inputs: Arrays, output: str) -> bytes:
-    """The graph with its weights; any number of events."""
+    """Return the graph with its weights, for any number of events."""
     _require("onnxscript")
     examples = tuple(torch.from_numpy(array[:3].copy()) for array in inputs.values())
     events = torch.export.Dim("events")
-    with _silence():
-        program = torch.onnx.export(
-            model.eval(),
-            examples,
-            input_names=list(inputs),
-            output_names=[output],
-            dynamic_shapes=tuple({0: events} for _ in inputs),
-            opset_version=OPSET,
-            dynamo=True,
-            verbose=False,
-        )
+    # what the exporter says is about the inside of torch: nothing that a user could mend
+    talkative = logging.getLogger("torch.onnx._internal.exporter._registration")
+    level = talkative.level
+    talkative.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                model.eval(),
+                examples,
+                input_names=list(inputs),
+                output_names=[output],
+                dynamic_shapes=tuple({0: events} for _ in inputs),
+                opset_version=OPSET,
+                dynamo=True,
+                verbose=False,
+            )
+    finally:
+        talkative.setLevel(level)
     if program is None:
         raise TypeError("torch exported nothing")
-    return _without_history(program.model_proto)
-
-
-def _without_history(graph: Any) -> bytes:
-    """torch notes the lines of code behind every node, with the paths of this machine."""
+    # torch notes the lines of code behind every node, with the paths of this machine
+    graph: Any = program.model_proto
     for part in (*graph.graph.node, *graph.graph.value_info, *graph.graph.input, *graph.graph.output):
         del part.metadata_props[:]
         part.doc_string = ""
@@ -195,21 +174,8 @@ def _without_history(graph: Any) -> bytes:
     return bytes(graph.SerializeToString(deterministic=True))
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    """What the exporter says is about the inside of torch: nothing that a user could mend."""
-    talkative = logging.getLogger("torch.onnx._internal.exporter._registration")
-    level = talkative.level
-    talkative.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        talkative.setLevel(level)
-
-
-def _run(path: Path, inputs: Arrays) -> NDArray[np.float32]:
+def run_onnx(path: Path, inputs: Arrays) -> NDArray[np.float32]:
+    """Return what another program would compute from an exported file."""
     runtime = _require("onnxruntime")
     session = runtime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     return np.asarray(session.run(None, inputs)[0])
@@ -225,9 +191,9 @@ def _require(module: str) -> Any:
 def describe(
     data: CollisionData, embedding: str, encoder: Encoder, responses: dict[int, ResponseModel]
 ) -> dict[str, Any]:
-    """Everything that another program needs beside the graphs, as plain data."""
-    order = next(iter(responses))
-    scale = data.directory.read(f"pools/{space_name((embedding, order))}/{SCALE}")
+    """Return everything that another program needs beside the graphs, as plain data."""
+    first = next(iter(responses))
+    columns = "columns: g, one per systematic; for order 2 then D, the rows of its upper triangle"
     return {
         "embedding": embedding,
         "layout": encoder.layout.describe(),
@@ -245,16 +211,15 @@ def describe(
                 "width": encoder.scaling.width.tolist(),
             },
         },
-        "standardisation": scale,
-        "responses": [_described(embedding, o, model) for o, model in responses.items()],
-    }
-
-
-def _described(embedding: str, order: int, model: ResponseModel) -> dict[str, Any]:
-    return {
-        "file": f"{space_name((embedding, order))}_response.onnx",
-        "order": order,
-        "input": "z: float32 (events, outputs), as the encoder gives it, not standardised",
-        "output": "columns: g, one per systematic; for order 2 then D, the rows of its upper triangle",
-        "constants": {name: values.tolist() for name, values in model.named_buffers()},
+        "standardisation": data.directory.read(f"pools/{space_name((embedding, first))}/{SCALE}"),
+        "responses": [
+            {
+                "file": f"{space_name((embedding, order))}_response.onnx",
+                "order": order,
+                "input": "z: float32 (events, outputs), as the encoder gives it, not standardised",
+                "output": columns,
+                "constants": {name: values.tolist() for name, values in model.named_buffers()},
+            }
+            for order, model in responses.items()
+        ],
     }

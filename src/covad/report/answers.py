@@ -1,0 +1,161 @@
+"""The top of the page, for the main configuration: does it close, how sensitive is it, how sure are we?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from covad.inference.closure import DETECTION, Verdict
+from covad.inference.significance import MARK, largest_resolved_z
+from covad.report.names import Injection, nu_label, null_label, ordered, share, signal_label, test_label
+from covad.report.tables.closure import PublishedSpread
+from covad.report.tables.table import shown
+from covad.results.lines import reach_text
+from covad.results.overview import (
+    LAWS,
+    ClosureOverview,
+    at_central_nu,
+    closure_overview,
+    largest_z,
+    spread_of_z,
+)
+from covad.results.summary import SignalSignificance, Summary, select
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question, its answer in a few words, and the numbers behind it."""
+
+    question: str
+    verdict: str
+    good: bool | None
+    points: tuple[str, ...]
+
+
+def answers(summary: Summary, published_spread: PublishedSpread) -> tuple[Answer, ...]:
+    """Answer the three questions; a published spread of Z stands beside ours."""
+    return _closes(summary), _sensitive(summary, published_spread), _sure(summary)
+
+
+def _closes(summary: Summary) -> Answer:
+    question, main = "Does it close?", summary.main
+    overviews = [
+        overview
+        for test in summary.tests
+        if (overview := closure_overview(summary, test, main.configuration)) is not None
+    ]
+    if not overviews:
+        missing = "Not known: there are no background-only toys at shifted ν yet."
+        return Answer(question, "not known yet", None, (missing,))
+    verdict = Verdict.overall(overview.verdict for overview in overviews)
+    said = f"{verdict.value.capitalize()} in the main configuration ({main.label})"
+    return Answer(question, said, verdict.good, tuple(_closure_point(overview) for overview in overviews))
+
+
+def _closure_point(overview: ClosureOverview) -> str:
+    shift, interval = overview.worst_shift.median_shift.shift, overview.worst_shift.median_shift.interval_95
+    p = "" if overview.smallest_p is None else f"smallest corrected p {overview.smallest_p:.2g}; "
+    return shown_signs(
+        f"{test_label(overview.test)}: {overview.verdict} ({p}median of t moves by "
+        f"{shift:+.2f} standard deviations at {nu_label(overview.worst_shift.nu).text}, "
+        f"95 % interval {interval.low:+.2f} to {interval.high:+.2f})."
+    )
+
+
+def shown_signs(text: str) -> str:
+    """Put minus signs before numbers; a hyphen inside a word stays."""
+    return re.sub(r"(?<!\w)-(?=\.?\d)", "−", text)
+
+
+def _sensitive(summary: Summary, published_spread: PublishedSpread) -> Answer:
+    question, main = "How sensitive is it?", summary.main
+    lines = at_central_nu(summary, main.configuration)
+    if not lines:
+        missing = "There are no toys with signals in the main configuration."
+        return Answer(question, "not known", None, (missing,))
+    injections: dict[str, list[float]] = {}
+    for signal, injected in ordered(summary.injections(main.configuration)):
+        injections.setdefault(signal, []).append(injected)
+    points = []
+    for signal, yields in injections.items():
+        found = [
+            f"{test_label(test)} {', '.join(_z_against_toys(lines, test, (signal, n)) for n in yields)}"
+            for test in summary.tests
+        ]
+        shares = ", ".join(share(injected, main.expected) for injected in yields)
+        told = f"{signal_label(signal).text}, {shares} at ν = 0: Z against R₀ = {'; '.join(found)}."
+        points.append(shown_signs(told))
+    points += _spread(summary, published_spread)
+    best = largest_z(lines)
+    what = f"{signal_label(best.signal).text}, {share(best.injected, main.expected)}"
+    z = shown(f">= {best.z:.2f}" if best.saturated and best.z > 0 else f"= {best.z:.2f}")
+    verdict = f"Up to Z {z} ({what}), {test_label(best.test)} against R₀ in the main configuration"
+    return Answer(question, verdict, None, tuple(points))
+
+
+def _z_against_toys(lines: Sequence[SignalSignificance], test: str, injection: Injection) -> str:
+    """Against R_0; where that is a bound, the law's value beside it."""
+    mine = {line.null: line for line in select(lines, test=test, signal=injection[0], injected=injection[1])}
+    if "R_0" not in mine:
+        return "not known"
+    law, told = mine.get(LAWS.get(test, "")), shown(mine["R_0"].text)
+    if law is None or not mine["R_0"].saturated:
+        return told
+    return f"{told} ({null_label(law.null).text}: {law.z:.2f}{MARK if law.extrapolated else ''})"
+
+
+def _spread(summary: Summary, published_spread: PublishedSpread) -> Iterator[str]:
+    """The largest change of a significance over nu; the paper's beside one of the same calibration."""
+    told, nulls = [], []
+    for test in summary.tests:
+        spread = spread_of_z(summary, test, summary.main.configuration)
+        if spread is not None:
+            largest = "not known" if spread.largest is None else f"{spread.largest:.2f}"
+            published = published_spread(test, summary.main, spread.null)
+            paper = "" if published is None else f" (paper: {published:g})"
+            bounds = f" (bounds left out: {spread.bounds})" if spread.bounds else ""
+            told.append(f"{test_label(test)} {largest}{paper}{bounds}")
+            nulls.append(null_label(spread.null).text)
+    if told:
+        by = " and ".join(dict.fromkeys(nulls))
+        yield f"Largest spread of Z over ν, calibrated by {by}: {', '.join(told)}."
+
+
+def _sure(summary: Summary) -> Answer:
+    toys, main = summary.toys, summary.main
+    verdict = "All toys are there" if toys.complete else f"{toys.failed + toys.missing} toys are not there"
+    points = [
+        f"{toys.requested} toys requested = {toys.done} done + {toys.failed} failed + {toys.missing} missing."
+    ]
+    for null in select(summary.nulls, configuration=main.configuration)[:1]:
+        limit = largest_resolved_z(null.n_toys)
+        points.append(
+            f"A null of {null.n_toys} toys can tell Z up to {limit:.2f}; beyond it, Z against toys is a "
+            "bound (≥)."
+        )
+    for test in summary.tests:
+        points += _alarms(closure_overview(summary, test, main.configuration))
+    for space in select(summary.spaces, embedding=main.embedding, order=main.order):
+        for reach in space.reach:
+            points.append(
+                f"Closure reach of the convex test at {nu_label(reach.nu).text}: {shown(reach_text(reach))} "
+                f"(the toys here have {main.expected:g})."
+            )
+    return Answer("How sure are we?", verdict, toys.complete, tuple(points))
+
+
+def _alarms(overview: ClosureOverview | None) -> Iterator[str]:
+    """False positives of the shifted ensemble that alarms most, where the toys can tell an inflation."""
+    found = None if overview is None else overview.alarms
+    if overview is None or found is None or found.rate is None or found.detectable_ratio is None:
+        return
+    ends = (0.0, 1.0) if found.interval is None else (found.interval.low or 0.0, found.interval.high or 1.0)
+    low, high = (100 * end for end in ends)
+    yield (
+        f"{test_label(overview.test)}: up to {100 * found.rate:.1f} % false positives at 2σ, at "
+        f"{nu_label(overview.most_alarms.nu).text} and calibrated by {null_label(found.null).text} "
+        f"({low:.1f} to {high:.1f} %; 2.3 % expected). An inflation by "
+        f"{found.detectable_ratio:.2g} or more would have been seen with a probability of at least "
+        f"{100 * DETECTION:g} %."
+    )

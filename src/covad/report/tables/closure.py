@@ -1,0 +1,181 @@
+"""Tables of the null and of closure: verdicts, false positives, goodness-of-fit p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from covad.inference.closure import CLOSURE_LEVEL, DETECTION, TOLERATED_SHIFT, FalsePositives, MedianShift
+from covad.inference.goodness import GoodnessOfFit
+from covad.report.names import (
+    configuration_title,
+    goodness_label,
+    nu_key,
+    nu_label,
+    null_label,
+    slug,
+    test_label,
+)
+from covad.report.tables.table import (
+    MISSING,
+    Cell,
+    Column,
+    Published,
+    Row,
+    Table,
+    interval_cell,
+    nothing_published,
+    verdict_cell,
+)
+from covad.report.texts import texts
+from covad.results.overview import ClosureOverview, SpreadOfZ, closure_overview, spread_of_z
+from covad.results.summary import ConfigurationSummary, Summary, select
+
+#: A published spread of Z of a test in a configuration, calibrated by a null; None: nothing.
+PublishedSpread = Callable[[str, ConfigurationSummary, str], float | None]
+
+
+def verdict_table(summary: Summary, published_spread: PublishedSpread) -> Table | None:
+    """Does it close? One row per test and configuration."""
+    rows = []
+    for configuration in summary.configurations:
+        for test in summary.tests:
+            overview = closure_overview(summary, test, configuration.configuration)
+            if overview is not None:
+                spread = spread_of_z(summary, test, configuration.configuration)
+                beside = None if spread is None else published_spread(test, configuration, spread.null)
+                cells = (*_verdict_cells(overview), *_spread_cells(spread, beside))
+                rows.append(Row((test_label(test), configuration.label), cells))
+    if not rows:
+        return None
+    criteria = {"level": f"{100 * CLOSURE_LEVEL:g} %", "probability": f"{100 * DETECTION:g} %"}
+    return Table(
+        name="closure_verdicts",
+        **texts("tables", "closure_verdicts", **criteria, tolerated=TOLERATED_SHIFT),
+        keys=("test", "configuration"),
+        columns=(
+            Column("closes"),
+            Column("smallest p"),
+            Column("shift of the median", level="95 %"),
+            Column("false positives at 2σ [%]"),
+            Column("detectable inflation"),
+            Column("spread of Z over ν"),
+            Column("bounds left out"),
+        ),
+        rows=tuple(rows),
+        quantity="closure",
+    )
+
+
+def _verdict_cells(overview: ClosureOverview) -> tuple[Cell, ...]:
+    p, ratio = overview.smallest_p, None if overview.alarms is None else overview.alarms.detectable_ratio
+    return (
+        verdict_cell(overview.verdict),
+        Cell() if p is None else Cell(f"{p:.2g}", p),
+        _shift_cell(overview.worst_shift.median_shift),
+        _rate_cell(overview.alarms),
+        Cell() if ratio is None else Cell(f"× {ratio:.2g}", ratio),
+    )
+
+
+def _spread_cells(spread: SpreadOfZ | None, published: float | None) -> tuple[Cell, Cell]:
+    if spread is None:
+        return Cell(), Cell()
+    text = MISSING if spread.largest is None else f"{spread.largest:.2f}"
+    paper = None if published is None else f"{published:g}"
+    return Cell(text, spread.largest, paper=paper), Cell(f"{spread.bounds}", spread.bounds)
+
+
+def _shift_cell(shift: MedianShift) -> Cell:
+    return interval_cell(shift.shift, shift.interval_95)
+
+
+def _rate_cell(found: FalsePositives | None) -> Cell:
+    if found is None:
+        return Cell()
+    if found.rate is None or found.interval is None:
+        return Cell("not resolved")
+    return interval_cell(found.rate, found.interval, digits=1, scale=100)
+
+
+def shift_table(summary: Summary) -> Table | None:
+    """Shift of the median and false positives for each shifted ensemble."""
+    rows = []
+    for line in summary.closure:
+        label = summary.configuration(line.configuration).label
+        by = null_label(line.false_positives[0].null).text
+        rates = [_rate_cell(line.false_positives_at(z_alpha)) for z_alpha in (1.0, 2.0, 3.0)]
+        keys = (test_label(line.test), label, nu_label(line.nu).text, by)
+        rows.append(Row(keys, (_shift_cell(line.median_shift), *rates)))
+    if not rows:
+        return None
+    return Table(
+        name="false_positives",
+        **texts("tables", "false_positives"),
+        keys=("test", "configuration", "toys at", "calibrated by"),
+        columns=(
+            Column("shift of the median", level="95 %"),
+            *(Column(f"Z > {sigma} [%]", "false positives") for sigma in (1, 2, 3)),
+        ),
+        rows=tuple(rows),
+        quantity="shift and false positives",
+    )
+
+
+def _p_cell(tests: tuple[GoodnessOfFit, ...], goodness: str, paper: str | None) -> Cell:
+    found = next((test for test in tests if test.test == goodness), None)
+    return Cell(paper=paper) if found is None else Cell(found.text, found.p, paper=paper)
+
+
+def null_table(summary: Summary, name: str, title: str, published: Published) -> Table | None:
+    """R_0 of every configuration against the law of its test: goodness-of-fit p-values."""
+    tests = tuple(dict.fromkeys(found.test for null in summary.nulls for found in null.law.goodness))
+    if not tests:
+        return None
+    rows = []
+    for null in summary.nulls:
+        configuration = summary.configuration(null.configuration)
+        kind = configuration.kind or ""
+        cells = (
+            _p_cell(null.law.goodness, test, published(null.test, configuration, (kind, test)))
+            for test in tests
+        )
+        rows.append(Row((test_label(null.test), configuration.label), tuple(cells)))
+    return Table(
+        name=name,
+        title=title,
+        caption=texts("tables", "null_law")["caption"],
+        keys=("test", "configuration"),
+        columns=tuple(Column(goodness_label(test)) for test in tests),
+        rows=tuple(rows),
+        quantity="p-value",
+    )
+
+
+def closure_table(
+    summary: Summary, configuration: ConfigurationSummary, published: Published = nothing_published
+) -> Table | None:
+    """R_nu against R_0, and of the network against chi2: goodness-of-fit p-values."""
+    lines = select(summary.closure, configuration=configuration.configuration)
+    if not lines:
+        return None
+    nulls = ["R_0", *(["chi2"] if any(line.against_chi2 for line in lines) else [])]
+    columns = [(nu, null) for null in nulls for nu in dict.fromkeys(line.nu for line in lines)]
+    rows = []
+    for test in summary.tests:
+        mine = {line.nu: line for line in lines if line.test == test}
+        for goodness in dict.fromkeys(found.test for line in mine.values() for found in line.against_null):
+            cells = []
+            for nu, null in columns:
+                line = mine.get(nu)
+                tests = () if line is None else line.against_null if null == "R_0" else line.against_chi2
+                beside = published(test, configuration, (null, nu_key(nu), goodness))
+                cells.append(_p_cell(tests, goodness, beside))
+            rows.append(Row((test_label(test), goodness_label(goodness)), tuple(cells)))
+    return Table(
+        name=slug(f"closure_{configuration.configuration}"),
+        **texts("tables", "closure", configuration=configuration_title(configuration)),
+        keys=("test", "goodness of fit"),
+        columns=tuple(Column(nu_label(nu).text, f"against {null_label(null).text}") for nu, null in columns),
+        rows=tuple(rows),
+        quantity="p-value",
+    )

@@ -1,0 +1,140 @@
+"""Tables of median significances: against one null, against every null, and without nuisances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from covad.report.names import (
+    Injection,
+    configuration_title,
+    nu_key,
+    nu_label,
+    null_label,
+    ordered,
+    share,
+    signal_label,
+    slug,
+    test_label,
+)
+from covad.report.tables.table import Cell, Column, Published, Row, Table, nothing_published, z_cell
+from covad.report.texts import texts
+from covad.results.overview import LAWS
+from covad.results.summary import ConfigurationSummary, SignalSignificance, Summary, select
+
+#: In place of a null: the law of each test.
+LAW = "law"
+_LAW_NAMES = "the law of the null (χ² of the network, generalised χ² of the convex test)"
+
+
+def z_table(
+    summary: Summary, configuration: ConfigurationSummary, null: str, published: Published = nothing_published
+) -> Table | None:
+    """Median Z per signal, injection and nu of the test sample, calibrated by one null or by `LAW`."""
+    injections = ordered(summary.injections(configuration.configuration))
+    rows = []
+    for test in summary.tests:
+        calibration = LAWS.get(test, null) if null == LAW else null
+        key = {"test": test, "configuration": configuration.configuration, "null": calibration}
+        mine = select(summary.significance, **key)
+        for nu in summary.points:
+            if lines := select(mine, nu=nu):
+                cells = _z_cells(lines, injections, configuration, nu_key(nu), published)
+                rows.append(Row((test_label(test), nu_label(nu).text), cells))
+    if not rows:
+        return None
+    values = {
+        "configuration": configuration_title(configuration),
+        "null": _LAW_NAMES if null == LAW else null_label(null).text,
+        "expected": f"{configuration.expected:g}",
+    }
+    return Table(
+        name=slug(f"z_{null}_{configuration.configuration}"),
+        **texts("tables", "z", **values),
+        keys=("test", "toys at"),
+        columns=_injection_columns(injections, configuration),
+        rows=tuple(rows),
+        quantity="median Z",
+    )
+
+
+def _z_cells(
+    lines: Sequence[SignalSignificance],
+    injections: Sequence[Injection],
+    configuration: ConfigurationSummary,
+    row: str,
+    published: Published,
+) -> tuple[Cell, ...]:
+    """One cell per injection; the lines are of one test."""
+    cells = []
+    for signal, injected in injections:
+        keys = (signal, share(injected, configuration.expected), row)
+        paper = published(lines[0].test, configuration, keys)
+        found = select(lines, signal=signal, injected=injected)
+        cells.append(z_cell(found[0], paper) if found else Cell(paper=paper))
+    return tuple(cells)
+
+
+def _injection_columns(
+    injections: Sequence[Injection], configuration: ConfigurationSummary
+) -> tuple[Column, ...]:
+    return tuple(
+        Column(share(injected, configuration.expected), signal_label(signal).text)
+        for signal, injected in injections
+    )
+
+
+def idealised_table(
+    summary: Summary,
+    configurations: Sequence[ConfigurationSummary],
+    name: str,
+    title: str,
+    published: Published,
+) -> Table | None:
+    """Without nuisances in the test and in the data: what an embedding can do at best."""
+    injections = ordered(
+        dict.fromkeys(i for c in configurations for i in summary.injections(c.configuration))
+    )
+    rows = []
+    for test in summary.tests:
+        for configuration in configurations:
+            key = {"test": test, "configuration": configuration.configuration, "null": "R_0"}
+            lines = [line for line in select(summary.significance, **key) if not any(line.nu)]
+            if lines:
+                cells = _z_cells(lines, injections, configuration, configuration.kind or "", published)
+                rows.append(Row((test_label(test), configuration.embedding), cells))
+    if not rows:
+        return None
+    return Table(
+        name=name,
+        title=title,
+        caption=texts("tables", "idealised")["caption"],
+        keys=("test", "embedding"),
+        columns=_injection_columns(injections, configurations[0]),
+        rows=tuple(rows),
+        quantity="median Z",
+    )
+
+
+def calibration_table(summary: Summary) -> Table | None:
+    """Z of every signal at nu = 0 against every null: how much the choice of the null matters."""
+    nulls = tuple(dict.fromkeys(line.null for line in summary.significance))
+    rows: dict[tuple[str, ...], dict[str, Cell]] = {}
+    for line in summary.significance:
+        if not any(line.nu):
+            configuration = summary.configuration(line.configuration)
+            injection = f"{signal_label(line.signal).text}, {share(line.injected, configuration.expected)}"
+            keys = (injection, configuration.label, test_label(line.test))
+            rows.setdefault(keys, {})[line.null] = z_cell(line)
+    if not rows:
+        return None
+    return Table(
+        name="calibrations",
+        **texts("tables", "calibrations"),
+        keys=("signal", "configuration", "test"),
+        columns=tuple(Column(null_label(null).text) for null in nulls),
+        rows=tuple(
+            Row(keys, tuple(found.get(null, Cell()) for null in nulls))
+            for keys, found in sorted(rows.items())
+        ),
+        quantity="median Z",
+    )

@@ -1,0 +1,308 @@
+"""Compute the summary of a run from its toys, checks and clips."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covad import __version__
+from covad.embedding.metrics import Metrics
+from covad.errors import FileFormatError
+from covad.inference.clip import ClipChoice
+from covad.inference.closure import (
+    ClosureTable,
+    closure_table,
+    corrected,
+    false_positives,
+    judge,
+    median_shift,
+)
+from covad.inference.goodness import (
+    FEWEST_PER_BIN,
+    PEARSON_DOF,
+    PEARSON_DOF_QUADRATIC,
+    chi2_law,
+    one_sample,
+)
+from covad.inference.intervals import Float64
+from covad.inference.power import power_curve
+from covad.inference.significance import median_z
+from covad.results.collect import Group, RunToys, null_name
+from covad.results.summary import (
+    SUMMARY,
+    SUMMARY_SCHEMA,
+    ClipSummary,
+    ClosureSummary,
+    ConfigurationSummary,
+    EmbeddingSummary,
+    EnsembleSummary,
+    FoldSummary,
+    Manifest,
+    NullLaw,
+    NullSummary,
+    SignalPower,
+    SignalSignificance,
+    SpaceSummary,
+    Summary,
+    ToyCounts,
+)
+from covad.runs.checks import read_checks
+from covad.runs.directory import CLIPS, space_name
+from covad.storage.atomic import write_json
+from covad.storage.records import restore
+from covad.study import Collisions
+from covad.study.plan import Entry, main_configuration, sizes_of
+
+#: Thresholds of the power curves.
+Z_ALPHA = np.linspace(0.0, 5.0, 51)
+
+
+def write_summary(run: RunToys) -> Summary:
+    """Summarise a run, and keep the summary in it; one that was made of the same is kept."""
+    path = run.directory.path / SUMMARY
+    known = run.directory.read(SUMMARY)
+    if isinstance(known, dict) and known.get("made_of") == run.made_of:
+        summary = replace(Summary.from_json(known, str(path)), manifest=_manifest(run))
+    else:
+        summary = summarise(run)
+    write_json(path, summary.to_json())
+    return summary
+
+
+def summarise(run: RunToys) -> Summary:
+    """Compute what the toys that are there say; ensembles without toys are left out of the statements."""
+    groups, seed = list(run.groups()), run.study.seed
+    ensembles = tuple(_ensemble(run, entry) for entry in run.entries)
+    counts = ("requested", "done", "failed", "missing")
+    return Summary(
+        schema=SUMMARY_SCHEMA,
+        covad=__version__,
+        made_of=run.made_of,
+        study=run.study,
+        manifest=_manifest(run),
+        main_configuration=main_configuration(run.study).slug,
+        configurations=tuple(_configurations(run)),
+        embeddings=tuple(_embeddings(run)),
+        spaces=tuple(_spaces(run)),
+        clips=tuple(_clips(run)),
+        ensembles=ensembles,
+        nulls=tuple(_null(group, seed) for group in groups),
+        closure=tuple(line for group in groups for line in _closure(group, seed)),
+        significance=tuple(line for group in groups for line in _significance(group)),
+        power=tuple(line for group in groups for line in _power(group)),
+        toys=ToyCounts(**{key: sum(getattr(line, key) for line in ensembles) for key in counts}),
+    )
+
+
+def _manifest(run: RunToys) -> Manifest | None:
+    """None while no stage has taken long enough to be noted."""
+    content = run.directory.read("manifest.json")
+    return None if content is None else restore(Manifest, content, str(run.directory.path / "manifest.json"))
+
+
+def _configurations(run: RunToys) -> Iterator[ConfigurationSummary]:
+    source = run.study.source
+    for configuration in run.study.configurations:
+        embedding, sizes = configuration.embedding or "", sizes_of(run.study, configuration)
+        trained = source.embeddings[embedding] if isinstance(source, Collisions) else None
+        yield ConfigurationSummary(
+            configuration=configuration.slug,
+            label=configuration.label,
+            embedding=embedding,
+            treatment=configuration.treatment,
+            order=configuration.order,
+            expected=sizes.expected,
+            reference=sizes.reference,
+            kind=None if trained is None else "covariant" if trained.alpha else "contrastive",
+            own_sizes=sizes != run.study.sizes,
+        )
+
+
+def _embeddings(run: RunToys) -> Iterator[EmbeddingSummary]:
+    source = run.study.source
+    if not isinstance(source, Collisions):
+        return
+    for name, settings in source.embeddings.items():
+        for fold in range(source.folds):
+            history = _history(run.directory.model(name, fold) / "metrics.jsonl")
+            yield EmbeddingSummary(name, settings.alpha, fold, history)
+
+
+def _history(metrics: Path) -> tuple[Metrics, ...]:
+    try:
+        content = [json.loads(line) for line in metrics.read_text().splitlines()]
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as failure:
+        raise FileFormatError(f"{metrics}: cannot be read ({failure})") from failure
+    return restore(tuple[Metrics, ...], content, str(metrics))
+
+
+def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
+    source = run.study.source
+    if not isinstance(source, Collisions):
+        return
+    for space in run.study.spaces:
+        checks = read_checks(run.directory, run.directory.check_file(space))
+        if checks is None:
+            continue
+        files = run.directory.check_files(source, space)
+        folds = {fold: read_checks(run.directory, file) for fold, file in files.items()}
+        yield SpaceSummary(
+            name=space_name(space),
+            embedding=space[0],
+            order=space[1],
+            reach=checks.reach,
+            probe=checks.probe,
+            linearity=checks.linearity,
+            validation=tuple(comparison.summary for comparison in checks.comparisons),
+            folds=tuple(
+                FoldSummary(fold, found.probe, found.reach)
+                for fold, found in folds.items()
+                if found is not None
+            ),
+        )
+
+
+def _clips(run: RunToys) -> Iterator[ClipSummary]:
+    where = str(run.directory.path / CLIPS)
+    tuned = restore(dict[str, ClipChoice], run.directory.tuned_clips(), where)
+    for slug, clip in run.directory.clips().items():
+        choice = tuned.get(slug)
+        yield ClipSummary(
+            configuration=slug,
+            clip=clip,
+            error=None if choice is None else choice.clip_error,
+            scan=() if choice is None else choice.scan,
+        )
+
+
+def _ensemble(run: RunToys, entry: Entry) -> EnsembleSummary:
+    draw, ensemble = entry.draw, entry.ensemble
+    toys = None if ensemble is None else run.toys[ensemble.identity]
+    t = np.zeros(0) if toys is None else toys.t
+
+    def moment(statistic: Callable[[Float64], Any]) -> float | None:
+        return float(statistic(t)) if len(t) > 1 else None
+
+    return EnsembleSummary(
+        requested=entry.toys,
+        done=len(t),
+        failed=0 if toys is None else toys.failed,
+        missing=entry.toys if toys is None else toys.missing,
+        test=entry.test,
+        configuration=entry.configuration.slug,
+        embedding=draw.embedding,
+        treatment=draw.treatment,
+        order=draw.response_order,
+        expected=draw.expected,
+        reference=draw.n_reference,
+        nu=draw.nu,
+        signal=draw.signal,
+        injected=draw.injected,
+        identity=None if ensemble is None else ensemble.identity,
+        unconverged=0 if toys is None else sum(toy.status == "unconverged" for toy in toys.done),
+        mean=moment(np.mean),
+        std=moment(lambda x: np.std(x, ddof=1)),
+        median=moment(np.median),
+        seconds_per_toy=None if toys is None or not toys.done else float(toys.column("seconds").mean()),
+    )
+
+
+def _bins(group: Group, n_toys: int) -> tuple[int, ...]:
+    """Return Pearson's degrees of freedom that so many toys allow."""
+    wanted = PEARSON_DOF if group.configuration.order == 1 else PEARSON_DOF_QUADRATIC
+    return tuple(dof for dof in wanted if n_toys >= FEWEST_PER_BIN * (dof + 1))
+
+
+def _null(group: Group, seed: int) -> NullSummary:
+    """R_0 against chi2 (network) or the analytic law (convex)."""
+    t, bins = group.null.t, _bins(group, len(group.null.t))
+    if group.analytic is None:
+        distribution = chi2_law(group.dof)
+        moments = (float(group.dof), float(np.sqrt(2.0 * group.dof)), float(group.dof), ())
+    else:
+        law = distribution = group.analytic.law
+        moments = (law.mean, law.std, law.effective_dof, tuple(law.weights.tolist()))
+    name = group.law_name
+    return NullSummary(
+        test=group.test,
+        configuration=group.configuration.slug,
+        dof=group.dof,
+        n_toys=len(t),
+        mean=float(t.mean()),
+        std=float(t.std(ddof=1)),
+        law=NullLaw(
+            name,
+            *moments,
+            goodness=one_sample(t, distribution, seed, bins),
+            false_positives=false_positives(t, group.nulls[name], "R_0"),
+        ),
+    )
+
+
+def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
+    """Compare every shifted ensemble with R_0; whether they follow chi2 is another matter."""
+    if not group.shifted:
+        return
+    shifted = {null_name(nu): toys.t for nu, toys in group.shifted.items()}
+    bins = _bins(group, min(len(t) for t in (group.null.t, *shifted.values())))
+    table = closure_table(shifted, group.null.t, seed, bins)
+    shifts = {name: median_shift(t, group.null.t, seed) for name, t in shifted.items()}
+    verdict = judge(table, shifts.values())
+    against_chi2: ClosureTable = {}
+    if group.analytic is None:
+        law = chi2_law(group.dof)
+        against_chi2 = corrected({name: one_sample(t, law, seed, bins) for name, t in shifted.items()})
+    calibration = group.nulls["R_0" if group.analytic is None else "analytic"]
+    for nu in group.shifted:
+        name = null_name(nu)
+        yield ClosureSummary(
+            test=group.test,
+            configuration=group.configuration.slug,
+            nu=nu,
+            verdict=verdict,
+            against_null=table[name],
+            against_chi2=against_chi2.get(name, ()),
+            median_shift=shifts[name],
+            false_positives=false_positives(shifted[name], calibration, name),
+        )
+
+
+def _significance(group: Group) -> Iterator[SignalSignificance]:
+    for (nu, signal, injected), toys in group.signals.items():
+        for null in group.nulls.values():
+            yield SignalSignificance(
+                **vars(median_z(toys.t, null)),
+                test=group.test,
+                configuration=group.configuration.slug,
+                nu=nu,
+                signal=signal,
+                injected=injected,
+                n_toys=len(toys.t),
+            )
+
+
+def _power(group: Group) -> Iterator[SignalPower]:
+    for (nu, signal, injected), toys in group.signals.items():
+        for null in group.nulls.values():
+            curve = power_curve(toys.t, null, Z_ALPHA)
+            measured = zip(curve.power, curve.resolved, strict=True)
+            yield SignalPower(
+                test=group.test,
+                configuration=group.configuration.slug,
+                nu=nu,
+                signal=signal,
+                injected=injected,
+                n_toys=len(toys.t),
+                null=null.name,
+                z_alpha=tuple(Z_ALPHA.tolist()),
+                power=tuple(float(p) if resolved else None for p, resolved in measured),
+                low=tuple(curve.low.tolist()),
+                high=tuple(curve.high.tolist()),
+            )

@@ -1,0 +1,123 @@
+"""The latent space as figures show it: marginals of fresh events at every nu, and of a signal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.inference.intervals import Float64
+from covad.runs.checks import SpaceChecks, ValidationCounts
+from covad.runs.directory import SCALE, RunDirectory
+from covad.storage.records import Record, restore
+from covad.toys.pools import Pools, fingerprint, open_pools
+
+
+@dataclass(frozen=True)
+class LatentSpace:
+    """Pools of one space with the scale that turns their standardised z into the encoder's."""
+
+    pools: Pools
+    centre: Float64
+    width: Float64
+
+    def raw(self, z: NDArray[np.float32], dimension: int) -> Float64:
+        return np.asarray(z[:, dimension] * self.width[dimension] + self.centre[dimension], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Scale(Record):
+    """The standardisation of z, as the stage `pools` writes it."""
+
+    centre: tuple[float, ...]
+    width: tuple[float, ...]
+
+
+def read_latent_space(directory: RunDirectory, name: str) -> LatentSpace:
+    """Open the pools of a space; z of pools without a scale is not standardised."""
+    folder, file = directory.path / "pools" / name, f"pools/{name}/{SCALE}"
+    pools = open_pools(folder, fingerprint(folder))
+    content = directory.read(file)
+    if content is None:
+        dimensions = pools.basis.shape[1]
+        return LatentSpace(pools, np.zeros(dimensions), np.ones(dimensions))
+    scale = restore(_Scale, content, str(directory.path / file))
+    return LatentSpace(pools, np.array(scale.centre), np.array(scale.width))
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Counts of one latent dimension in equally filled bins, nominal and at every shifted nu."""
+
+    dimension: int
+    edges: Float64  # outer ones included
+    shifted: tuple[ValidationCounts, ...]  # one per nu, in ascending order
+
+    @property
+    def nominal(self) -> Float64:
+        return np.array(self.shifted[0].nominal)
+
+    @property
+    def largest_shift(self) -> float:
+        return max(max(abs(x) for x in line.nu) for line in self.shifted)
+
+    def density(self, counts: Float64) -> Float64:
+        return np.asarray(counts / counts.sum() / np.diff(self.edges))
+
+    def log_ratio(self, counts: Float64) -> Float64:
+        """Return log(N_nu/N_0), NaN where either is zero."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.log(counts / self.nominal)
+        return np.where(np.isfinite(ratio), ratio, np.nan)
+
+    def with_signal(self, counts: Float64, share: float) -> Float64:
+        """Return the ratio to nominal of nominal events with a share of signal on top."""
+        nominal = self.nominal
+        return np.asarray(1 + share * (counts / counts.sum()) / (nominal / nominal.sum()))
+
+    def signal_counts(self, space: LatentSpace, signal: str) -> Float64:
+        """Count the signal at the central nu in the bins of the marginal; the outer ones are open."""
+        at = space.pools.signals[signal]
+        nu = min(at, key=lambda point: sum(abs(x) for x in point))
+        z = space.raw(at[nu].sample.z, self.dimension)
+        bins = np.searchsorted(self.edges[1:-1], z)
+        return np.bincount(bins, minlength=len(self.edges) - 1).astype(np.float64)
+
+    def along_first_nuisance(self, number: int) -> tuple[Float64, Float64, Float64, Float64]:
+        """Return nu, empirical log(N_nu/N_0), its error and the modelled one, in one bin.
+
+        The origin, which data and model share, is among them. A bin without events has NaN.
+        """
+        rows = [(0.0, 0.0, 0.0, 0.0)]
+        for line in self.shifted:
+            if any(line.nu[1:]):
+                continue
+            observed, predicted, nominal = (x[number] for x in (line.observed, line.predicted, line.nominal))
+            if min(observed, predicted, nominal) <= 0:
+                rows.append((line.nu[0], np.nan, np.nan, np.nan))
+                continue
+            empirical, modelled = (float(np.log(x / nominal)) for x in (observed, predicted))
+            rows.append((line.nu[0], empirical, line.uncertainty[number] / observed, modelled))
+        nu, empirical_all, error, modelled_all = np.array(sorted(rows, key=lambda row: row[0])).T
+        return nu, empirical_all, error, modelled_all
+
+
+def marginals(checks: SpaceChecks | None, space: LatentSpace | None) -> list[Marginal]:
+    """Return the marginal of every latent dimension, from the checks of a space.
+
+    The outer bins end where 0.1 % of the reference lie beyond, or after one more bin width.
+    """
+    comparisons = () if checks is None else checks.comparisons
+    places = dict.fromkeys(line.where for line in comparisons if line.edges)
+    found = []
+    for dimension, where in enumerate(places):
+        lines = sorted((line for line in comparisons if line.where == where), key=lambda line: line.nu)
+        inner = np.array(lines[0].edges)
+        if space is None:
+            low, high = 2 * inner[0] - inner[1], 2 * inner[-1] - inner[-2]
+        else:
+            low, high = np.quantile(space.raw(space.pools.reference.sample.z, dimension), [0.001, 0.999])
+        ends = min(low, inner[0] - 1e-6), max(high, inner[-1] + 1e-6)
+        found.append(Marginal(dimension, np.array([ends[0], *inner, ends[1]]), tuple(lines)))
+    return found

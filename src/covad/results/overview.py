@@ -1,0 +1,107 @@
+"""The choices behind the short answers: worst shift, most alarms, largest Z, spread of Z, least reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from covad.inference.closure import FalsePositives, Verdict
+from covad.results.summary import ClosureSummary, SignalPower, SignalSignificance, Summary, select
+from covad.runs.checks import ReachAt
+
+#: The null of each test that is a law: chi2 of the network, the generalised chi2 of the convex test.
+LAWS = {"network": "chi2", "convex": "analytic"}
+#: Threshold at which the short answers quote false positives.
+ALARM_Z = 2.0
+#: The paper's calibration of Z and power: toys at +1 sigma.
+_SHIFTED_NULL = "R_+1"
+
+
+@dataclass(frozen=True)
+class ClosureOverview:
+    """Closure of one test in one configuration, over all nu."""
+
+    test: str
+    configuration: str
+    verdict: Verdict
+    smallest_p: float | None  # against R_0, corrected; None where no test was made
+    worst_shift: ClosureSummary  # the nu whose median moves most
+    most_alarms: ClosureSummary  # the nu with the most false positives at ALARM_Z
+
+    @property
+    def alarms(self) -> FalsePositives | None:
+        return self.most_alarms.false_positives_at(ALARM_Z)
+
+
+def closure_overview(summary: Summary, test: str, configuration: str) -> ClosureOverview | None:
+    """Return the verdict and the worst of all nu; None where there are no toys at shifted nu."""
+    lines = select(summary.closure, test=test, configuration=configuration)
+    if not lines:
+        return None
+
+    def alarms(line: ClosureSummary) -> float:
+        found = line.false_positives_at(ALARM_Z)
+        return -1.0 if found is None or found.rate is None else found.rate
+
+    p = [found.corrected_p for line in lines for found in line.against_null]
+    return ClosureOverview(
+        test=test,
+        configuration=configuration,
+        verdict=Verdict.overall(line.verdict for line in lines),
+        smallest_p=min(p, default=None),
+        worst_shift=max(lines, key=lambda line: abs(line.median_shift.shift)),
+        most_alarms=max(lines, key=alarms),
+    )
+
+
+def calibration_of(
+    lines: Sequence[SignalSignificance] | Sequence[SignalPower], test: str, configuration: str
+) -> str:
+    """Return the paper's null, R_0 for a configuration that has no toys at +1 sigma."""
+    known = select(lines, test=test, configuration=configuration, null=_SHIFTED_NULL)
+    return _SHIFTED_NULL if known else "R_0"
+
+
+@dataclass(frozen=True)
+class SpreadOfZ:
+    """The largest difference of Z between two nu, over all signals; bounds have none and are counted."""
+
+    null: str
+    largest: float | None
+    bounds: int
+
+
+def spread_of_z(summary: Summary, test: str, configuration: str) -> SpreadOfZ | None:
+    """Return how much Z depends on the true nu, which a robust test does not feel.
+
+    None where no signal has toys at several nu.
+    """
+    null = calibration_of(summary.significance, test, configuration)
+    mine = select(summary.significance, test=test, configuration=configuration, null=null)
+    spreads, bounds = [], 0
+    for signal, injected in summary.injections(configuration):
+        lines = select(mine, signal=signal, injected=injected)
+        z = [line.z for line in lines if not line.saturated]
+        bounds += len(lines) - len(z) if len(lines) > 1 else 0
+        spreads += [max(z) - min(z)] if len(z) > 1 else []
+    return SpreadOfZ(null, max(spreads, default=None), bounds) if spreads or bounds else None
+
+
+def at_central_nu(summary: Summary, configuration: str) -> list[SignalSignificance]:
+    """Return the significances of a configuration at nu = 0."""
+    mine = select(summary.significance, configuration=configuration)
+    return [line for line in mine if not any(line.nu)]
+
+
+def largest_z(lines: Sequence[SignalSignificance]) -> SignalSignificance:
+    """Return the largest Z of the first test against R_0: among several, the largest is large by chance."""
+    return max(select(lines, test=lines[0].test, null="R_0"), key=lambda line: line.z)
+
+
+def smallest_reach(lines: Sequence[ReachAt]) -> tuple[ReachAt | None, float]:
+    """Return the smallest estimate, if it has an interval, and what holds at every nu."""
+    everywhere = min(line.interval.low or 0.0 for line in lines)
+    known = [line for line in lines if line.n_events is not None]
+    smallest = min(known, key=lambda line: line.n_events or 0.0, default=None)
+    bounded = smallest is not None and smallest.interval.high is not None
+    return (smallest if bounded else None), everywhere

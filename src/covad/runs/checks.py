@@ -1,0 +1,77 @@
+"""What the stage `checks` leaves in a run for every space and fold: checks/*.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from covad.embedding.metrics import ProbeResult
+from covad.inference.reach import Reach
+from covad.runs.directory import RunDirectory
+from covad.storage.records import Record, restore
+
+
+@dataclass(frozen=True)
+class Validation(Record):
+    """How well the response predicts the counts of fresh events at nu.
+
+    `where` is a latent dimension ('z0', 'z1', ...) or 'cells', adaptive cells of all of them.
+    """
+
+    where: str
+    nu: tuple[float, ...]
+    chi2: float
+    dof: int
+    p: float
+    residual_share: float
+
+
+@dataclass(frozen=True)
+class ValidationCounts(Validation):
+    """A validation with its counts per bin; `edges` are the inner ones, none for cells."""
+
+    edges: tuple[float, ...]
+    nominal: tuple[float, ...]
+    observed: tuple[float, ...]
+    predicted: tuple[float, ...]
+    uncertainty: tuple[float, ...]  # of observed minus predicted
+
+    @property
+    def summary(self) -> Validation:
+        """Return the validation without its counts."""
+        return Validation(self.where, self.nu, self.chi2, self.dof, self.p, self.residual_share)
+
+
+@dataclass(frozen=True)
+class ReachAt(Reach):
+    """The closure reach of the convex test at one nu."""
+
+    nu: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Departure(Record):
+    """Departure of log(N_nu/N_0) from linearity along one direction, relative to the effect of the shift."""
+
+    where: str  # cells or marginals
+    direction: tuple[float, ...]
+    size: float
+    effect: float
+    departure: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SpaceChecks(Record):
+    """All checks of one space, in one fold."""
+
+    comparisons: tuple[ValidationCounts, ...]
+    reach: tuple[ReachAt, ...]
+    probe: ProbeResult
+    linearity: tuple[Departure, ...]
+
+
+def read_checks(directory: RunDirectory, file: str) -> SpaceChecks | None:
+    """Read the checks of a space; None if they are not there yet."""
+    content = directory.read(file)
+    return None if content is None else restore(SpaceChecks, content, str(directory.path / file))

@@ -1,0 +1,77 @@
+"""The choices behind the short answers."""
+
+from dataclasses import replace
+
+import pytest
+import report_world
+
+from covad.inference.closure import Verdict
+from covad.inference.intervals import Interval
+from covad.results.overview import calibration_of, closure_overview, largest_z, smallest_reach, spread_of_z
+from covad.results.summary import select
+from covad.runs.checks import ReachAt
+
+MAIN = "covariant-profiled"
+
+
+@pytest.fixture(scope="module")
+def summary():
+    return report_world.evidence(tests=("network", "convex")).summary
+
+
+def test_closure_is_told_by_its_worst_nu(summary):
+    up, down = select(summary.closure, test="network", configuration=MAIN)
+    moved = replace(down, median_shift=replace(down.median_shift, shift=-3.0), verdict=Verdict.CANNOT_TELL)
+    alarming = tuple(replace(rate, rate=0.5) for rate in up.false_positives)
+    up = replace(up, false_positives=alarming, verdict=Verdict.CLOSES)
+    overview = closure_overview(replace(summary, closure=(up, moved)), "network", MAIN)
+    assert overview.verdict is Verdict.CANNOT_TELL
+    assert overview.worst_shift is moved
+    assert overview.most_alarms is up
+    assert (overview.alarms.z_alpha, overview.alarms.rate) == (2.0, 0.5)
+    tests = (*up.against_null, *moved.against_null)
+    assert overview.smallest_p == min(test.corrected_p for test in tests)
+
+
+def test_without_shifted_toys_there_is_no_overview(summary):
+    assert closure_overview(summary, "network", "latent-profiled") is None
+
+
+def test_a_rate_that_is_not_resolved_is_the_least(summary):
+    first, second = select(summary.closure, test="network", configuration=MAIN)
+    unknown = tuple(replace(rate, rate=None, interval=None) for rate in first.false_positives)
+    lines = (replace(first, false_positives=unknown), second)
+    assert closure_overview(replace(summary, closure=lines), "network", MAIN).most_alarms is second
+
+
+def test_z_is_calibrated_by_shifted_toys_where_there_are_some(summary):
+    assert calibration_of(summary.significance, "network", MAIN) == "R_+1"
+    assert calibration_of(select(summary.power, null="R_0"), "network", MAIN) == "R_0"
+
+
+def test_the_spread_is_the_largest_over_signals_and_bounds_are_counted(summary):
+    z = {(0.0,): 1.0, (1.0,): 1.5, (-1.0,): 1.2}
+    lines = tuple(
+        replace(line, z=z[line.nu], saturated=line.signal == "lq" and line.nu == (1.0,))
+        for line in summary.significance
+    )
+    found = spread_of_z(replace(summary, significance=lines), "network", MAIN)
+    assert (found.null, found.bounds) == ("R_+1", 1)
+    assert found.largest == pytest.approx(0.5)
+    at_one_nu = tuple(line for line in lines if not any(line.nu))
+    assert spread_of_z(replace(summary, significance=at_one_nu), "network", MAIN) is None
+
+
+def test_the_largest_z_is_of_the_first_test_against_r_0(summary):
+    lines = select(summary.significance, configuration=MAIN, nu=(0.0,))
+    best = largest_z(lines)
+    assert (best.test, best.null) == ("network", "R_0")
+    assert best.z == max(line.z for line in lines if (line.test, line.null) == ("network", "R_0"))
+
+
+def test_the_smallest_reach_has_an_interval_or_is_left_out():
+    known = ReachAt(12_000.0, Interval(9_000.0, 15_000.0), 0.25, 500, (1.0,))
+    bound = ReachAt(None, Interval(8_000.0, None), 0.25, 500, (-1.0,))
+    assert smallest_reach([known, bound]) == (known, 8_000.0)
+    assert smallest_reach([bound]) == (None, 8_000.0)
+    assert smallest_reach([replace(known, interval=Interval(9_000.0, None))]) == (None, 9_000.0)
