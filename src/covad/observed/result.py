@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, ClassVar
-
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing import Any
 
 from covad.errors import FileFormatError, UnknownNameError
 from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import Significance
 from covad.nplm.fit import Status
 from covad.runs.directory import RunDirectory
+from covad.storage.records import Record, plain, restore
 
 #: Version of the JSON form.
 SCHEMA = 2
 
 
 @dataclass(frozen=True)
-class RankedEvent:
+class RankedEvent(Record):
     """An observed event by its number in the file, from 0."""
 
     event: int
@@ -29,7 +27,7 @@ class RankedEvent:
 
 
 @dataclass(frozen=True)
-class ObservableComparison:
+class ObservableComparison(Record):
     """One observable of the top events, beside the background expected in their region and everywhere.
 
     Histograms are numbers of events; those of the background are expectations at the fitted nuisances.
@@ -48,7 +46,7 @@ class ObservableComparison:
 
 
 @dataclass(frozen=True)
-class Excess:
+class Excess(Record):
     """The observed events of largest h, and the background that is expected in their region."""
 
     h_threshold: float
@@ -60,7 +58,7 @@ class Excess:
 
 
 @dataclass(frozen=True)
-class ObservedTest:
+class ObservedTest(Record):
     """What one test of the study says about the observed events; a failed fit has a status only."""
 
     test: str
@@ -89,7 +87,7 @@ class ObservedTest:
 
 
 @dataclass(frozen=True)
-class Observation:
+class Observation(Record):
     """One observed file in one configuration of a run, by every test of the study.
 
     `t`, `p` and `z` are those of the study's first test. `p` is the largest over the nulls of toys; the
@@ -109,8 +107,6 @@ class Observation:
     compatibility: Compatibility | None  # None where the test has no nuisances
     tests: tuple[ObservedTest, ...]
     warnings: tuple[str, ...]
-
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     def result(self, test: str) -> ObservedTest:
         """Return what one test says."""
@@ -134,7 +130,7 @@ class Observation:
 
     def to_json(self) -> str:
         """Return the text that `from_json` reads."""
-        return json.dumps({"schema": SCHEMA, **_adapter().dump_python(self, mode="json")}, indent=2) + "\n"
+        return json.dumps({"schema": SCHEMA, **plain(self)}, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str, where: str = "the observation") -> Observation:
@@ -149,17 +145,7 @@ class Observation:
                 f"{where}: is no observation of schema {SCHEMA} (it has {version}); "
                 "test the observed file again, or remove the answer"
             )
-        try:
-            return _adapter().validate_python(content)
-        except ValidationError as failure:
-            error = failure.errors()[0]
-            key = ".".join(str(part) for part in error["loc"])
-            raise FileFormatError(f"{where}: {key}: {error['msg']}") from failure
-
-
-@cache
-def _adapter() -> TypeAdapter[Observation]:
-    return TypeAdapter(Observation)
+        return restore(cls, content, where)
 
 
 def read_observations(directory: RunDirectory) -> tuple[Observation, ...]:
