@@ -11,8 +11,7 @@ from event_files import fill, small_disk, unprivileged
 from public_service import Service
 
 from covad.errors import CovadError, DownloadError, UnknownNameError
-from covad.events.download import DEFAULT_URL, URL_VARIABLE, FetchedFile, Patience, fetch
-from covad.events.npz import RECORDS
+from covad.events.download import DEFAULT_URL, RECORDS, URL_VARIABLE, FetchedFile, Patience, fetch
 
 CONTENT = np.random.default_rng(8).bytes(300_000)
 NAME = "leptoquark.h5"

@@ -38,6 +38,21 @@ class Collection:
         if len(set(self.features)) != len(self.features):
             raise LayoutError(f"collection '{self.name}' names a feature twice: {', '.join(self.features)}")
 
+    @classmethod
+    def from_description(cls, entry: Any) -> Collection:
+        """Make a collection from one entry of a layout's description."""
+        if not isinstance(entry, Mapping):
+            raise LayoutError(f"a collection of the event layout is not a mapping, but {entry!r}")
+        missing = {"name", "slots", "features"} - set(entry)
+        if missing:
+            raise LayoutError(f"a collection of the event layout lacks {', '.join(sorted(missing))}")
+        name, slots, features = entry["name"], entry["slots"], entry["features"]
+        if not isinstance(slots, int) or isinstance(slots, bool):
+            raise LayoutError(f"collection '{name}' needs a whole number of slots, not {slots!r}")
+        if isinstance(features, str) or not isinstance(features, Sequence):
+            raise LayoutError(f"collection '{name}' needs a list of features, not {features!r}")
+        return cls(str(name), slots, tuple(str(f) for f in features))
+
 
 @dataclass(frozen=True)
 class EventLayout:
@@ -123,13 +138,13 @@ class EventLayout:
 
     @classmethod
     def from_description(cls, description: Any) -> EventLayout:
-        """Inverse of `describe`; checked, because people write descriptions by hand."""
+        """Invert `describe`, with checks, because people write descriptions by hand."""
         if not isinstance(description, Sequence):
             raise LayoutError("an event layout is a list of collections")
-        return cls(tuple(_collection_from(entry) for entry in description))
+        return cls(tuple(Collection.from_description(entry) for entry in description))
 
     def check(self, particles: NDArray[Any], source: str, first_event: int = 0) -> None:
-        """Refuse numbers that cannot be physics, naming the collection, the feature and the event.
+        """Raise EventContentError if a number cannot be physics: it names collection, feature and event.
 
         `first_event` is the number that the first of these events has in `source`.
         """
@@ -167,21 +182,6 @@ class EventLayout:
         result = particles.copy()
         result[rows] = mended
         return result, len(rows)
-
-
-def _collection_from(entry: Any) -> Collection:
-    """A collection from one entry of a layout's description."""
-    if not isinstance(entry, Mapping):
-        raise LayoutError(f"a collection of the event layout is not a mapping, but {entry!r}")
-    missing = {"name", "slots", "features"} - set(entry)
-    if missing:
-        raise LayoutError(f"a collection of the event layout lacks {', '.join(sorted(missing))}")
-    name, slots, features = entry["name"], entry["slots"], entry["features"]
-    if not isinstance(slots, int) or isinstance(slots, bool):
-        raise LayoutError(f"collection '{name}' needs a whole number of slots, not {slots!r}")
-    if isinstance(features, str) or not isinstance(features, Sequence):
-        raise LayoutError(f"collection '{name}' needs a list of features, not {features!r}")
-    return Collection(str(name), slots, tuple(str(f) for f in features))
 
 
 @dataclass(frozen=True)
