@@ -1,4 +1,4 @@
-"""HDF5 event files of others and of covad: their form, what is refused, and what is left when writing fails."""
+"""HDF5 event files, those of covad among them: their form, what is refused, and what is left of a failure."""
 
 import json
 import os

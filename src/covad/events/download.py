@@ -108,7 +108,7 @@ def connection(url: str, timeout_seconds: float, start: int = 0) -> Iterator[htt
 
 
 def blocks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """The body of an answer until it ends, which may be too early: the caller knows the size."""
+    """Yield the body of an answer until it ends, which may be too early: the caller knows the size."""
     while True:
         try:
             block = answer.read(_BLOCK_BYTES)
@@ -138,7 +138,7 @@ class AnnouncedFile:
         return f"{self.algorithm}:{self.digest}"
 
     def flaw(self, path: Path) -> str | None:
-        """What tells the file at `path` from the announced one, or None if they agree."""
+        """Say how the file at `path` differs from the announced one, None if it does not."""
         size = path.stat().st_size
         if size != self.size:
             return f"{self.size} bytes were expected, {size} were found"
@@ -152,7 +152,7 @@ class AnnouncedFile:
 
 
 def announced_files(service: str, record: int, patience: Patience) -> list[AnnouncedFile]:
-    """The files of one record, from its metadata."""
+    """Return the files of one record, from its metadata."""
     url = f"{service.rstrip('/')}/api/records/{record}"
     metadata = patience.retry(lambda: _metadata(url, patience.timeout_seconds), url)
     try:

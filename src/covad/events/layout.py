@@ -116,7 +116,7 @@ class EventLayout:
         raise UnknownNameError(f"the event layout has no collection '{name}' (it has {known})")
 
     def slots(self, name: str) -> slice:
-        """The slots of one collection."""
+        """Return the slots of one collection."""
         wanted = self.collection(name)
         start = 0
         for c in self.collections:
@@ -133,7 +133,7 @@ class EventLayout:
         return self.features.index(feature)
 
     def describe(self) -> list[dict[str, Any]]:
-        """The layout as plain data, for study files and provenance."""
+        """Return the layout as plain data, for study files and provenance."""
         return [{"name": c.name, "slots": c.slots, "features": list(c.features)} for c in self.collections]
 
     @classmethod
@@ -223,26 +223,26 @@ class Events:
         return len(self.particles)
 
     def __getitem__(self, rows: slice | NDArray[Any]) -> Events:
-        """The chosen events, in the order asked for."""
+        """Return the chosen events, in the order asked for."""
         return self.with_particles(self.particles[rows], self.process[rows])
 
     def with_particles(
         self, particles: NDArray[np.float32], process: NDArray[np.int16] | None = None
     ) -> Events:
-        """The same events with other objects: what a systematic shift returns."""
+        """Return the same events with other objects, as a systematic does."""
         labels = self.process if process is None else process
         return Events(self.layout, particles, labels, self.process_names, self.provenance)
 
     def objects(self, collection: str) -> NDArray[np.float32]:
-        """Events x slots x features of one collection (a view)."""
+        """Return one collection as a view: events x slots x features."""
         return self.particles[:, self.layout.slots(collection)]
 
     def present(self, collection: str) -> NDArray[np.bool_]:
-        """Which slots of a collection are filled."""
+        """Return which slots of a collection are filled."""
         return self.objects(collection)[..., 0] > 0
 
     def labels_among(self, names: Sequence[str]) -> NDArray[np.int16]:
-        """The process labels as positions in another list of names, which must hold all of ours."""
+        """Return the process labels as positions in another list of names, which must hold all of ours."""
         strangers = set(self.process_names) - set(names)
         if strangers:
             raise UnknownNameError(
@@ -252,7 +252,7 @@ class Events:
         return recode[self.process]
 
     def process_counts(self) -> dict[str, int]:
-        """Events per process name; events without a label count as 'unlabelled'."""
+        """Count the events per process name; those without a label count as 'unlabelled'."""
         counts = {name: int((self.process == code).sum()) for code, name in enumerate(self.process_names)}
         unlabelled = int((self.process == UNLABELLED).sum())
         if unlabelled:

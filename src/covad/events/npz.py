@@ -83,7 +83,7 @@ class NpzArray:
         return int(self.shape[0])
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
-        """Rows start..stop-1 as they stand in the file."""
+        """Return rows start..stop-1 as they stand in the file."""
         rows = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
         left = rows.reshape(-1).view(np.uint8).data
         with reading(self.path):

@@ -24,7 +24,7 @@ class Selection:
     trigger_minimum: float = 23.0
 
     def within(self, layout: EventLayout) -> Selection:
-        """The cuts on collections that the layout has."""
+        """Return the cuts on those collections that the layout has."""
         names = {c.name for c in layout.collections}
         return replace(
             self,
@@ -33,13 +33,13 @@ class Selection:
         )
 
     def __str__(self) -> str:
-        """The cuts as `covad inspect` names them."""
+        """Word the cuts for `covad inspect`."""
         objects = [f"{name} >= {cut:g}" for name, cut in self.object_minimum]
         trigger = [f"{' or '.join(self.trigger)} >= {self.trigger_minimum:g}"] if self.trigger else []
         return f"objects: {', '.join(objects) or 'all'}; trigger: {', '.join(trigger) or 'none'}"
 
     def apply(self, events: Events) -> tuple[Events, NDArray[np.int64]]:
-        """The selected events and their row numbers in the input."""
+        """Return the selected events and their row numbers in the input."""
         particles = events.particles
         for name, minimum in self.object_minimum:
             slots = events.layout.slots(name)
@@ -52,14 +52,14 @@ class Selection:
         return events.with_particles(particles)[rows], rows
 
     def triggers(self, events: Events) -> NDArray[np.bool_]:
-        """Which events pass the trigger."""
+        """Return which events pass the trigger."""
         if not self.trigger:
             return np.ones(len(events), dtype=bool)
         return np.asarray(leading_scale(events, self.trigger) >= self.trigger_minimum)
 
 
 def leading_scale(events: Events, collections: tuple[str, ...]) -> NDArray[np.float32]:
-    """Largest scale among the objects of the collections, per event; zero where there is none."""
+    """Return the largest scale among the objects of the collections, per event; zero without any."""
     leading: NDArray[np.float32] = np.maximum.reduce(
         [events.objects(name)[..., 0].max(axis=1) for name in collections]
     )

@@ -79,7 +79,7 @@ class EventSource(ABC):
 
     @abstractmethod
     def _load(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """Objects and process labels of events start..stop-1 as they stand in the file."""
+        """Return objects and process labels of events start..stop-1 as they stand in the file."""
 
     @abstractmethod
     def close(self) -> None: ...

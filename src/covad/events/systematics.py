@@ -59,7 +59,7 @@ class Shifted:
 
 
 def relative_yield(shifted: float, nominal: float) -> float:
-    """The yield at nu in units of that at nu = 0."""
+    """Return the yield at nu in units of that at nu = 0."""
     if nominal == 0:
         raise EventContentError("no event passes the selection at nu = 0")
     return shifted / nominal
@@ -244,7 +244,7 @@ def _directional_normal(objects: NDArray[np.float32], seed: int) -> NDArray[np.f
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The splitmix64 step: consecutive inputs give independent-looking outputs."""
+    """Apply the splitmix64 step: consecutive inputs give independent-looking outputs."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 def file_digest(path: Path) -> str:
-    """In hexadecimal digits."""
+    """Return the SHA-256 of a file's content, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def code_digest(package: str = "covad") -> str:
-    """Of all files of a package: what they made need not be made again as long as they are the same."""
+    """Return one digest of all files of a package: while it stays, what they made need not be made again."""
     folder = Path(str(files(package)))
     parts = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
     digest = hashlib.sha256()
