@@ -72,5 +72,9 @@ class UnfinishedRunError(CovadError):
     """A run directory has not got as far as a command needs."""
 
 
+class ComparisonWarning(UserWarning):
+    """A comparison whose p-value deserves caution, and why."""
+
+
 class WorkerError(CovadError):
     """Worker processes cannot be started or reached."""

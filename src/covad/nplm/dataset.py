@@ -15,16 +15,24 @@ Float64 = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Nuisance of the total yield: log yield shifts by nu_N, measured as `measured` +- `sigma`."""
+    """Nuisance of the total yield: log yield shifts by nu_N, measured as `measured` +- `sigma`.
+
+    An infinite sigma means that nothing is known about the yield: it floats freely in both fits.
+    """
 
     sigma: float = 0.1
     measured: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.sigma) and self.sigma > 0):
+        if not self.sigma > 0:
             raise DatasetError(f"the normalisation nuisance needs a positive sigma, not {self.sigma}")
         if not np.isfinite(self.measured):
             raise DatasetError("the measured normalisation is not finite")
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the yield is unknown, so that only shapes are compared."""
+        return bool(np.isinf(self.sigma))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
+from covad.inference.nuisances import judge_nuisances
 from covad.inference.significance import observed_z
 from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Status
@@ -20,7 +21,6 @@ from covad.nplm.statistic import likelihood_ratio
 from covad.observed.background import BackgroundEvents, background_events
 from covad.observed.dataset import ObservedEvents, embedded, make_dataset, read_observed
 from covad.observed.excess import find_excess
-from covad.observed.nuisances import judge_nuisances
 from covad.observed.result import Observation, ObservedSignificance, TestResult
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import Significance
 from covad.observed.excess import Excess
-from covad.observed.nuisances import Compatibility, NuisanceFit
 
 OBSERVATION_SCHEMA = 1
 

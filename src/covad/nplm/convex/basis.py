@@ -162,6 +162,8 @@ def spread_centres(u: Float64, n_centres: int, rng: np.random.Generator) -> Floa
     centres[0] = u[rng.integers(len(u))]
     distance = np.square(u - centres[0]).sum(axis=1)
     for j in range(1, n_centres):
+        if not distance.any():
+            raise TooFewEventsError(f"{n_centres} centres were asked for among {j} different points")
         drawn = rng.choice(len(u), size=trials, p=distance / distance.sum())
         left = np.minimum(distance, np.square(u[:, None] - u[drawn]).sum(axis=2).T)
         best = int(left.sum(axis=1).argmin())

@@ -30,7 +30,11 @@ WIDTHS = 2.0 ** np.arange(7, -7, -1)
 
 
 class CapacityError(DatasetError):
-    """No width of the bumps gives the test the capacity that is asked for."""
+    """No width of the bumps gives the test the capacity asked for; `most` is the largest, if that is less."""
+
+    def __init__(self, message: str, most: float | None = None) -> None:
+        super().__init__(message)
+        self.most = most
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def with_capacity(
     if tried[narrow] < target:
         most = max(tried.values())
         raise CapacityError(
-            f"a capacity of {target:.4g} cannot be had with {n_bumps} bumps: it is at most {most:.3g}"
+            f"a capacity of {target:.4g} cannot be had with {n_bumps} bumps: it is at most {most:.3g}", most
         )
     return at(brentq(lambda log_width: capacity_at(log_width) - target, narrow, wide, xtol=1e-3))
 

@@ -13,6 +13,9 @@ and t = y.(Q_tau - Q_Delta).y = sum_i lambda_i chi2_1, lambda_i the eigenvalues 
 is the variance of y: F from the Poisson fluctuations of the data, C from the reference, which has a fixed
 number of events, A from the auxiliary values. Wilks' theorem covers neither the ridge nor the fluctuations of
 the reference; here both are in.
+
+Where the yield floats freely, the law is conditional on the number of data: their fluctuation is then
+F - F_1 F_1^T / F_11, with F_1 the column of the constant, whose score is zero and no degree of freedom.
 """
 
 from __future__ import annotations
@@ -88,13 +91,27 @@ class ConvexNull:
     law: GeneralisedChi2
 
     @classmethod
-    def of(cls, moments: ScoreMoments, ridge: Float64, auxiliary: Float64, n_basis: int) -> ConvexNull:
-        """From the moments, the ridge and the auxiliary precision of every column, the basis first."""
+    def of(
+        cls,
+        moments: ScoreMoments,
+        ridge: Float64,
+        auxiliary: Float64,
+        n_basis: int,
+        free_yield: bool = False,
+    ) -> ConvexNull:
+        """From the moments, the ridge and the auxiliary precision of every column, the basis first.
+
+        `free_yield`: the last column is the constant of a yield that nobody knows, and the law is
+        conditional on the number of data.
+        """
         curvature = moments.information + np.diag(auxiliary)
         form = _ridged_form(curvature, ridge)
         nuisances = slice(n_basis, None)
         form[nuisances, nuisances] -= np.linalg.inv(curvature[nuisances, nuisances])
         variance = curvature + moments.reference_variance
+        if free_yield:
+            constant = moments.information[:, -1]
+            variance = variance - np.outer(constant, constant) / constant[-1]
         root = _symmetric_root(variance)
         weights: Float64 = np.asarray(np.linalg.eigvalsh(root @ form @ root), dtype=np.float64)
         return cls(form, variance, GeneralisedChi2(weights))
@@ -151,4 +168,5 @@ def analytic_null(
     moments = ScoreMoments.of(columns, sample.weights, growth)
     if n_reference is not None:
         moments = moments.for_reference_of(n_reference, sampled=len(growth))
-    return ConvexNull.of(moments, problem.ridge, problem.auxiliary.precision, n)
+    free_yield = sample.normalisation is not None and sample.normalisation.is_free
+    return ConvexNull.of(moments, problem.ridge, problem.auxiliary.precision, n, free_yield)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from covad.inference.nuisances import difference_variance, judge_nuisances
 from covad.nplm.likelihood import fit_nuisances
-from covad.observed.nuisances import difference_variance, judge_nuisances
 from covad.toys.latent_world import LatentWorld
 
 NAMES = ("first", "second", "normalisation")

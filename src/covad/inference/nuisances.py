@@ -49,31 +49,35 @@ class Compatibility:
 def judge_nuisances(
     dataset: Dataset, delta: Fit, names: tuple[str, ...]
 ) -> tuple[tuple[NuisanceFit, ...], Compatibility | None]:
-    """Each nuisance, and the compatibility of all; nothing where the test has no nuisances."""
+    """Each nuisance that has an auxiliary measurement, and the compatibility of all; nothing without any."""
     if not names:
         return (), None
     nu = join_nuisances(delta, dataset)
     penalty = GaussianPenalty.of_nuisances(dataset)
-    per_sigma = np.sqrt(penalty.precision)
-    difference = (nu - penalty.centre) * per_sigma
-    variance = difference_variance(dataset, nu) * np.outer(per_sigma, per_sigma)
-    errors = np.sqrt(np.diag(nuisance_covariance(dataset, nu))) * per_sigma
+    measured = penalty.precision > 0  # a yield that floats freely is not
+    per_sigma = np.sqrt(penalty.precision[measured])
+    difference = (nu - penalty.centre)[measured] * per_sigma
+    squares = np.ix_(measured, measured)
+    variance = difference_variance(dataset, nu)[squares] * np.outer(per_sigma, per_sigma)
+    errors = np.sqrt(np.diag(nuisance_covariance(dataset, nu))[measured]) * per_sigma
+    centre, nu = penalty.centre[measured], nu[measured]
     pulls = difference / np.sqrt(np.maximum(np.diag(variance), np.finfo(np.float64).tiny))
-    columns = zip(names, penalty.centre * per_sigma, nu * per_sigma, errors, pulls, strict=True)
+    columns = zip(names, centre * per_sigma, nu * per_sigma, errors, pulls, strict=True)
     return tuple(NuisanceFit(name, *(float(x) for x in numbers)) for name, *numbers in columns), _compatible(
         difference, variance
     )
 
 
 def difference_variance(dataset: Dataset, nu: Float64) -> Float64:
-    """The variance of nu_hat - nu0, both in the units of the fit."""
+    """The variance of nu_hat - nu0, in the units of the fit; meaningless for a yield that floats freely."""
     response = dataset.reference_response
     growth = np.exp(nuisance_shift(response, nu))
     moments = ScoreMoments.of(nuisance_slopes(response, nu).astype(np.float32), dataset.weights, growth)
     F, C = moments.information, moments.reference_variance
     precision = GaussianPenalty.of_nuisances(dataset).precision
     inverse = np.linalg.inv(F + np.diag(precision))
-    return np.asarray(inverse @ (F + C + (F / precision) @ F) @ inverse)
+    per_variance = np.divide(F, precision, out=np.zeros_like(F), where=precision > 0)
+    return np.asarray(inverse @ (F + C + per_variance @ F) @ inverse)
 
 
 def _compatible(difference: Float64, variance: Float64) -> Compatibility:
