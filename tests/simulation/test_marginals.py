@@ -36,7 +36,7 @@ def test_binned_distance_is_that_of_the_samples(name):
 
 def test_same_sample_has_no_distance_and_no_background_fraction_is_lost():
     everything = {name: Marginals.of(sample(1000)) for name in PROCESS_NAMES}
-    assert all(d.ks == 0 for d in marginals.compare(everything, everything))
+    assert all(d.ks == 0 for d in marginals.ks_distances(everything, everything))
     fractions = marginals.sum_pt_fractions(everything, BACKGROUND)
     assert fractions.sum() == pytest.approx(1)
     direct = np.mean(OBSERVABLES["sum_pt"].values(sample(1000)) < 50)
@@ -93,7 +93,7 @@ def test_embedded_simulator_is_near_pythia(process):
     events = generate(process, 20_000, np.random.default_rng(3), Detector())
     pythia = marginals.load_pythia()
     margin = KS_NOISE / np.sqrt(len(events))
-    for distance in marginals.compare({process: Marginals.of(events.particles)}, pythia):
+    for distance in marginals.ks_distances({process: Marginals.of(events.particles)}, pythia):
         assert distance.ks <= KS_LIMIT[process] + margin, distance.observable
 
 

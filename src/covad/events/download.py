@@ -51,18 +51,18 @@ class InterruptedTransferError(Exception):
 
 
 class RangeRefusedError(InterruptedTransferError):
-    """The server has nothing from the byte asked for on: the partial file does not belong to what it has."""
+    """The server cannot go on from the byte asked for: the partial file does not belong to what it has."""
 
 
 @dataclass(frozen=True)
-class Patience:
+class Retries:
     """How often a transfer is tried, and how long we wait in between: the wait doubles up to 8 s."""
 
     attempts: int = 8
     first_wait_seconds: float = 1.0
     timeout_seconds: float = 60.0
 
-    def retry(self, transfer: Callable[[], T], url: str) -> T:
+    def run(self, transfer: Callable[[], T], url: str) -> T:
         """Return the transfer's result, or raise DownloadError if the last attempt was interrupted too."""
         wait = self.first_wait_seconds
         for left in reversed(range(self.attempts)):
@@ -151,10 +151,10 @@ class AnnouncedFile:
         return None
 
 
-def announced_files(service: str, record: int, patience: Patience) -> list[AnnouncedFile]:
+def announced_files(service: str, record: int, retries: Retries) -> list[AnnouncedFile]:
     """Return the files of one record, from its metadata."""
     url = f"{service.rstrip('/')}/api/records/{record}"
-    metadata = patience.retry(lambda: _metadata(url, patience.timeout_seconds), url)
+    metadata = retries.run(lambda: _metadata(url, retries.timeout_seconds), url)
     try:
         return [_announced_file(entry, url) for entry in json.loads(metadata)["files"]]
     except KeyError as missing:
@@ -205,7 +205,7 @@ def fetch(
     out_dir: Path,
     base_url: str | None = None,
     progress: Progress | None = None,
-    patience: Patience | None = None,
+    retries: Retries | None = None,
 ) -> tuple[FetchedFile, ...]:
     """Download the files of the named samples (keys of `RECORDS`) and verify them.
 
@@ -217,9 +217,9 @@ def fetch(
     service = base_url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
     with _storing(out_dir):
         out_dir.mkdir(parents=True, exist_ok=True)
-    download = _Download(out_dir, progress or (lambda *_: None), patience or Patience())
+    download = _Download(out_dir, progress or (lambda *_: None), retries or Retries())
     records = [RECORDS[name] for name in dict.fromkeys(names)]
-    files = [f for record in records for f in announced_files(service, record, download.patience)]
+    files = [f for record in records for f in announced_files(service, record, download.retries)]
     clashes = {f.name for f in files if sum(f.name == other.name for other in files) > 1}
     if clashes:
         raise DownloadError(f"{service}: more than one file of the records is called {min(clashes)}")
@@ -228,11 +228,11 @@ def fetch(
 
 @dataclass(frozen=True)
 class _Download:
-    """Where files go, who is told, and how patient we are."""
+    """Where files go, who is told of progress, and how often a transfer is tried."""
 
     out_dir: Path
     progress: Progress
-    patience: Patience
+    retries: Retries
 
     def obtain(self, file: AnnouncedFile) -> FetchedFile:
         """Return the verified file, fetched only if it is not there yet."""
@@ -260,7 +260,7 @@ class _Download:
         missing, free = file.size - _size(part), shutil.disk_usage(self.out_dir).free
         if missing > free:
             raise DownloadError(f"{part}: {missing} bytes are still to come, but the disk has {free} left")
-        self.patience.retry(lambda: self._receive(file, part), file.url)
+        self.retries.run(lambda: self._receive(file, part), file.url)
         return file.flaw(part)
 
     def _receive(self, file: AnnouncedFile, part: Path) -> None:
@@ -269,7 +269,7 @@ class _Download:
         if part.exists() and have == file.size:
             return
         try:
-            with connection(file.url, self.patience.timeout_seconds, start=have) as answer:
+            with connection(file.url, self.retries.timeout_seconds, start=have) as answer:
                 if answer.status != http.HTTPStatus.PARTIAL_CONTENT:
                     have = 0
                 elif not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):

@@ -28,7 +28,7 @@ from covad.pipeline.response import embedded_pairs
 from covad.response.fit import Pairs
 from covad.response.linearity import Linearity, linearity
 from covad.response.model import ResponseModel
-from covad.response.validate import AdaptiveCells, Comparison, MarginalBins, compare
+from covad.response.validate import AdaptiveCells, CountComparison, MarginalBins, compare_counts
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
 from covad.runs.models import response_of
@@ -136,16 +136,16 @@ def _events(reach: Reach) -> str:
     return f"{reach.n_events:.3g}" if reach.n_events is not None else f"at least {low or 0.0:.3g}"
 
 
-def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[tuple[str, Comparison, list[float]]]:
+def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[tuple[str, CountComparison, list[float]]]:
     nominal = pairs.nominal[pairs.nominal_passes]
     for nu in pairs.z:
         for dimension in range(nominal.shape[1]):
             bins = MarginalBins.build(nominal, dimension, BINS)
-            yield f"z{dimension}", compare(model, pairs, nu, bins), bins.edges.tolist()
-        yield "cells", compare(model, pairs, nu, _cells(nominal)), []
+            yield f"z{dimension}", compare_counts(model, pairs, nu, bins), bins.edges.tolist()
+        yield "cells", compare_counts(model, pairs, nu, _cells(nominal)), []
 
 
-def _plain(entry: tuple[str, Comparison, list[float]]) -> dict[str, Any]:
+def _plain(entry: tuple[str, CountComparison, list[float]]) -> dict[str, Any]:
     where, comparison, edges = entry
     return {
         "where": where,

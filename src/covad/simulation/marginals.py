@@ -147,7 +147,7 @@ class Distance:
     limit: float
 
 
-def compare(samples: Mapping[str, Marginals], reference: Mapping[str, Marginals]) -> list[Distance]:
+def ks_distances(samples: Mapping[str, Marginals], reference: Mapping[str, Marginals]) -> list[Distance]:
     """Return the KS distances of samples, given by process, to the reference."""
     return [
         Distance(
@@ -296,7 +296,7 @@ def main(events: int, seed: int, pileup: float, samples: Path | None, write: Pat
     if write is not None:
         save(write, pythia, {"generator": f"pythia8mc {pythia_version()}", "detector": detector.describe()})
     here = embedded(events, seed, detector)
-    click.echo(distance_table(compare(here, pythia)))
+    click.echo(distance_table(ks_distances(here, pythia)))
     click.echo()
     click.echo(fraction_table({"Pythia": pythia, "embedded": here}))
 
