@@ -26,11 +26,6 @@ from covad.storage.tensors import load_weights, save_weights
 ANGLES = ("phi",)
 
 
-def n_inputs(layout: EventLayout) -> int:
-    """Return how many numbers describe one object to the network."""
-    return sum(2 if feature in ANGLES else 1 for feature in layout.features)
-
-
 @dataclass(frozen=True)
 class InputScaling:
     """Centre and width per collection and feature; the first feature, a momentum, enters as logarithm."""
@@ -132,7 +127,7 @@ class Encoder(nn.Module):
         scaling.check(layout)
         self.layout, self.scaling, self.settings = layout, scaling, settings
         d, p = settings.width, settings.projector
-        self.lift = nn.Linear(n_inputs(layout), d)
+        self.lift = nn.Linear(sum(2 if feature in ANGLES else 1 for feature in layout.features), d)
         self.kinds = nn.Embedding(len(layout.collections), d)
         self.cls = nn.Parameter(torch.zeros(d))
         self.blocks = nn.ModuleList(AttentionBlock(settings) for _ in range(settings.layers))
