@@ -15,7 +15,7 @@ from covad.errors import FileFormatError
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
 from covad.events.selection import Selection
-from covad.events.splits import disjoint_pools, split_folds
+from covad.events.splits import disjoint_splits, split_folds
 from covad.events.systematics import Systematic, UserSystematic, make_systematic
 from covad.runs.directory import RunDirectory
 from covad.study import Collisions, SampleEntry, Study
@@ -73,7 +73,7 @@ class CollisionData:
         """Background rows per role; those of the encoder are divided into folds."""
         sizes = self.source.pools.model_dump()
         with self.open(BACKGROUND) as files:
-            return disjoint_pools(len(files), sizes, derived_seed(self.study, "pools"))
+            return disjoint_splits(len(files), sizes, derived_seed(self.study, "pools"))
 
     def encoder_folds(self) -> list[NDArray[np.int64]]:
         return split_folds(self.rows["encoder"], self.source.folds, derived_seed(self.study, "folds"))
