@@ -9,7 +9,7 @@ export MKL_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export NUMBA_NUM_THREADS = 1
 
-.PHONY: demo test test-slow calibrate lint format bench clean
+.PHONY: demo test test-slow coverage calibrate lint format bench clean
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+coverage: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov=covad --cov-report=term-missing:skip-covered
 
 calibrate: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m calibration --out runs/calibration --workers 2

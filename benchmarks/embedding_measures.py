@@ -30,7 +30,7 @@ from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.response.fit import Pairs
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
-from covad.response.validate import AdaptiveCells, MarginalBins, compare
+from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
 
 SYSTEMATICS = (JetEnergyScale(),)
 SELECTION = Selection()
@@ -81,7 +81,7 @@ def linearity_summary(pairs: Pairs) -> dict[str, Any]:
 def agreement(model: ResponseModel, pairs: Pairs) -> dict[str, Any]:
     """Predicted against observed in 4-D cells: chi2 p-value and size of the misfit relative to the shift."""
     cells = AdaptiveCells.build(pairs.nominal[pairs.nominal_passes], CELL_DEPTH)
-    results = {nu: compare(model, pairs, (nu,), cells) for nu in GRID}
+    results = {nu: compare_counts(model, pairs, (nu,), cells) for nu in GRID}
     return {
         f"{nu:+g}": {"p": r.p_value, "chi2": r.chi2, "dof": r.dof, "residual": r.residual_share}
         for nu, r in results.items()

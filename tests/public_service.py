@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from covad.events.npz import RECORDS
+from covad.events.download import RECORDS
 
 
 @dataclass

@@ -11,16 +11,15 @@ from event_files import fill, small_disk, unprivileged
 from public_service import Service
 
 from covad.errors import CovadError, DownloadError, UnknownNameError
-from covad.events.download import DEFAULT_URL, URL_VARIABLE, FetchedFile, Patience, fetch
-from covad.events.npz import RECORDS
+from covad.events.download import DEFAULT_URL, RECORDS, URL_VARIABLE, FetchedFile, Retries, fetch
 
 CONTENT = np.random.default_rng(8).bytes(300_000)
 NAME = "leptoquark.h5"
-EAGER = Patience(attempts=4, first_wait_seconds=0.01, timeout_seconds=5.0)
+EAGER = Retries(attempts=4, first_wait_seconds=0.01, timeout_seconds=5.0)
 
 
 def fetch_lq(service: Service, out_dir: Path, **options: Any) -> FetchedFile:
-    (fetched,) = fetch(["lq"], out_dir, service.url, patience=EAGER, **options)
+    (fetched,) = fetch(["lq"], out_dir, service.url, retries=EAGER, **options)
     return fetched
 
 
@@ -44,7 +43,7 @@ def test_fetches_once_and_tells_how_far_it_is(service: Service, tmp_path: Path) 
 def test_all_samples_of_the_dataset(service: Service, tmp_path: Path) -> None:
     for sample in RECORDS:
         service.publish(sample, f"{sample}.h5", sample.encode())
-    fetched = fetch(tuple(RECORDS), tmp_path, service.url, patience=EAGER)
+    fetched = fetch(tuple(RECORDS), tmp_path, service.url, retries=EAGER)
     assert [file.path.read_text() for file in fetched] == ["background", "a4l", "lq", "hpm", "h0"]
     assert set(RECORDS.values()) == {5046389, 5046446, 5055454, 5061633, 5061688}
 
@@ -216,15 +215,15 @@ def test_unreachable_host(service: Service, tmp_path: Path) -> None:
         unused.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
         with pytest.raises(DownloadError, match=r"gave up after 4 attempts .*refused"):
-            fetch(["lq"], tmp_path, address, patience=EAGER)
+            fetch(["lq"], tmp_path, address, retries=EAGER)
 
 
 def test_silent_server(service: Service, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        impatient = Patience(attempts=2, first_wait_seconds=0.01, timeout_seconds=0.1)
+        impatient = Retries(attempts=2, first_wait_seconds=0.01, timeout_seconds=0.1)
         with pytest.raises(DownloadError, match=r"gave up after 2 attempts .*timed out"):
-            fetch(["lq"], tmp_path, address, patience=impatient)
+            fetch(["lq"], tmp_path, address, retries=impatient)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +241,7 @@ def test_silent_server(service: Service, tmp_path: Path) -> None:
 )
 def test_addresses_that_are_none(tmp_path: Path, address: str) -> None:
     with pytest.raises(DownloadError, match="is not an"):
-        fetch(["lq"], tmp_path, address, patience=EAGER)
+        fetch(["lq"], tmp_path, address, retries=EAGER)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +299,7 @@ def test_two_files_of_one_name(service: Service, tmp_path: Path) -> None:
     service.publish("lq", NAME, CONTENT)
     service.publish("h0", NAME, CONTENT)
     with pytest.raises(DownloadError, match=f"more than one file of the records is called {NAME}"):
-        fetch(["lq", "h0"], tmp_path, service.url, patience=EAGER)
+        fetch(["lq", "h0"], tmp_path, service.url, retries=EAGER)
 
 
 def test_unknown_sample(tmp_path: Path) -> None:

@@ -1,16 +1,34 @@
-"""HDF5 event files of others, and what is refused of them."""
+"""HDF5 event files, those of covad among them: their form, what is refused, and what is left of a failure."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from event_files import assert_refused, public_record, write_events, write_public
+from event_files import (
+    assert_refused,
+    fill,
+    public_record,
+    small_disk,
+    unprivileged,
+    write_events,
+    write_public,
+)
 
-from covad.errors import CovadError, EventContentError, FileFormatError
-from covad.events.files import open_events
-from covad.events.layout import UNLABELLED, Events, concatenate
+from covad.errors import (
+    CovadError,
+    EventContentError,
+    FileFormatError,
+    FileWriteError,
+    LayoutError,
+    UnknownNameError,
+)
+from covad.events.files import EventWriter, open_events
+from covad.events.layout import UNLABELLED, Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 
 
@@ -157,3 +175,200 @@ def test_bad_attributes(tmp_path: Path, events: Events, name: str, value: object
     with h5py.File(path, "a") as file:
         file.attrs[name] = value
     assert_refused(path, message)
+
+
+JETS_ONLY = EventLayout((Collection("jet", 2),))
+
+
+def test_written_file_has_the_public_layout(tmp_path: Path, events: Events) -> None:
+    path = write_events(tmp_path / "events.h5", events)
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(file["Particles"][()], public_record(events).astype(np.float32))
+        assert list(file["Particles_Names"]) == [b"Pt", b"Eta", b"Phi", b"Class"]
+        assert list(file["Particles_Classes"]) == [
+            b"MET_class_1",
+            b"Four_Ele_class_2",
+            b"Four_Mu_class_3",
+            b"Ten_Jet_class_4",
+        ]
+        assert file["Particles"].compression == "gzip", "other programs cannot read h5py's own filters"
+
+
+def test_same_events_make_the_same_bytes(tmp_path: Path, events: Events) -> None:
+    first, second = write_events(tmp_path / "a.h5", events), write_events(tmp_path / "b.h5", events)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_writer_renumbers_labels_by_name(tmp_path: Path, events: Events) -> None:
+    path = tmp_path / "events.h5"
+    with EventWriter(path, events.layout, ("qcd", "z", "w")) as writer:
+        writer.append(events)
+        writer.append(Events.unlabelled(events.layout, events.particles[:3]))
+    with open_events(path) as source:
+        counts = source.read().process_counts()
+    assert counts == events.process_counts() | {"unlabelled": 3}
+
+
+def write_and_fail(path: Path, events: Events) -> None:
+    with EventWriter(path, events.layout, events.process_names) as writer:
+        writer.append(events)
+        raise ZeroDivisionError
+
+
+def test_nothing_is_left_of_a_writer_that_failed(tmp_path: Path, events: Events) -> None:
+    path = tmp_path / "events.h5"
+    path.write_bytes(b"precious")
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail(path, events)
+    assert path.read_bytes() == b"precious"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("number", [np.nan, -1.0])
+def test_impossible_events_are_not_written(tmp_path: Path, events: Events, number: float) -> None:
+    path = tmp_path / "events.h5"
+    with EventWriter(path, events.layout, events.process_names) as writer:
+        writer.append(events[:10])
+        events.particles[4, 1, 0] = number
+        with pytest.raises(EventContentError, match=rf"^{path}: pt of electron .* in event 14$"):
+            writer.append(events[:10])
+    with open_events(path) as source:
+        assert len(source) == 10
+
+
+@pytest.mark.parametrize(
+    ("layout", "names", "error", "message"),
+    [
+        (JETS_ONLY, ("w", "qcd"), LayoutError, "another layout"),
+        (ADC2021_LAYOUT, ("w",), UnknownNameError, "qcd is not among w"),
+    ],
+)
+def test_writer_refuses_other_layouts_and_names(
+    tmp_path: Path,
+    events: Events,
+    layout: EventLayout,
+    names: tuple[str, ...],
+    error: type[CovadError],
+    message: str,
+) -> None:
+    with pytest.raises(error, match=message), EventWriter(tmp_path / "a.h5", layout, names) as writer:
+        writer.append(events)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (".", "not a regular file"),
+        ("missing/events.h5", "No such file or directory"),
+        ("file/events.h5", "Not a directory"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_places_that_cannot_be_written(tmp_path: Path, events: Events, name: str, message: str) -> None:
+    (tmp_path / "file").touch()
+    path = tmp_path / name
+    with pytest.raises(FileWriteError, match=message) as caught, EventWriter(path, events.layout):
+        pass
+    assert str(caught.value).startswith(f"{path}: cannot be written")
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+
+
+def test_devices_are_not_replaced() -> None:
+    with (
+        pytest.raises(FileWriteError, match="not a regular file"),
+        EventWriter(Path(os.devnull), JETS_ONLY),
+    ):
+        pass
+    assert not Path(os.devnull).is_file()
+
+
+def test_no_permission_to_write(tmp_path: Path, events: Events) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    with (
+        unprivileged(),
+        pytest.raises(FileWriteError, match="Permission denied"),
+        EventWriter(locked / "events.h5", events.layout),
+    ):
+        pass
+
+
+def test_read_only_disk(tmp_path: Path, events: Events) -> None:
+    with (
+        small_disk(tmp_path / "disk", "1m", "ro") as disk,
+        pytest.raises(FileWriteError, match="Read-only file system"),
+        EventWriter(disk / "events.h5", events.layout),
+    ):
+        pass
+
+
+# HDF5 keeps its file open and crashes at the end of the process if it learns that a disk is full, so that
+# these run in a process of their own, whose exit is part of the test.
+_WRITE_TOO_MUCH = r"""
+import os, resource, sys
+from pathlib import Path
+import numpy as np
+from covad.errors import FileWriteError
+from covad.events.files import EventWriter
+from covad.events.layout import Events
+from covad.events.processes import ADC2021_LAYOUT
+path, limit, n_appends, n_events = Path(sys.argv[1]), *map(int, sys.argv[2:])
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+rng = np.random.default_rng(1)
+events = Events.unlabelled(ADC2021_LAYOUT, rng.exponential(1.0, (n_events, 19, 3)).astype(np.float32))
+appended = 0
+try:
+    with EventWriter(path, events.layout) as writer:
+        for appended in range(n_appends):
+            writer.append(events)
+        appended = n_appends
+except FileWriteError as error:
+    print(error)
+print("at the end" if appended == n_appends else "on the way")
+print(*sorted(os.listdir(path.parent)))
+print(*[fd for fd in os.listdir("/proc/self/fd") if "events.h5" in os.path.realpath(f"/proc/self/fd/{fd}")])
+"""
+
+
+#: Appends x events (300 bytes each) against room for 1 MiB, and when this shows: HDF5 holds back the last
+#: 16 MiB until it closes the file.
+_TOO_MUCH = [(40, 2500, "on the way"), (3, 2500, "at the end"), (1, 80_000, "on the way")]
+
+
+def write_too_much(path: Path, limit: int, n_appends: int, n_events: int) -> list[str]:
+    """Error, when it came, files in the directory, handles that are still open."""
+    numbers = map(str, (limit, n_appends, n_events))
+    command = [sys.executable, "-c", _WRITE_TOO_MUCH, str(path), *numbers]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout.splitlines()
+
+
+@pytest.mark.parametrize(("n_appends", "n_events", "when"), _TOO_MUCH)
+def test_disk_full(tmp_path: Path, n_appends: int, n_events: int, when: str) -> None:
+    with small_disk(tmp_path / "disk", "1m") as disk:
+        target = disk / "events.h5"
+        target.write_bytes(b"precious")
+        output = write_too_much(target, 0, n_appends, n_events)
+        assert output == [f"{target}: cannot be written (No space left on device)", when, "events.h5", ""]
+        assert target.read_bytes() == b"precious"
+
+
+def test_disk_full_from_the_start(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        fill(disk / "rest")
+        target = disk / "events.h5"
+        output = write_too_much(target, 0, 1, 10)
+        assert output == [f"{target}: cannot be written (No space left on device)", "on the way", "rest", ""]
+
+
+@pytest.mark.parametrize(("n_appends", "n_events", "when"), _TOO_MUCH)
+def test_file_size_limit(tmp_path: Path, n_appends: int, n_events: int, when: str) -> None:
+    """The same without a small disk, for machines where none can be mounted."""
+    target = tmp_path / "events.h5"
+    target.write_bytes(b"precious")
+    output = write_too_much(target, 2**20, n_appends, n_events)
+    assert output == [f"{target}: cannot be written (File too large)", when, "events.h5", ""]
+    assert target.read_bytes() == b"precious"

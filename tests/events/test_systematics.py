@@ -1,3 +1,6 @@
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +11,7 @@ from covad.errors import CovadError, EventContentError
 from covad.events.layout import Collection, EventLayout, Events
 from covad.events.selection import Selection
 from covad.events.systematics import (
+    BUILT_IN,
     JetEnergyResolution,
     JetEnergyScale,
     LeptonEnergyScale,
@@ -16,7 +20,9 @@ from covad.events.systematics import (
     Systematic,
     UserSystematic,
     Variation,
+    make_systematic,
     shift_events,
+    unchanged_partners,
 )
 
 ALL: list[Systematic] = [
@@ -243,3 +249,87 @@ def test_wrong_use_is_refused(events: Events) -> None:
         shift_events(events, [JetEnergyScale()], [1.0, 2.0])
     with pytest.raises(EventContentError, match="no event passes"):
         _ = shift_events(events, [JetEnergyScale()], [1.0], Selection(trigger_minimum=1e6)).yield_ratio
+
+
+SELECTION = Selection(trigger_minimum=40.0)
+
+
+@pytest.mark.parametrize(("nu", "scale"), [(1.0, JetEnergyScale()), (-1.0, LeptonEnergyScale(sigma=0.05))])
+def test_partners_are_the_same_event_and_nothing_else(nu, scale):
+    events = random_events(400, seed=2)
+    nominal, shifted = (shift_events(events, [scale], [value], SELECTION) for value in (0.0, nu))
+    partner = unchanged_partners(nominal, shifted)
+    where = {int(row): number for number, row in enumerate(nominal.rows)}
+    for number, row in enumerate(shifted.rows):
+        same = int(row) in where and np.array_equal(
+            nominal.events.particles[where[int(row)]], shifted.events.particles[number]
+        )
+        assert partner[number] == (where[int(row)] if same else -1)
+    assert (partner >= 0).sum() > 0 or isinstance(scale, LeptonEnergyScale)
+
+
+def test_no_shift_changes_nothing():
+    nominal = shift_events(random_events(50, seed=2), [JetEnergyScale()], [0.0], SELECTION)
+    assert np.array_equal(unchanged_partners(nominal, nominal), np.arange(len(nominal.events)))
+
+
+def test_samples_that_do_not_match_are_refused():
+    nominal = shift_events(random_events(50, seed=2), [JetEnergyScale()], [0.0], SELECTION)
+    with pytest.raises(CovadError, match="event-matched"):
+        unchanged_partners(nominal, replace(nominal, rows=None))
+
+
+MODULE = """
+def half_met(events, amount):
+    particles = events.particles.copy()
+    particles[:, 0, 0] *= 1 + amount
+    return events.with_particles(particles)
+"""
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_built_in_is_made_by_its_name(name: str) -> None:
+    assert make_systematic({"name": name}).name == name
+
+
+def test_options_reach_the_systematic() -> None:
+    made = make_systematic({"name": "jet_energy_scale", "sigma": 0.05, "propagate_to_met": True})
+    assert made == JetEnergyScale(sigma=0.05, propagate_to_met=True)
+    made = make_systematic({"name": "lepton_energy_scale", "collections": ["muon"]})
+    assert made == LeptonEnergyScale(collections=("muon",))
+
+
+def test_a_users_function_beside_the_study_file(tmp_path: Path, events: Events) -> None:
+    (tmp_path / "users_met_scale.py").write_text(MODULE)
+    mine = make_systematic({"name": "mine", "function": "users_met_scale:half_met", "sigma": 0.1}, tmp_path)
+    assert mine.shift(events, -5.0).events.particles[0, 0, 0] == pytest.approx(12.5)
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        ({}, "no name"),
+        ({"name": "jes"}, "unknown systematic 'jes'"),
+        ({"name": "jet_energy_scale", "sigm": 0.1}, "no option 'sigm'"),
+        ({"name": "jet_energy_scale", "sigma": 0}, "sigma must be a positive number"),
+        ({"name": "jet_energy_scale", "sigma": "big"}, "sigma must be a positive number"),
+        ({"name": "jet_energy_scale", "sigma": float("inf")}, "sigma must be a positive number"),
+        ({"name": "jet_energy_scale", "sigma": True}, "sigma must be a positive number"),
+        ({"name": "jet_energy_scale", "propagate_to_met": "no"}, "propagate_to_met must be of type bool"),
+        ({"name": "jet_energy_resolution", "seed": 1.5}, "seed must be of type int, not 1.5"),
+        ({"name": "lepton_energy_scale", "collections": "muon"}, "collections must be of type list"),
+        ({"name": "mine", "function": "nowhere", "sigma": 1}, "module:function"),
+        ({"name": "mine", "function": "no_such_module:f", "sigma": 1}, "'no_such_module' cannot be imported"),
+        ({"name": "mine", "function": "math:no_such", "sigma": 1}, "no function 'no_such'"),
+        ({"name": "mine", "function": "math:exp"}, "exactly the keys"),
+    ],
+)
+def test_mistakes_are_named(description: dict[str, object], message: str) -> None:
+    with pytest.raises(CovadError, match=message):
+        make_systematic(description)
+
+
+def test_a_module_that_fails_is_named(tmp_path: Path) -> None:
+    (tmp_path / "broken_module_of_user.py").write_text("raise RuntimeError('boom')")
+    with pytest.raises(CovadError, match="'broken_module_of_user' cannot be imported: boom"):
+        make_systematic({"name": "x", "function": "broken_module_of_user:f", "sigma": 1}, tmp_path)

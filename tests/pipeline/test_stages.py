@@ -179,6 +179,23 @@ def test_a_basis_is_chosen_once_and_kept(tmp_path):
     assert set(built) == {model["ridge"]}
 
 
+def test_a_stored_basis_is_the_one_that_was_chosen(tmp_path):
+    run_study(study(), tmp_path, here, until="tune")
+    stored = RunDirectory(tmp_path).bases()["latent-profiled"]
+    chosen = CHEAP.build(LatentSource(1))
+    assert stored.ridge == chosen.ridge
+    for name, array in chosen.basis.arrays().items():
+        np.testing.assert_array_equal(stored.basis.arrays()[name], array)
+
+
+@pytest.mark.parametrize("content", ["[]", '{"latent-profiled": {}}', '{"latent-profiled": 3}'])
+def test_a_spoilt_basis_is_named(tmp_path, content):
+    run_study(study(), tmp_path, here, until="tune")
+    (tmp_path / "basis.json").write_text(content)
+    with pytest.raises(FileFormatError, match=r"basis\.json: cannot be understood"):
+        run_study(study(), tmp_path, here)
+
+
 def test_clips_come_from_the_study_or_from_the_search(tmp_path):
     directory = RunDirectory(tmp_path)
     tuned = study(

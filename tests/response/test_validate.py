@@ -4,7 +4,7 @@ from response_world import make_pairs, truth
 from scipy import stats
 
 from covad.response.model import ResponseModel, ResponseSettings
-from covad.response.validate import AdaptiveCells, MarginalBins, compare
+from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
 
 
 class Known(ResponseModel):
@@ -36,14 +36,14 @@ def test_the_exact_response_passes_and_p_values_are_uniform() -> None:
     p = []
     for seed in range(30):
         pairs = make_pairs(20_000, seed=100 + seed, grid=(1.0,))
-        p.append(compare(Known(), pairs, (1.0,), AdaptiveCells.build(pairs.nominal, 4)).p_value)
+        p.append(compare_counts(Known(), pairs, (1.0,), AdaptiveCells.build(pairs.nominal, 4)).p_value)
     assert stats.kstest(p, "uniform").pvalue > 0.001
 
 
 def test_pairing_makes_the_errors_small() -> None:
     """Half of the events do not move at all, the others little: far below the Poisson error of the counts."""
     pairs = make_pairs(20_000, seed=5, grid=(1.0,))
-    result = compare(Known(), pairs, (1.0,), AdaptiveCells.build(pairs.nominal, 4))
+    result = compare_counts(Known(), pairs, (1.0,), AdaptiveCells.build(pairs.nominal, 4))
     assert (result.uncertainty < 0.5 * np.sqrt(2 * result.observed)).all()
 
 
@@ -51,13 +51,13 @@ def test_pairing_makes_the_errors_small() -> None:
 def test_a_wrong_response_is_caught(scale: float) -> None:
     pairs = make_pairs(50_000, seed=6, grid=(1.0,))
     for cells in (AdaptiveCells.build(pairs.nominal, 4), MarginalBins.build(pairs.nominal, 0, 10)):
-        result = compare(Known(scale), pairs, (1.0,), cells)
+        result = compare_counts(Known(scale), pairs, (1.0,), cells)
         assert result.p_value < 1e-4
         assert result.residual_share == pytest.approx(abs(1 - scale), abs=0.15)
 
 
 def test_counts_are_conserved() -> None:
     pairs = make_pairs(5000, seed=7, grid=(2.0,))
-    result = compare(Known(0.5), pairs, (2.0,), MarginalBins.build(pairs.nominal, 0, 6))
+    result = compare_counts(Known(0.5), pairs, (2.0,), MarginalBins.build(pairs.nominal, 0, 6))
     assert result.observed.sum() == pytest.approx(result.predicted.sum())
     assert result.dof == 5

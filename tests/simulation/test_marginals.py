@@ -36,7 +36,7 @@ def test_binned_distance_is_that_of_the_samples(name):
 
 def test_same_sample_has_no_distance_and_no_background_fraction_is_lost():
     everything = {name: Marginals.of(sample(1000)) for name in PROCESS_NAMES}
-    assert all(d.ks == 0 for d in marginals.compare(everything, everything))
+    assert all(d.ks == 0 for d in marginals.ks_distances(everything, everything))
     fractions = marginals.sum_pt_fractions(everything, BACKGROUND)
     assert fractions.sum() == pytest.approx(1)
     direct = np.mean(OBSERVABLES["sum_pt"].values(sample(1000)) < 50)
@@ -93,7 +93,7 @@ def test_embedded_simulator_is_near_pythia(process):
     events = generate(process, 20_000, np.random.default_rng(3), Detector())
     pythia = marginals.load_pythia()
     margin = KS_NOISE / np.sqrt(len(events))
-    for distance in marginals.compare({process: Marginals.of(events.particles)}, pythia):
+    for distance in marginals.ks_distances({process: Marginals.of(events.particles)}, pythia):
         assert distance.ks <= KS_LIMIT[process] + margin, distance.observable
 
 
@@ -120,3 +120,42 @@ def test_bins_may_differ_by_the_rounding_of_another_processor(tmp_path, factor, 
     else:
         with pytest.raises(FileFormatError, match="bins of 'met'"):
             marginals.load(path)
+
+
+@pytest.fixture
+def events():
+    """One event with everything, and one with a muon only."""
+    particles = np.zeros((2, *ADC2021_LAYOUT.shape), dtype=np.float32)
+    particles[0, ADC2021_LAYOUT.slots("met"), 0] = 50
+    particles[0, ADC2021_LAYOUT.slots("electron"), 0] = [40, 10, 0, 0]
+    particles[0, ADC2021_LAYOUT.slots("muon"), 0] = [25, 0, 0, 0]
+    particles[0, ADC2021_LAYOUT.slots("jet").start :][:3, 0] = [100, 31, 20]
+    particles[1, ADC2021_LAYOUT.slots("muon").start, 0] = 3000
+    return particles
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("lepton_pt", [40, 3000]),
+        ("met", [50, 0]),
+        ("n_jets_15", [3, 0]),
+        ("n_jets_23", [2, 0]),
+        ("jet_pt", [100]),
+        ("sum_pt", [226, 3000]),
+        ("sum_pt_30", [206, 3000]),
+    ],
+)
+def test_values_and_histogram(events, name, values):
+    observable = OBSERVABLES[name]
+    np.testing.assert_allclose(observable.values(events), values)
+    histogram = observable.histogram(events)
+    assert histogram.sum() == len(values)
+    last = np.searchsorted(observable.edges, values[-1], side="right") - 1
+    assert histogram[min(last, len(histogram) - 1)] >= 1
+
+
+def test_continuous_observables_have_fine_bins_and_multiplicities_one_each():
+    for name, observable in OBSERVABLES.items():
+        assert len(observable.edges) - 1 >= (11 if name.startswith("n_jets") else 100)
+    assert len(OBSERVABLES["n_jets_15"].edges) == ADC2021_LAYOUT.collection("jet").slots + 2

@@ -1,5 +1,7 @@
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
@@ -194,6 +196,13 @@ def test_toys_and_cluster_may_change(tmp_path):
     assert change(tmp_path, "seed: 1", "seed: 1\ntoys: 900") is None
     assert change(tmp_path, "treatment: none", "treatment: none, background_toys: 900") is None
     assert change(tmp_path, "jobs: 2", "jobs: 20") is None
+
+
+def test_reading_a_study_needs_no_heavy_library():
+    """Its sections are the settings of the rooms, which stand apart from torch and the compiler."""
+    code = "import sys, covad.study; print(*{'torch', 'numba', 'scipy', 'dask', 'h5py'} & set(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == []
 
 
 def keys_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo, bool]]:

@@ -111,8 +111,8 @@ def fetch() -> None:
 def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
     """Download the 40 MHz dataset. A broken download is continued; size and checksum are verified."""
     from covad.cli.console import download_progress
+    from covad.events.download import RECORDS
     from covad.events.download import fetch as fetch_files
-    from covad.events.npz import RECORDS
 
     with download_progress() as progress:
         files = fetch_files(samples or tuple(RECORDS), out, url, progress)

@@ -15,7 +15,7 @@ State = dict[str, torch.Tensor]
 
 
 def copy_state(model: nn.Module) -> State:
-    """A copy of the weights that later steps do not touch."""
+    """Return a copy of the weights that later steps do not touch."""
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
 
 

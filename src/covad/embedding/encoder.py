@@ -27,11 +27,6 @@ from covad.storage.tensors import load_weights, save_weights
 ANGLES = ("phi",)
 
 
-def n_inputs(layout: EventLayout) -> int:
-    """Numbers that describe one object to the network."""
-    return sum(2 if feature in ANGLES else 1 for feature in layout.features)
-
-
 @dataclass(frozen=True)
 class InputScaling:
     """Centre and width per collection and feature; the first feature, a momentum, enters as logarithm."""
@@ -62,7 +57,7 @@ class InputScaling:
             )
 
     def inputs(self, objects: torch.Tensor, kind: torch.Tensor, layout: EventLayout) -> torch.Tensor:
-        """Network inputs of present objects (..., features), each of collection `kind`."""
+        """Return the network inputs of present objects (..., features), each of collection `kind`."""
         centre, width = torch.from_numpy(self.centre)[kind], torch.from_numpy(self.width)[kind]
         columns = []
         for number, feature in enumerate(layout.features):
@@ -88,7 +83,7 @@ class AttentionBlock(nn.Module):
         self.widen, self.narrow = nn.Linear(d, settings.feed_forward), nn.Linear(settings.feed_forward, d)
 
     def forward(self, x: torch.Tensor, n_asked: int | None = None) -> torch.Tensor:
-        """New states of the first `n_asked` tokens (all unless told); they attend to every token."""
+        """Return new states of the first `n_asked` tokens (all by default); they attend to every token."""
         normed = self.norm1(x)
         asking = self._by_head(self.query(normed[:, :n_asked]))
         key, value = (self._by_head(part) for part in self.key_value(normed).chunk(2, dim=2))
@@ -98,7 +93,7 @@ class AttentionBlock(nn.Module):
         return out
 
     def _by_head(self, x: torch.Tensor) -> torch.Tensor:
-        """(events, tokens, width) -> (events, heads, tokens, width per head)."""
+        """Reshape (events, tokens, width) to (events, heads, tokens, width per head)."""
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
 
@@ -110,7 +105,7 @@ class Encoder(nn.Module):
         scaling.check(layout)
         self.layout, self.scaling, self.settings = layout, scaling, settings
         d, p = settings.width, settings.projector
-        self.lift = nn.Linear(n_inputs(layout), d)
+        self.lift = nn.Linear(sum(2 if feature in ANGLES else 1 for feature in layout.features), d)
         self.kinds = nn.Embedding(len(layout.collections), d)
         self.cls = nn.Parameter(torch.zeros(d))
         self.blocks = nn.ModuleList(AttentionBlock(settings) for _ in range(settings.layers))
@@ -172,7 +167,7 @@ Group = tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]
 
 
 def group_by_multiplicity(particles: NDArray[np.float32], layout: EventLayout) -> list[Group]:
-    """Events of equal multiplicity together: their rows, present objects, and the collection of each."""
+    """Group events of equal multiplicity: their rows, present objects, and the collection of each."""
     present = particles[..., 0] > 0
     number = present.sum(axis=1)
     groups = []

@@ -12,7 +12,7 @@ from torch import nn
 def supervised_contrastive(
     projected: torch.Tensor, labels: torch.Tensor, temperature: float = 0.1
 ) -> torch.Tensor:
-    """SupCon: events of one process attract, all others repel; mean over the anchors.
+    """Return L_supCL: events of one process attract, all others repel; mean over the anchors.
 
     An anchor whose process has no second event in the batch (ttbar is 0.3 % of the mix) has nothing to be
     attracted to: it is left out of the mean, but stays in the denominators of all others.
@@ -31,7 +31,7 @@ def supervised_contrastive(
 def covariance_loss(
     nu: Sequence[torch.Tensor], g_nominal: torch.Tensor, g_shifted: Sequence[torch.Tensor]
 ) -> torch.Tensor:
-    """L_cov (eq:lcov) with means instead of sums: 0.5 means that g tells nothing about nu.
+    """Return L_cov (eq:lcov) with means instead of sums: 0.5 means that g tells nothing about nu.
 
     `nu` holds vectors in units of sigma, `g_shifted` the response columns of the shifted events for each. The
     shifted events are the nominal ones moved, so that most of the noise cancels between the two terms.

@@ -47,7 +47,7 @@ def linear_probe(
 def _logistic_regression(
     u: NDArray[np.float32], codes: NDArray[np.integer], weights: NDArray[np.float64]
 ) -> torch.nn.Linear:
-    """Multinomial logistic regression: convex, so the start does not matter."""
+    """Fit a multinomial logistic regression: convex, so the start does not matter."""
     model = torch.nn.Linear(u.shape[1], int(codes.max()) + 1, dtype=torch.float64)
     torch.nn.init.zeros_(model.weight)
     torch.nn.init.zeros_(model.bias)

@@ -24,15 +24,26 @@ from urllib.parse import urljoin, urlsplit
 
 from covad import __version__
 from covad.errors import DownloadError, UnknownNameError
-from covad.events.npz import RECORDS
 from covad.storage.atomic import put_in_place
 
 T = TypeVar("T")
+
+#: Zenodo record of each published sample of the 40 MHz dataset (ADC2021).
+RECORDS = {"background": 5046389, "a4l": 5046446, "lq": 5055454, "hpm": 5061633, "h0": 5061688}
+DEFAULT_URL = "https://zenodo.org"
+#: Environment variable that names a mirror, which answers /api/records/NUMBER as the public service does.
+URL_VARIABLE = "COVAD_ADC2021_URL"
+
+#: Called with the name of a file, its bytes so far and its size.
+Progress = Callable[[str, int, int], None]
 
 _BLOCK_BYTES = 2**20
 _LONGEST_WAIT_SECONDS = 8.0
 #: Answers of a server that is busy or broken for the moment.
 _TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+_LARGEST_METADATA_BYTES = 16 * 2**20
+#: Length of the checksums that are accepted.
+_HEXADECIMALS = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
 
 
 class InterruptedTransferError(Exception):
@@ -40,19 +51,19 @@ class InterruptedTransferError(Exception):
 
 
 class RangeRefusedError(InterruptedTransferError):
-    """The server has nothing from the byte asked for on: the partial file does not belong to what it has."""
+    """The server cannot go on from the byte asked for: the partial file does not belong to what it has."""
 
 
 @dataclass(frozen=True)
-class Patience:
+class Retries:
     """How often a transfer is tried, and how long we wait in between: the wait doubles up to 8 s."""
 
     attempts: int = 8
     first_wait_seconds: float = 1.0
     timeout_seconds: float = 60.0
 
-    def retry(self, transfer: Callable[[], T], url: str) -> T:
-        """The transfer's result, or a clear error when the last attempt was interrupted too."""
+    def run(self, transfer: Callable[[], T], url: str) -> T:
+        """Return the transfer's result, or raise DownloadError if the last attempt was interrupted too."""
         wait = self.first_wait_seconds
         for left in reversed(range(self.attempts)):
             try:
@@ -67,8 +78,13 @@ class Patience:
 
 @contextmanager
 def connection(url: str, timeout_seconds: float, start: int = 0) -> Iterator[http.client.HTTPResponse]:
-    """An answered GET request, from byte `start` on where the server can do that."""
-    _require_http(url)
+    """Give an answered GET request, from byte `start` on where the server can do that."""
+    try:
+        address = urlsplit(url)
+    except ValueError as problem:
+        raise DownloadError(f"{url!r} is not an address ({problem})") from problem
+    if address.scheme not in ("http", "https") or not address.netloc:  # urllib would open local files too
+        raise DownloadError(f"{url!r} is not an http or https address")
     headers = {"User-Agent": f"covad/{__version__}"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -92,7 +108,7 @@ def connection(url: str, timeout_seconds: float, start: int = 0) -> Iterator[htt
 
 
 def blocks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """The body of an answer until it ends, which may be too early: the caller knows the size."""
+    """Yield the body of an answer until it ends, which may be too early: the caller knows the size."""
     while True:
         try:
             block = answer.read(_BLOCK_BYTES)
@@ -103,23 +119,8 @@ def blocks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
         yield block
 
 
-def _require_http(url: str) -> None:
-    """urllib also opens local files, which is never what an address of ours means."""
-    try:
-        address = urlsplit(url)
-    except ValueError as problem:
-        raise DownloadError(f"{url!r} is not an address ({problem})") from problem
-    if address.scheme not in ("http", "https") or not address.netloc:
-        raise DownloadError(f"{url!r} is not an http or https address")
-
-
 def _reason(failure: Exception) -> str:
     return str(getattr(failure, "reason", failure)) or type(failure).__name__
-
-
-_LARGEST_METADATA_BYTES = 16 * 2**20
-#: Length of the checksums that are accepted.
-_HEXADECIMALS = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class AnnouncedFile:
         return f"{self.algorithm}:{self.digest}"
 
     def flaw(self, path: Path) -> str | None:
-        """What tells the file at `path` from the announced one, or None if they agree."""
+        """Say how the file at `path` differs from the announced one, None if it does not."""
         size = path.stat().st_size
         if size != self.size:
             return f"{self.size} bytes were expected, {size} were found"
@@ -150,10 +151,10 @@ class AnnouncedFile:
         return None
 
 
-def announced_files(service: str, record: int, patience: Patience) -> list[AnnouncedFile]:
-    """The files of one record, from its metadata."""
+def announced_files(service: str, record: int, retries: Retries) -> list[AnnouncedFile]:
+    """Return the files of one record, from its metadata."""
     url = f"{service.rstrip('/')}/api/records/{record}"
-    metadata = patience.retry(lambda: _metadata(url, patience.timeout_seconds), url)
+    metadata = retries.run(lambda: _metadata(url, retries.timeout_seconds), url)
     try:
         return [_announced_file(entry, url) for entry in json.loads(metadata)["files"]]
     except KeyError as missing:
@@ -176,9 +177,10 @@ def _metadata(url: str, timeout_seconds: float) -> bytes:
 
 
 def _announced_file(entry: Any, record_url: str) -> AnnouncedFile:
-    """One entry of the metadata, none of which is trusted: it decides what is written where."""
+    """Read one entry of the metadata and check all of it, because it decides what is written where."""
     name, size = entry["key"], entry["size"]
-    if not isinstance(name, str) or not _is_plain_name(name):
+    plain = isinstance(name, str) and name.isprintable() and name != ""
+    if not plain or name.startswith(".") or set(name) & set("/\\:"):  # it must stay inside its directory
         raise ValueError(f"{name!r} is not a file name")
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
         raise ValueError(f"{size!r} is not the size of {name}")
@@ -186,19 +188,6 @@ def _announced_file(entry: Any, record_url: str) -> AnnouncedFile:
     if len(digest) != _HEXADECIMALS.get(algorithm, -1):
         raise ValueError(f"{entry['checksum']!r} is not a checksum of {name}")
     return AnnouncedFile(name, urljoin(record_url, entry["links"]["self"]), size, algorithm, digest.lower())
-
-
-def _is_plain_name(name: str) -> bool:
-    """Neither a path nor hidden nor unprintable: it stays inside the directory that it is given."""
-    return name.isprintable() and not name.startswith(".") and not set(name) & set("/\\:") and name != ""
-
-
-DEFAULT_URL = "https://zenodo.org"
-#: Environment variable that names a mirror, which answers /api/records/NUMBER as the public service does.
-URL_VARIABLE = "COVAD_ADC2021_URL"
-
-#: Called with the name of a file, its bytes so far and its size.
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -216,7 +205,7 @@ def fetch(
     out_dir: Path,
     base_url: str | None = None,
     progress: Progress | None = None,
-    patience: Patience | None = None,
+    retries: Retries | None = None,
 ) -> tuple[FetchedFile, ...]:
     """Download the files of the named samples (keys of `RECORDS`) and verify them.
 
@@ -228,9 +217,9 @@ def fetch(
     service = base_url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
     with _storing(out_dir):
         out_dir.mkdir(parents=True, exist_ok=True)
-    download = _Download(out_dir, progress or _silent, patience or Patience())
+    download = _Download(out_dir, progress or (lambda *_: None), retries or Retries())
     records = [RECORDS[name] for name in dict.fromkeys(names)]
-    files = [f for record in records for f in announced_files(service, record, download.patience)]
+    files = [f for record in records for f in announced_files(service, record, download.retries)]
     clashes = {f.name for f in files if sum(f.name == other.name for other in files) > 1}
     if clashes:
         raise DownloadError(f"{service}: more than one file of the records is called {min(clashes)}")
@@ -239,33 +228,30 @@ def fetch(
 
 @dataclass(frozen=True)
 class _Download:
-    """Where files go, who is told, and how patient we are."""
+    """Where files go, who is told of progress, and how often a transfer is tried."""
 
     out_dir: Path
     progress: Progress
-    patience: Patience
+    retries: Retries
 
     def obtain(self, file: AnnouncedFile) -> FetchedFile:
-        """The verified file, fetched only if it is not there yet."""
+        """Return the verified file, fetched only if it is not there yet."""
         target = self.out_dir / file.name
         with _storing(target):
             was_there = target.is_file() and file.flaw(target) is None
             if not was_there:
-                self._fetch(file, target)
+                part = target.with_name(f"{file.name}.part")
+                continued = part.exists()
+                flaw = self._complete(file, part)
+                if flaw and continued:  # the beginning may have come from something else
+                    part.unlink()
+                    flaw = self._complete(file, part)
+                if flaw:
+                    part.unlink()
+                    raise DownloadError(f"{target}: {flaw}")
+                put_in_place(part, target)
         self.progress(file.name, file.size, file.size)
         return FetchedFile(target, file.size, file.checksum, was_there)
-
-    def _fetch(self, file: AnnouncedFile, target: Path) -> None:
-        part = target.with_name(f"{file.name}.part")
-        continued = part.exists()
-        flaw = self._complete(file, part)
-        if flaw and continued:  # the beginning may have come from something else
-            part.unlink()
-            flaw = self._complete(file, part)
-        if flaw:
-            part.unlink()
-            raise DownloadError(f"{target}: {flaw}")
-        put_in_place(part, target)
 
     def _complete(self, file: AnnouncedFile, part: Path) -> str | None:
         """Bring a partial file to its full size, and say what is wrong with it then."""
@@ -274,45 +260,36 @@ class _Download:
         missing, free = file.size - _size(part), shutil.disk_usage(self.out_dir).free
         if missing > free:
             raise DownloadError(f"{part}: {missing} bytes are still to come, but the disk has {free} left")
-        self.patience.retry(lambda: self._receive(file, part), file.url)
+        self.retries.run(lambda: self._receive(file, part), file.url)
         return file.flaw(part)
 
     def _receive(self, file: AnnouncedFile, part: Path) -> None:
-        """One connection; what the server cannot continue is removed, so that the next one begins again."""
-        try:
-            self._continue(file, part)
-        except RangeRefusedError:
-            part.unlink()
-            raise
-
-    def _continue(self, file: AnnouncedFile, part: Path) -> None:
-        """Add to the partial file, or begin again where the server does."""
+        """Add to the partial file over one connection, or begin again where the server does."""
         have = _size(part)
         if part.exists() and have == file.size:
             return
-        with connection(file.url, self.patience.timeout_seconds, start=have) as answer:
-            if answer.status != http.HTTPStatus.PARTIAL_CONTENT:
-                have = 0
-            elif not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-                part.unlink(missing_ok=True)
-                raise InterruptedTransferError("the server sent another part of the file than was asked for")
-            with part.open("ab" if have else "wb") as sink:
-                for block in blocks(answer):
-                    sink.write(block)
-                    have += len(block)
-                    if have > file.size:
-                        break
-                    self.progress(file.name, have, file.size)
+        try:
+            with connection(file.url, self.retries.timeout_seconds, start=have) as answer:
+                if answer.status != http.HTTPStatus.PARTIAL_CONTENT:
+                    have = 0
+                elif not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+                    raise RangeRefusedError("the server sent another part of the file than was asked for")
+                with part.open("ab" if have else "wb") as sink:
+                    for block in blocks(answer):
+                        sink.write(block)
+                        have += len(block)
+                        if have > file.size:
+                            break
+                        self.progress(file.name, have, file.size)
+        except RangeRefusedError:  # the next attempt begins again
+            part.unlink(missing_ok=True)
+            raise
         if have < file.size:
             raise InterruptedTransferError(f"the connection ended after {have} of {file.size} bytes")
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _silent(_name: str, _done: int, _size: int) -> None:
-    """No progress is shown."""
 
 
 @contextmanager

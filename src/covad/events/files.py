@@ -1,4 +1,4 @@
-"""Several event files of one layout as one list of events."""
+"""Event files of any format: one file, or several of one layout as one list of events."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
-from covad.events.hdf5 import Hdf5Events
+from covad.events.hdf5 import EventWriter, Hdf5Events
 from covad.events.layout import EventLayout, Events, concatenate
 from covad.events.npz import ZIP_SIGNATURES, PreparedEvents
 from covad.events.source import BUFFERS_AT_PEAK, DEFAULT_BUFFER, EventSource, reading
-from covad.events.writer import EventWriter
 
-__all__ = ["BUFFERS_AT_PEAK", "DEFAULT_BUFFER", "EventSource", "EventWriter", "open_events"]
+__all__ = ["BUFFERS_AT_PEAK", "DEFAULT_BUFFER", "EventSource", "EventWriter", "FileSet", "open_events"]
 
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+#: Events that are handed out at a time.
+PIECE = 100_000
 
 
 def open_events(path: Path, labels: Path | None = None) -> EventSource:
@@ -28,17 +29,6 @@ def open_events(path: Path, labels: Path | None = None) -> EventSource:
     `labels` is for prepared npz files whose process labels are in another file; without it they are looked
     for in the same directory (see `covad.events.npz`).
     """
-    signature = _signature(path)
-    if signature.startswith(ZIP_SIGNATURES):
-        return PreparedEvents(path, labels)
-    if labels is not None:
-        raise FileFormatError(f"{path}: takes no labels from another file, because it is not a prepared npz")
-    if signature == _HDF5_SIGNATURE:
-        return Hdf5Events(path)
-    raise FileFormatError(f"{path}: is neither an HDF5 file nor an npz file")
-
-
-def _signature(path: Path) -> bytes:
     with reading(path):
         if path.is_dir():
             raise FileFormatError(f"{path}: is a directory, not an event file")
@@ -48,15 +38,17 @@ def _signature(path: Path) -> bytes:
             signature = file.read(len(_HDF5_SIGNATURE))
     if not signature:
         raise FileFormatError(f"{path}: is empty")
-    return signature
-
-
-#: Events that are handed out at a time.
-PIECE = 100_000
+    if signature.startswith(ZIP_SIGNATURES):
+        return PreparedEvents(path, labels)
+    if labels is not None:
+        raise FileFormatError(f"{path}: takes no labels from another file, because it is not a prepared npz")
+    if signature == _HDF5_SIGNATURE:
+        return Hdf5Events(path)
+    raise FileFormatError(f"{path}: is neither an HDF5 file nor an npz file")
 
 
 class FileSet:
-    """Rows are counted through all files. A context manager."""
+    """Several files of one layout, as a context manager. Rows are counted through all of them."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         if not paths:
@@ -64,15 +56,14 @@ class FileSet:
         self._open = ExitStack()
         with self._open:
             self._files = [self._open.enter_context(open_events(path)) for path in paths]
+            first = self._files[0]
             for file in self._files[1:]:
-                self._check_alike(file)
+                if file.layout != first.layout or file.process_names != first.process_names:
+                    raise FileFormatError(
+                        f"{file.path}: has other collections or processes than {first.path}"
+                    )
             self._open = self._open.pop_all()
         self._starts = np.cumsum([0, *(len(file) for file in self._files)])
-
-    def _check_alike(self, file: EventSource) -> None:
-        first = self._files[0]
-        if file.layout != first.layout or file.process_names != first.process_names:
-            raise FileFormatError(f"{file.path}: has other collections or processes than {first.path}")
 
     @property
     def layout(self) -> EventLayout:
@@ -82,7 +73,7 @@ class FileSet:
         return int(self._starts[-1])
 
     def read(self, rows: NDArray[np.int64]) -> Events:
-        """The events of ascending rows."""
+        """Return the events of ascending rows."""
         cuts = np.searchsorted(rows, self._starts)
         parts = [
             file.read(rows[low:high] - start)
@@ -92,7 +83,7 @@ class FileSet:
         return concatenate(parts) if parts else self._files[0].read(rows)
 
     def pieces(self, rows: NDArray[np.int64], size: int = PIECE) -> Iterator[Events]:
-        """The same, piece by piece."""
+        """Yield the events of ascending rows, piece by piece."""
         for start in range(0, len(rows), size):
             yield self.read(rows[start : start + size])
 

@@ -1,25 +1,33 @@
-"""Event files in HDF5: the public 40 MHz files, and those of covad, which add labels, layout and provenance.
+"""Event files in HDF5, read and written: the public 40 MHz files, and those of covad.
 
-Both hold `Particles` (events, slots, features + 1) in floating point, whose last column numbers the
-collection of the object from 1, with 0 for padding. It is redundant, so it is only looked at to find files
-whose slots are in another order: a filled slot that claims to belong to another collection is refused, a
-missing class (0) and a class in an empty slot are not.
+Those of covad add labels, layout and provenance. Both hold `Particles` (events, slots, features + 1) in
+floating point, whose last column numbers the collection of the object from 1, with 0 for padding. It is
+redundant, so it is only looked at to find files whose slots are in another order: a filled slot that claims
+to belong to another collection is refused, a missing class (0) and a class in an empty slot are not.
 """
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import EventContentError, FileFormatError, LayoutError
-from covad.events.layout import UNLABELLED, EventLayout
+from covad.events.layout import UNLABELLED, EventLayout, Events
 from covad.events.processes import ADC2021_LAYOUT
 from covad.events.source import EventSource, reading
+from covad.storage.atomic import replacing, writing
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 PARTICLES = "Particles"
 COLUMN_NAMES = "Particles_Names"
@@ -29,17 +37,21 @@ PROCESS = "process"
 FORMAT_VERSION = 1
 
 #: Room for a few storage chunks, so that none is decompressed twice where pieces meet.
-_CHUNK_CACHE_BYTES = 8 * 2**20
+_READ_CACHE_BYTES = 8 * 2**20
+#: Events are stored and compressed in chunks of about this size.
+_STORAGE_CHUNK_BYTES = 2**20
+#: Room for the chunk that is being filled, so that it is compressed once.
+_WRITE_CACHE_BYTES = 16 * 2**20
 _ADC2021_CLASSES = ("MET_class_1", "Four_Ele_class_2", "Four_Mu_class_3", "Ten_Jet_class_4")
 
 
 def column_names(layout: EventLayout) -> tuple[str, ...]:
-    """Last axis of `Particles`: Pt, Eta, Phi, Class in the public files."""
+    """Name the last axis of `Particles`: Pt, Eta, Phi, Class in the public files."""
     return *(feature.capitalize() for feature in layout.features), "Class"
 
 
 def class_names(layout: EventLayout) -> tuple[str, ...]:
-    """What the numbers in the class column mean."""
+    """Say what the numbers in the class column mean."""
     if layout == ADC2021_LAYOUT:
         return _ADC2021_CLASSES
     return tuple(f"{c.name}_class_{number}" for number, c in enumerate(layout.collections, start=1))
@@ -50,13 +62,23 @@ class Hdf5Events(EventSource):
 
     def __init__(self, path: Path) -> None:
         with reading(path):
-            self._file = h5py.File(path, "r", rdcc_nbytes=_CHUNK_CACHE_BYTES)
+            self._file = h5py.File(path, "r", rdcc_nbytes=_READ_CACHE_BYTES)
         try:
             super().__init__(path, *_header(self._file, path))
             self._particles = self._dataset(PARTICLES, "f", "floating-point numbers")
-            self._check_shape()
+            slots, features = self.layout.shape
+            shape = self._particles.shape
+            if shape is None or len(shape) != 3 or shape[1:] != (slots, features + 1):
+                expected = f"(events, {slots}, {features + 1})"
+                raise FileFormatError(f"{path}: dataset '{PARTICLES}' has shape {shape}, not {expected}")
             self._check_column_names()
-            self._process = self._labels()
+            self._process = None  # the public files have no labels
+            if PROCESS in self._file:
+                self._process = self._dataset(PROCESS, "iu", "whole numbers")
+                if self._process.shape != (len(self),):
+                    raise FileFormatError(
+                        f"{path}: dataset '{PROCESS}' has shape {self._process.shape} for {len(self)} events"
+                    )
         except BaseException:
             self._file.close()
             raise
@@ -78,22 +100,20 @@ class Hdf5Events(EventSource):
                 labels = np.full(stop - start, UNLABELLED, dtype=np.int16)
             else:
                 labels = self._process[start:stop]
-        self._check_classes(raw, start)
-        with np.errstate(over="ignore"):  # too large for single precision: infinite, and refused as such
-            return raw[..., :-1].astype(np.float32), labels
-
-    def _check_classes(self, raw: NDArray[Any], first_event: int) -> None:
         classes = raw[..., -1]
         expected = self.layout.slot_collection + 1
         wrong = (raw[..., 0] > 0) & (classes != 0) & (classes != expected)
         if wrong.any():
             event, slot = (int(i[0]) for i in np.nonzero(wrong))
             raise EventContentError(
-                f"{self.path}: slot {slot} of event {first_event + event} has class {classes[event, slot]:g} "
+                f"{self.path}: slot {slot} of event {start + event} has class {classes[event, slot]:g} "
                 f"where the layout has class {expected[slot]}"
             )
+        with np.errstate(over="ignore"):  # too large for single precision: infinite, and refused as such
+            return raw[..., :-1].astype(np.float32), labels
 
     def _dataset(self, name: str, kinds: str, what: str) -> Any:
+        """Return a dataset, or raise FileFormatError if it is missing or of another kind of numbers."""
         with reading(self.path):
             dataset = self._file.get(name)
             if not isinstance(dataset, h5py.Dataset):
@@ -103,16 +123,8 @@ class Hdf5Events(EventSource):
                 raise FileFormatError(f"{self.path}: dataset '{name}' holds {dataset.dtype}, not {what}")
         return dataset
 
-    def _check_shape(self) -> None:
-        slots, features = self.layout.shape
-        shape = self._particles.shape
-        if shape is None or len(shape) != 3 or shape[1:] != (slots, features + 1):
-            raise FileFormatError(
-                f"{self.path}: dataset '{PARTICLES}' has shape {shape}, not (events, {slots}, {features + 1})"
-            )
-
     def _check_column_names(self) -> None:
-        """Columns in another order would be read as wrong physics."""
+        """Raise FileFormatError if the columns are in another order: they would be read as wrong physics."""
         if COLUMN_NAMES not in self._file:
             return
         with reading(self.path):
@@ -123,20 +135,9 @@ class Hdf5Events(EventSource):
                 f"{self.path}: '{COLUMN_NAMES}' lists {', '.join(found)}, not {', '.join(expected)}"
             )
 
-    def _labels(self) -> Any:
-        """The dataset of process labels, or None in the public files."""
-        if PROCESS not in self._file:
-            return None
-        labels = self._dataset(PROCESS, "iu", "whole numbers")
-        if labels.shape != (len(self._particles),):
-            raise FileFormatError(
-                f"{self.path}: dataset '{PROCESS}' has shape {labels.shape} for {len(self._particles)} events"
-            )
-        return labels
-
 
 def _header(file: Any, path: Path) -> tuple[EventLayout, tuple[str, ...], dict[str, Any]]:
-    """Layout, process names and provenance from the attributes; a public file has none of them."""
+    """Read layout, process names and provenance from the attributes; a public file has none of them."""
     version = _attribute(file, path, "covad_format", FORMAT_VERSION)
     if version not in range(1, FORMAT_VERSION + 1):
         raise FileFormatError(
@@ -158,7 +159,7 @@ def _header(file: Any, path: Path) -> tuple[EventLayout, tuple[str, ...], dict[s
 
 
 def _attribute(file: Any, path: Path, name: str, default: Any) -> Any:
-    """An attribute that holds JSON text."""
+    """Read an attribute that holds JSON text."""
     with reading(path):
         text = file.attrs.get(name)
     if text is None:
@@ -167,3 +168,119 @@ def _attribute(file: Any, path: Path, name: str, default: Any) -> Any:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as problem:
         raise FileFormatError(f"{path}: the attribute '{name}' is not JSON") from problem
+
+
+class EventWriter:
+    """Append events to a new HDF5 file, which stands at `path` only when the block has ended well.
+
+    `provenance` is plain data (what JSON holds). After an exception, a full disk among them, nothing of the
+    new file is left, and a file that was there before is untouched.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        layout: EventLayout,
+        process_names: tuple[str, ...] = (),
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.path = path
+        self.layout = layout
+        self.process_names = process_names
+        self.provenance = dict(provenance or {})
+        self.n_events = 0
+
+    def __enter__(self) -> Self:
+        with writing(self.path), ExitStack() as stack:
+            temporary = stack.enter_context(replacing(self.path))
+            self._disk = stack.enter_context(_FileBelowHdf5(temporary, "w+"))
+            stack.push(self._confirm)
+            self._file = stack.enter_context(h5py.File(self._disk, "w", rdcc_nbytes=_WRITE_CACHE_BYTES))
+            for name, texts in (
+                (COLUMN_NAMES, column_names(self.layout)),
+                (CLASS_NAMES, class_names(self.layout)),
+            ):
+                self._file[name] = np.array([text.encode() for text in texts])  # fixed-length UTF-8
+            for name, content in (
+                ("covad_format", FORMAT_VERSION),
+                ("layout", self.layout.describe()),
+                ("process_names", list(self.process_names)),
+                ("provenance", self.provenance),
+            ):
+                self._file.attrs[name] = json.dumps(content)
+            slots, features = self.layout.shape
+            self._particles = self._growing(PARTICLES, np.float32, (slots, features + 1))
+            self._process = self._growing(PROCESS, np.int16, ())
+            self._stack = stack.pop_all()
+        return self
+
+    def append(self, events: Events) -> None:
+        """Write events behind those that are there; their labels are renumbered by name."""
+        if events.layout != self.layout:
+            raise LayoutError(f"{self.path}: events of another layout cannot be appended")
+        self.layout.check(events.particles, str(self.path), first_event=self.n_events)
+        labels = events.labels_among(self.process_names)
+        # The last column is the number of the object's collection, 0 for padding.
+        classes = (self.layout.slot_collection + 1) * (events.particles[..., 0] > 0)
+        record = np.concatenate([events.particles, classes[..., None].astype(np.float32)], axis=-1)
+        start, self.n_events = self.n_events, self.n_events + len(events)
+        for dataset, content in ((self._particles, record), (self._process, labels)):
+            dataset.resize(self.n_events, axis=0)
+            dataset[start:] = content
+        with writing(self.path):
+            self._disk.raise_failure()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with writing(self.path):
+            self._stack.__exit__(kind, error, trace)
+
+    def _growing(self, name: str, dtype: type, shape: tuple[int, ...]) -> Any:
+        """Make an empty dataset to append to. Fast gzip: every HDF5 program reads it."""
+        event_bytes = np.dtype(dtype).itemsize * int(np.prod(shape))
+        return self._file.create_dataset(
+            name,
+            shape=(0, *shape),
+            maxshape=(None, *shape),
+            chunks=(max(1, _STORAGE_CHUNK_BYTES // event_bytes), *shape),
+            dtype=dtype,
+            compression="gzip",
+            compression_opts=1,
+        )
+
+    def _confirm(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Raise, after HDF5 has closed, the failure of a write that did not reach the disk."""
+        if kind is None:
+            self._disk.raise_failure()
+
+
+class _FileBelowHdf5(io.FileIO):
+    """The file that HDF5 writes to. It keeps the first failed write for the writer, and HDF5 never sees it.
+
+    HDF5 that meets a full disk cannot close its file any more, keeps the handle, and crashes the interpreter
+    at exit. After a failure everything that it still wants to write is dropped.
+    """
+
+    failure: OSError | None = None
+
+    def write(self, content: ReadableBuffer) -> int:
+        left = memoryview(content).cast("B")
+        size = len(left)
+        while len(left) and self.failure is None:
+            try:
+                left = left[super().write(left) :]
+            except OSError as failure:
+                self.failure = failure
+        return size
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size)
+        except OSError as failure:
+            self.failure = self.failure or failure
+            return size or 0
+
+    def raise_failure(self) -> None:
+        if self.failure is not None:
+            raise self.failure

@@ -38,6 +38,21 @@ class Collection:
         if len(set(self.features)) != len(self.features):
             raise LayoutError(f"collection '{self.name}' names a feature twice: {', '.join(self.features)}")
 
+    @classmethod
+    def from_description(cls, entry: Any) -> Collection:
+        """Make a collection from one entry of a layout's description."""
+        if not isinstance(entry, Mapping):
+            raise LayoutError(f"a collection of the event layout is not a mapping, but {entry!r}")
+        missing = {"name", "slots", "features"} - set(entry)
+        if missing:
+            raise LayoutError(f"a collection of the event layout lacks {', '.join(sorted(missing))}")
+        name, slots, features = entry["name"], entry["slots"], entry["features"]
+        if not isinstance(slots, int) or isinstance(slots, bool):
+            raise LayoutError(f"collection '{name}' needs a whole number of slots, not {slots!r}")
+        if isinstance(features, str) or not isinstance(features, Sequence):
+            raise LayoutError(f"collection '{name}' needs a list of features, not {features!r}")
+        return cls(str(name), slots, tuple(str(f) for f in features))
+
 
 @dataclass(frozen=True)
 class EventLayout:
@@ -101,7 +116,7 @@ class EventLayout:
         raise UnknownNameError(f"the event layout has no collection '{name}' (it has {known})")
 
     def slots(self, name: str) -> slice:
-        """The slots of one collection."""
+        """Return the slots of one collection."""
         wanted = self.collection(name)
         start = 0
         for c in self.collections:
@@ -118,18 +133,18 @@ class EventLayout:
         return self.features.index(feature)
 
     def describe(self) -> list[dict[str, Any]]:
-        """The layout as plain data, for study files and provenance."""
+        """Return the layout as plain data, for study files and provenance."""
         return [{"name": c.name, "slots": c.slots, "features": list(c.features)} for c in self.collections]
 
     @classmethod
     def from_description(cls, description: Any) -> EventLayout:
-        """Inverse of `describe`; checked, because people write descriptions by hand."""
+        """Invert `describe`, with checks, because people write descriptions by hand."""
         if not isinstance(description, Sequence):
             raise LayoutError("an event layout is a list of collections")
-        return cls(tuple(_collection_from(entry) for entry in description))
+        return cls(tuple(Collection.from_description(entry) for entry in description))
 
     def check(self, particles: NDArray[Any], source: str, first_event: int = 0) -> None:
-        """Refuse numbers that cannot be physics, naming the collection, the feature and the event.
+        """Raise EventContentError if a number cannot be physics: it names collection, feature and event.
 
         `first_event` is the number that the first of these events has in `source`.
         """
@@ -167,21 +182,6 @@ class EventLayout:
         result = particles.copy()
         result[rows] = mended
         return result, len(rows)
-
-
-def _collection_from(entry: Any) -> Collection:
-    """A collection from one entry of a layout's description."""
-    if not isinstance(entry, Mapping):
-        raise LayoutError(f"a collection of the event layout is not a mapping, but {entry!r}")
-    missing = {"name", "slots", "features"} - set(entry)
-    if missing:
-        raise LayoutError(f"a collection of the event layout lacks {', '.join(sorted(missing))}")
-    name, slots, features = entry["name"], entry["slots"], entry["features"]
-    if not isinstance(slots, int) or isinstance(slots, bool):
-        raise LayoutError(f"collection '{name}' needs a whole number of slots, not {slots!r}")
-    if isinstance(features, str) or not isinstance(features, Sequence):
-        raise LayoutError(f"collection '{name}' needs a list of features, not {features!r}")
-    return Collection(str(name), slots, tuple(str(f) for f in features))
 
 
 @dataclass(frozen=True)
@@ -223,26 +223,26 @@ class Events:
         return len(self.particles)
 
     def __getitem__(self, rows: slice | NDArray[Any]) -> Events:
-        """The chosen events, in the order asked for."""
+        """Return the chosen events, in the order asked for."""
         return self.with_particles(self.particles[rows], self.process[rows])
 
     def with_particles(
         self, particles: NDArray[np.float32], process: NDArray[np.int16] | None = None
     ) -> Events:
-        """The same events with other objects: what a systematic shift returns."""
+        """Return the same events with other objects, as a systematic does."""
         labels = self.process if process is None else process
         return Events(self.layout, particles, labels, self.process_names, self.provenance)
 
     def objects(self, collection: str) -> NDArray[np.float32]:
-        """Events x slots x features of one collection (a view)."""
+        """Return one collection as a view: events x slots x features."""
         return self.particles[:, self.layout.slots(collection)]
 
     def present(self, collection: str) -> NDArray[np.bool_]:
-        """Which slots of a collection are filled."""
+        """Return which slots of a collection are filled."""
         return self.objects(collection)[..., 0] > 0
 
     def labels_among(self, names: Sequence[str]) -> NDArray[np.int16]:
-        """The process labels as positions in another list of names, which must hold all of ours."""
+        """Return the process labels as positions in another list of names, which must hold all of ours."""
         strangers = set(self.process_names) - set(names)
         if strangers:
             raise UnknownNameError(
@@ -252,7 +252,7 @@ class Events:
         return recode[self.process]
 
     def process_counts(self) -> dict[str, int]:
-        """Events per process name; events without a label count as 'unlabelled'."""
+        """Count the events per process name; those without a label count as 'unlabelled'."""
         counts = {name: int((self.process == code).sum()) for code, name in enumerate(self.process_names)}
         unlabelled = int((self.process == UNLABELLED).sum())
         if unlabelled:

@@ -1,4 +1,4 @@
-"""The public 40 MHz dataset (ADC2021): its home, and the npz files that analyses prepare from it.
+"""The npz files that analyses prepare from the public 40 MHz dataset (ADC2021).
 
 The published HDF5 files hold no process labels; `covad.events.hdf5` reads them. Prepared files hold arrays
 (events, slots, features), mostly with a further axis of length one, and without the class column:
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +83,7 @@ class NpzArray:
         return int(self.shape[0])
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
-        """Rows start..stop-1 as they stand in the file."""
+        """Return rows start..stop-1 as they stand in the file."""
         rows = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
         left = rows.reshape(-1).view(np.uint8).data
         with reading(self.path):
@@ -101,9 +100,6 @@ class NpzArray:
     def _row_bytes(self) -> int:
         return self.dtype.itemsize * math.prod(self.shape[1:])
 
-
-#: Zenodo record of each published sample.
-RECORDS = {"background": 5046389, "a4l": 5046446, "lq": 5055454, "hpm": 5061633, "h0": 5061688}
 
 #: Array of events -> array of its labels.
 _BACKGROUND_ARRAYS = {f"x_{split}": f"background_ID_{split}" for split in ("train", "val", "test")}
@@ -135,7 +131,16 @@ class PreparedEvents(EventSource):
         self._files = [NpzFile(path)]
         try:
             label_file = self._find_labels(path, labels)
-            self._parts = [*self._background(label_file), *self._signals()]
+            self._parts = []
+            for name, label_name in _BACKGROUND_ARRAYS.items():
+                if name in self._files[0].arrays:
+                    events = _events_array(self._files[0], name)
+                    ids = _labels_array(label_file, label_name, events) if label_file else None
+                    self._parts.append(_Part(events, ids))
+            for name, process in _SIGNAL_ARRAYS.items():
+                if name in self._files[0].arrays:
+                    events = _events_array(self._files[0], name)
+                    self._parts.append(_Part(events, label=process_code(process)))
             if not self._parts:
                 known = ", ".join((*_BACKGROUND_ARRAYS, *_SIGNAL_ARRAYS))
                 raise FileFormatError(f"{path}: has no array of events (known are {known})")
@@ -162,67 +167,43 @@ class PreparedEvents(EventSource):
             file.close()
 
     def _load(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        pieces = [part.load(first, last) for part, first, last in self._overlaps(start, stop)]
+        pieces = []
+        for part, first in zip(self._parts, self._starts, strict=False):
+            low, high = max(start - first, 0), min(stop - first, len(part.events))
+            if low < high:
+                pieces.append(part.load(int(low), int(high)))
         if len(pieces) == 1:
             return pieces[0]
         return np.concatenate([p for p, _ in pieces]), np.concatenate([labels for _, labels in pieces])
 
-    def _overlaps(self, start: int, stop: int) -> Iterator[tuple[_Part, int, int]]:
-        """The parts that share events with start..stop-1, and which of their own these are."""
-        for part, first in zip(self._parts, self._starts, strict=False):
-            low, high = max(start - first, 0), min(stop - first, len(part.events))
-            if low < high:
-                yield part, int(low), int(high)
-
-    def _background(self, label_file: NpzFile | None) -> Iterator[_Part]:
-        for name, label_name in _BACKGROUND_ARRAYS.items():
-            if name in self._files[0].arrays:
-                events = _events_array(self._files[0], name)
-                yield _Part(events, _labels_array(label_file, label_name, events) if label_file else None)
-
-    def _signals(self) -> Iterator[_Part]:
-        for name, process in _SIGNAL_ARRAYS.items():
-            if name in self._files[0].arrays:
-                yield _Part(_events_array(self._files[0], name), label=process_code(process))
-
     def _find_labels(self, path: Path, named: Path | None) -> NpzFile | None:
+        """Return the file with the labels of the background, None if there are none."""
         if named is not None:
             self._files.append(NpzFile(named))
             return self._files[-1]
         if not self._files[0].arrays & _BACKGROUND_ARRAYS.keys():
             return None
-        if _has_labels(self._files[0]):
+        label_names = set(_BACKGROUND_ARRAYS.values())
+        if self._files[0].arrays & label_names:
             return self._files[0]
-        found = list(_label_files_beside(path))
+        found = []
+        for other in sorted(path.parent.iterdir()):
+            with suppress(OSError, FileFormatError):  # whatever else is there does not concern us
+                if not other.is_file():
+                    continue
+                with other.open("rb") as start:
+                    if start.read(4) not in ZIP_SIGNATURES:
+                        continue
+                file = NpzFile(other)
+                if file.arrays & label_names:
+                    found.append(file)
+                else:
+                    file.close()
         self._files += found
         if len(found) > 1:
             names = ", ".join(file.path.name for file in found)
             raise FileFormatError(f"{path}: more than one file beside it has process labels: {names}")
         return found[0] if found else None
-
-
-def _has_labels(file: NpzFile) -> bool:
-    return bool(file.arrays & set(_BACKGROUND_ARRAYS.values()))
-
-
-def _label_files_beside(path: Path) -> Iterator[NpzFile]:
-    """The npz files of the same directory that have labels; whatever else is there does not concern us."""
-    for other in sorted(path.parent.iterdir()):
-        with suppress(OSError, FileFormatError):
-            if not _is_zip(other):
-                continue
-            file = NpzFile(other)
-            if _has_labels(file):
-                yield file
-            else:
-                file.close()
-
-
-def _is_zip(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(4) in ZIP_SIGNATURES
 
 
 def _events_array(file: NpzFile, name: str) -> NpzArray:

@@ -12,7 +12,6 @@ ADC2021_LAYOUT = EventLayout(
 
 #: Position in this tuple = process code of the prepared npz files.
 PROCESS_NAMES = ("w", "qcd", "z", "ttbar", "lq", "a4l", "hpm", "h0")
-SIGNALS = ("lq", "a4l", "h0", "hpm")
 BACKGROUND = "background"
 
 #: Fractions of the Standard Model mix.
@@ -20,7 +19,7 @@ BACKGROUND_MIX = {"w": 0.592, "qcd": 0.338, "z": 0.067, "ttbar": 0.003}
 
 
 def process_code(name: str) -> int:
-    """Code of a process, or a clear error."""
+    """Return the code of a process, or raise UnknownNameError."""
     if name not in PROCESS_NAMES:
         known = ", ".join((*PROCESS_NAMES, BACKGROUND))
         raise UnknownNameError(f"unknown process '{name}' (known: {known})")

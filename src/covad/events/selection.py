@@ -23,7 +23,7 @@ class Selection(Settings):
     trigger_minimum: Positive = 23.0
 
     def within(self, layout: EventLayout) -> Selection:
-        """The cuts on collections that the layout has."""
+        """Return the cuts on those collections that the layout has."""
         names = {c.name for c in layout.collections}
         return self.changed(
             object_minimum={name: cut for name, cut in self.object_minimum.items() if name in names},
@@ -31,13 +31,13 @@ class Selection(Settings):
         )
 
     def __str__(self) -> str:
-        """The cuts as `covad inspect` names them."""
+        """Word the cuts for `covad inspect`."""
         objects = [f"{name} >= {cut:g}" for name, cut in self.object_minimum.items()]
         trigger = [f"{' or '.join(self.trigger)} >= {self.trigger_minimum:g}"] if self.trigger else []
         return f"objects: {', '.join(objects) or 'all'}; trigger: {', '.join(trigger) or 'none'}"
 
     def apply(self, events: Events) -> tuple[Events, NDArray[np.int64]]:
-        """The selected events and their row numbers in the input."""
+        """Return the selected events and their row numbers in the input."""
         particles = events.particles
         for name, minimum in self.object_minimum.items():
             slots = events.layout.slots(name)
@@ -50,14 +50,14 @@ class Selection(Settings):
         return events.with_particles(particles)[rows], rows
 
     def triggers(self, events: Events) -> NDArray[np.bool_]:
-        """Which events pass the trigger."""
+        """Return which events pass the trigger."""
         if not self.trigger:
             return np.ones(len(events), dtype=bool)
         return np.asarray(leading_scale(events, self.trigger) >= self.trigger_minimum)
 
 
 def leading_scale(events: Events, collections: tuple[str, ...]) -> NDArray[np.float32]:
-    """Largest scale among the objects of the collections, per event; zero where there is none."""
+    """Return the largest scale among the objects of the collections, per event; zero without any."""
     leading: NDArray[np.float32] = np.maximum.reduce(
         [events.objects(name)[..., 0].max(axis=1) for name in collections]
     )

@@ -79,22 +79,27 @@ class EventSource(ABC):
 
     @abstractmethod
     def _load(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """Objects and process labels of events start..stop-1 as they stand in the file."""
+        """Return objects and process labels of events start..stop-1 as they stand in the file."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     def chunks(self, buffer_bytes: int = DEFAULT_BUFFER) -> Iterator[Events]:
-        """All events, piece by piece."""
+        """Yield all events, piece by piece."""
         for start, stop in self._pieces(buffer_bytes):
             yield self._piece(start, stop)
 
     def read(self, rows: NDArray[np.int64] | None = None, buffer_bytes: int = DEFAULT_BUFFER) -> Events:
-        """All events, or those asked for, in the order asked for.
+        """Return all events, or those asked for, in the order asked for.
 
         Memory: the events themselves, and a pass over the file as in `chunks`.
         """
-        wanted = np.arange(len(self)) if rows is None else self._existing(rows)
+        wanted = np.arange(len(self)) if rows is None else rows
+        outside = (wanted < 0) | (wanted >= len(self))
+        if outside.any():
+            raise TooFewEventsError(
+                f"{self.path}: event {wanted[outside][0]} was asked for, but there are {len(self)} events"
+            )
         order = np.argsort(wanted, kind="stable")
         ascending = wanted[order]
         particles = np.empty((len(wanted), *self.layout.shape), dtype=np.float32)
@@ -115,32 +120,22 @@ class EventSource(ABC):
             yield start, min(start + length, len(self))
 
     def _piece(self, start: int, stop: int) -> Events:
+        """Return events start..stop-1, checked and mended."""
         particles, labels = self._load(start, stop)
         self.layout.check(particles, str(self.path), first_event=start)
-        self._check_labels(labels, start)
+        known = (labels == np.rint(labels)) & (labels >= UNLABELLED) & (labels < len(self.process_names))
+        if not known.all():
+            event = int(np.argmin(known))
+            raise EventContentError(
+                f"{self.path}: process label {labels[event]} of event {start + event} is not one of "
+                f"{UNLABELLED} (unlabelled) to {len(self.process_names) - 1}"
+            )
         tidy, mended = self.layout.tidy(particles)
         self.untidied += mended
         return self._events(tidy, labels.astype(np.int16))
 
     def _events(self, particles: NDArray[np.float32], process: NDArray[np.int16]) -> Events:
         return Events(self.layout, particles, process, self.process_names, self.provenance)
-
-    def _existing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        outside = (rows < 0) | (rows >= len(self))
-        if outside.any():
-            raise TooFewEventsError(
-                f"{self.path}: event {rows[outside][0]} was asked for, but there are {len(self)} events"
-            )
-        return rows
-
-    def _check_labels(self, labels: NDArray[Any], first_event: int) -> None:
-        known = (labels == np.rint(labels)) & (labels >= UNLABELLED) & (labels < len(self.process_names))
-        if not known.all():
-            event = int(np.argmin(known))
-            raise EventContentError(
-                f"{self.path}: process label {labels[event]} of event {first_event + event} is not one of "
-                f"{UNLABELLED} (unlabelled) to {len(self.process_names) - 1}"
-            )
 
     def __enter__(self) -> Self:
         return self

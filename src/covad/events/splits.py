@@ -1,4 +1,4 @@
-"""Disjoint pools of events. What the encoder or the response was trained on is never tested.
+"""Disjoint splits of the events by role. What the encoder or the response was trained on is never tested.
 
 The finite size of the reference and data pools biases t (see `toys`), and events that served twice would bias
 it invisibly; so every role has its own events, fixed by a seed.
@@ -16,8 +16,8 @@ from covad.errors import CovadError, TooFewEventsError
 Rows = NDArray[np.int64]
 
 
-def disjoint_pools(n_events: int, sizes: Mapping[str, int], seed: int) -> dict[str, Rows]:
-    """Random disjoint sets of rows of the sizes asked for, the same for the same seed."""
+def disjoint_splits(n_events: int, sizes: Mapping[str, int], seed: int) -> dict[str, Rows]:
+    """Draw disjoint sets of rows of the sizes asked for, the same for the same seed."""
     for name, size in sizes.items():
         if size < 0:
             raise CovadError(f"pool '{name}' cannot have {size} events")
@@ -32,7 +32,7 @@ def disjoint_pools(n_events: int, sizes: Mapping[str, int], seed: int) -> dict[s
 
 
 def split_folds(rows: Rows, folds: int, seed: int) -> list[Rows]:
-    """Rows in random parts of equal size, to within one: an encoder is trained without one of them."""
+    """Divide rows at random into parts of equal size, to within one: an encoder is trained without one."""
     if not 1 <= folds <= len(rows):
         raise CovadError(f"{len(rows)} events cannot be divided into {folds} folds")
     order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(rows)

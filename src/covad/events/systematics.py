@@ -12,8 +12,7 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from traceback import extract_tb
@@ -60,7 +59,7 @@ class Shifted:
 
 
 def relative_yield(shifted: float, nominal: float) -> float:
-    """The yield at nu in units of that at nu = 0."""
+    """Return the yield at nu in units of that at nu = 0."""
     if nominal == 0:
         raise EventContentError("no event passes the selection at nu = 0")
     return shifted / nominal
@@ -97,7 +96,7 @@ def shift_events(
 
 
 def _compose(events: Events, systematics: Sequence[Systematic], nu: Sequence[float]) -> Variation:
-    """One after the other; a varied sample brings its own events, so it must come before all others."""
+    """Apply one after the other; a varied sample brings its own events, so it must come first."""
     total = Variation(events)
     for position, (systematic, value) in enumerate(zip(systematics, nu, strict=True)):
         step = systematic.shift(total.events, float(value))
@@ -113,7 +112,7 @@ def _weights(variation: Variation) -> NDArray[np.float64]:
 
 
 def _check_margin(before: Events, after: Events, selection: Selection) -> None:
-    """A sample cut at the trigger threshold already cannot show which events a shift lifts over it."""
+    """Raise SelectionMarginError if the sample was cut so tightly that events are missing after the shift."""
     floor = before.provenance.get("lepton_filter")
     if floor is None or not selection.trigger:
         return
@@ -135,7 +134,7 @@ def _check_margin(before: Events, after: Events, selection: Selection) -> None:
 
 
 def _planar(objects: NDArray[np.float32], phi: int) -> NDArray[np.float64]:
-    """Vector sum in the transverse plane, events x (px, py)."""
+    """Return the vector sum in the transverse plane, events x (px, py)."""
     pt, angle = objects[..., 0].astype(np.float64), objects[..., phi].astype(np.float64)
     return np.stack([(pt * np.cos(angle)).sum(axis=1), (pt * np.sin(angle)).sum(axis=1)], axis=1)
 
@@ -235,7 +234,7 @@ class JetEnergyResolution:
 
 
 def _directional_normal(objects: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
-    """A standard normal number per object, from the bits of all its features but the first, and the seed."""
+    """Return a normal number per object, from the seed and the bits of all features but the first."""
     state = np.full(len(objects), np.uint64(seed % 2**64), dtype=np.uint64)
     for column in range(1, objects.shape[1]):
         bits = np.ascontiguousarray(objects[:, column]).view(np.uint32).astype(np.uint64)
@@ -245,7 +244,7 @@ def _directional_normal(objects: NDArray[np.float32], seed: int) -> NDArray[np.f
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The splitmix64 step: consecutive inputs give independent-looking outputs."""
+    """Apply the splitmix64 step: consecutive inputs give independent-looking outputs."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -261,7 +260,16 @@ class UserSystematic:
     function: Callable[[Events, float], Events] = field(repr=False)
 
     def shift(self, events: Events, nu: float) -> Variation:
-        varied = self._varied(events, self.sigma * nu)
+        try:
+            varied = self.function(events, self.sigma * nu)
+        except CovadError:
+            raise
+        except Exception as failure:  # the user's mistake becomes one sentence, with the line where it is
+            place = extract_tb(failure.__traceback__)[:2][-1]
+            raise CovadError(
+                f"systematic '{self.name}' ended in {type(failure).__name__}: {failure} "
+                f"({place.filename}, line {place.lineno})"
+            ) from failure
         if not isinstance(varied, Events) or len(varied) != len(events):
             raise CovadError(
                 f"systematic '{self.name}' must return as many Events as it was given: cuts come afterwards"
@@ -272,22 +280,9 @@ class UserSystematic:
         tidy, _ = varied.layout.tidy(varied.particles)
         return Variation(varied.with_particles(tidy))
 
-    def _varied(self, events: Events, amount: float) -> Events:
-        """What the function returns; its own mistakes become one sentence, with the line where they are."""
-        try:
-            return self.function(events, amount)
-        except CovadError:
-            raise
-        except Exception as failure:
-            place = extract_tb(failure.__traceback__)[:2][-1]
-            raise CovadError(
-                f"systematic '{self.name}' ended in {type(failure).__name__}: {failure} "
-                f"({place.filename}, line {place.lineno})"
-            ) from failure
-
 
 def unchanged_partners(nominal: Shifted, shifted: Shifted) -> NDArray[np.int64]:
-    """Per event of `shifted`: its position in `nominal` if all its objects are the same there, or -1."""
+    """Return for every shifted event its position in `nominal` if all its objects are the same, or -1."""
     if nominal.rows is None or shifted.rows is None:
         raise CovadError("event-matched systematics are needed here, not separately simulated samples")
     last = max(int(s.rows.max(initial=-1)) for s in (nominal, shifted) if s.rows is not None)
@@ -321,7 +316,9 @@ def make_systematic(description: Mapping[str, Any], folder: Path | None = None) 
     if type(sigma) not in (int, float) or not 0 < sigma < math.inf:
         raise CovadError(f"systematic '{name}': sigma must be a positive number, not {sigma!r}")
     if "function" in settings:
-        return _users_own(name, settings, folder)
+        if set(settings) != {"function", "sigma"}:
+            raise CovadError(f"systematic '{name}' takes exactly the keys name, function and sigma")
+        return UserSystematic(name, float(sigma), load_function(str(settings["function"]), folder))
     if name not in BUILT_IN:
         raise UnknownNameError(
             f"unknown systematic '{name}' (built in: {', '.join(BUILT_IN)}; "
@@ -339,7 +336,7 @@ def make_systematic(description: Mapping[str, Any], folder: Path | None = None) 
 
 
 def _option(name: str, key: str, value: Any, default: Any) -> Any:
-    """An option as the systematic wants it: of the type of its default, lists and whole numbers allowed."""
+    """Return an option in the type of its default; lists and whole numbers are converted."""
     if isinstance(default, tuple) and isinstance(value, list):
         return tuple(value)
     if isinstance(default, float) and type(value) is int:
@@ -350,36 +347,21 @@ def _option(name: str, key: str, value: Any, default: Any) -> Any:
     return value
 
 
-def _users_own(name: str, settings: dict[str, Any], folder: Path | None) -> UserSystematic:
-    extra = set(settings) - {"function", "sigma"}
-    if extra or "sigma" not in settings:
-        raise CovadError(f"systematic '{name}' takes exactly the keys name, function and sigma")
-    return UserSystematic(name, float(settings["sigma"]), load_function(str(settings["function"]), folder))
-
-
 def load_function(reference: str, folder: Path | None = None) -> Callable[..., Any]:
-    """The function that `module:function` names; modules beside the study file are found as well."""
+    """Return the function that `module:function` names; modules in `folder` are found as well."""
     module_name, _, function_name = reference.partition(":")
     if not module_name or not function_name:
         raise CovadError(f"'{reference}' does not have the form module:function")
+    if folder is not None:
+        sys.path.insert(0, str(folder))
     try:
-        with _importable(folder):
-            module = importlib.import_module(module_name)
+        module = importlib.import_module(module_name)
     except Exception as failure:
         raise CovadError(f"module '{module_name}' cannot be imported: {failure}") from failure
+    finally:
+        if folder is not None:
+            sys.path.remove(str(folder))
     function: Callable[..., Any] | None = getattr(module, function_name, None)
     if not callable(function):
         raise UnknownNameError(f"module '{module_name}' has no function '{function_name}'")
     return function
-
-
-@contextmanager
-def _importable(folder: Path | None) -> Iterator[None]:
-    if folder is None:
-        yield
-        return
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))

@@ -25,7 +25,7 @@ from covad.pipeline.response import embedded_pairs
 from covad.response.fit import Pairs
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
-from covad.response.validate import AdaptiveCells, MarginalBins, compare
+from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
 from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
@@ -123,7 +123,7 @@ def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCount
     for nu in pairs.z:
         divisions: dict[str, AdaptiveCells | MarginalBins] = {**marginals, "cells": _cells(nominal)}
         for where, cells in divisions.items():
-            found = compare(model, pairs, nu, cells)
+            found = compare_counts(model, pairs, nu, cells)
             yield ValidationCounts(
                 where=where,
                 nu=tuple(nu),

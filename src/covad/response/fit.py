@@ -102,7 +102,7 @@ def fit_response(
 
 
 def whiten(z: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Centre and matrix W: (z - centre) W has unit covariance; directions without spread become zero."""
+    """Return centre and W: (z - centre) W has unit covariance; directions without spread become zero."""
     covariance = np.atleast_2d(np.cov(z.T, dtype=np.float64))
     variances, directions = np.linalg.eigh(covariance)
     flat = variances <= 1e-10 * variances.max()

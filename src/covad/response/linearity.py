@@ -58,7 +58,7 @@ class Linearity:
 def linearity(
     pairs: Pairs, direction: NuVector, sizes: Sequence[float], cells: Sequence[Cells], n_blocks: int = 50
 ) -> list[Linearity]:
-    """Departure from linearity along a direction, over all cells of all divisions, at each +-size.
+    """Return the departure from linearity along a direction at each +-size, over all cells of all divisions.
 
     `pairs` must hold the samples at +-size times the direction.
     """
@@ -92,7 +92,7 @@ def linearity(
 def _mean_squares(
     counts: NDArray[np.float64], grid: Sequence[float], sizes: Sequence[float]
 ) -> NDArray[np.float64]:
-    """(departure, effect) for each size, from counts (nominal and nu, cells)."""
+    """Return (departure, effect) for each size, from counts (nominal and nu, cells)."""
     nominal, shifted = counts[0], counts[1:]
     if (counts <= 0).any():
         raise CovadError("a cell is empty in one of the samples: use fewer cells or more events")

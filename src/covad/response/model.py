@@ -74,12 +74,12 @@ class ResponseModel(nn.Module):
 
     @torch.no_grad()
     def columns(self, z: NDArray[np.float32], batch: int = 65_536) -> NDArray[np.float32]:
-        """All columns of the response, (N, n_columns)."""
+        """Return all columns of the response, (N, n_columns)."""
         parts = [self(torch.from_numpy(z[i : i + batch])).numpy() for i in range(0, len(z), batch)]
         return np.concatenate(parts) if parts else np.zeros((0, self.settings.n_columns), np.float32)
 
     def log_ratio(self, columns: NDArray[np.float32], nu: NDArray[np.float64]) -> NDArray[np.float64]:
-        """nu.g + 1/2 nu.D.nu from columns, without K(nu)."""
+        """Return nu.g + 1/2 nu.D.nu from columns, without K(nu)."""
         return np.asarray(columns @ polynomial(nu, self.settings.order), dtype=np.float64)
 
     def save(self, path: Path, trained_on: dict[str, Any]) -> None:
@@ -100,7 +100,7 @@ class ResponseModel(nn.Module):
 
 
 def polynomial(nu: NDArray[np.float64], order: int) -> NDArray[np.float64]:
-    """What multiplies the columns: nu_k, then 1/2 nu_k^2 and nu_k nu_l for the upper triangle of D."""
+    """Return what multiplies the columns: nu_k, then 1/2 nu_k^2 and nu_k nu_l for the triangle of D."""
     if order == 1:
         return nu
     k, m = np.triu_indices(len(nu))

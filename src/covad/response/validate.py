@@ -19,7 +19,7 @@ from covad.response.model import ResponseModel
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CountComparison:
     """Counts in cells: nominal, observed at nu, predicted for nu, and the covariance of the difference."""
 
     nu: NuVector
@@ -105,9 +105,9 @@ class MarginalBins:
         return np.searchsorted(self.edges, z[:, self.dimension]).astype(np.int64)
 
 
-def compare(
+def compare_counts(
     model: ResponseModel, pairs: Pairs, nu: NuVector, cells: AdaptiveCells | MarginalBins
-) -> Comparison:
+) -> CountComparison:
     """Predict the counts at nu from the nominal events, and compare them with the shifted ones."""
     n = len(cells)
     passes0, passes = pairs.nominal_passes, pairs.passes[nu].astype(np.float64)
@@ -125,4 +125,4 @@ def compare(
     cross = np.bincount(cell1 * n + cell0, passes * ratio, n * n).reshape(n, n)
     free = np.diag(observed + np.bincount(cell0, ratio**2, n)) - cross - cross.T
     scaled = np.eye(n) - (predicted / predicted.sum())[:, None]
-    return Comparison(nu, nominal, observed, predicted, np.asarray(scaled @ free @ scaled.T))
+    return CountComparison(nu, nominal, observed, predicted, np.asarray(scaled @ free @ scaled.T))

@@ -15,7 +15,7 @@ from covad.errors import FileFormatError
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
 from covad.events.selection import Selection
-from covad.events.splits import disjoint_pools, split_folds
+from covad.events.splits import disjoint_splits, split_folds
 from covad.events.systematics import Systematic, UserSystematic, make_systematic
 from covad.runs.directory import RunDirectory
 from covad.study import Collisions, SampleEntry, Study
@@ -25,7 +25,7 @@ EVENTS_PER_FILE = 500_000
 
 
 def derived_seed(study: Study, *purpose: str) -> int:
-    """A seed of its own for every purpose, from the study's."""
+    """Return a seed of its own for every purpose, from the study's."""
     digest = hashlib.sha256("/".join([str(study.seed), *purpose]).encode()).digest()
     return int.from_bytes(digest[:4], "little")
 
@@ -55,7 +55,7 @@ class CollisionData:
 
     @property
     def samples(self) -> dict[str, SampleEntry]:
-        """Background, and the signals that the study injects."""
+        """Return the background and the signals that the study injects."""
         return {BACKGROUND: self.source.background} | {s: self.source.signals[s] for s in self.study.signals}
 
     def paths(self, name: str) -> tuple[Path, ...]:
@@ -70,17 +70,17 @@ class CollisionData:
 
     @cached_property
     def rows(self) -> dict[str, NDArray[np.int64]]:
-        """Background rows per role; those of the encoder are divided into folds."""
+        """Split the background into rows per role; those of the encoder are divided into folds later."""
         sizes = self.source.pools.model_dump()
         with self.open(BACKGROUND) as files:
-            return disjoint_pools(len(files), sizes, derived_seed(self.study, "pools"))
+            return disjoint_splits(len(files), sizes, derived_seed(self.study, "pools"))
 
     def encoder_folds(self) -> list[NDArray[np.int64]]:
         return split_folds(self.rows["encoder"], self.source.folds, derived_seed(self.study, "folds"))
 
 
 def users_code(data: CollisionData) -> str | None:
-    """Digest of the modules of the user's systematics, None without any: edited ones make another study."""
+    """Digest the modules of the user's systematics, None without any: an edit makes another study."""
     sources = [
         Path(inspect.getfile(systematic.function)).read_bytes()
         for systematic in data.systematics
@@ -90,7 +90,7 @@ def users_code(data: CollisionData) -> str | None:
 
 
 def events_digest(directory: RunDirectory) -> str:
-    """One digest of all event files, for what is made from them."""
+    """Return one digest of all event files, for what is made from them."""
     notes = directory.read("events.json")
     if notes is None:
         raise FileFormatError(f"{directory.path}: the stage 'events' has not run yet")

@@ -58,7 +58,7 @@ class RunDirectory:
         return self.path / "observed"
 
     def model(self, embedding: str, fold: int = 0) -> Path:
-        """Folder of an encoder and its responses."""
+        """Return the folder of an encoder and its responses."""
         return self.path / "models" / embedding / f"fold_{fold}"
 
     def encoder(self, embedding: str, fold: int = 0) -> Path:
@@ -71,11 +71,11 @@ class RunDirectory:
         return self.path / "pools" / space_name(space)
 
     def check_file(self, space: Space) -> str:
-        """Of the fold that the toys use."""
+        """Name the file of the fold that the toys use."""
         return f"checks/{space_name(space)}.json"
 
     def check_files(self, source: Collisions, space: Space) -> dict[int, str]:
-        """Of every fold."""
+        """Name the file of every fold."""
         others = {fold: f"checks/fold_{fold}/{space_name(space)}.json" for fold in range(source.folds)}
         return others | {source.fold: self.check_file(space)}
 
@@ -113,13 +113,14 @@ class RunDirectory:
 
     def bases(self) -> dict[str, ConvexTest]:
         """Return the convex test with the basis and ridge that were chosen, by slug."""
+        stored = self.read(BASIS)
         try:
-            return {slug: restore_convex(content) for slug, content in (self.read(BASIS) or {}).items()}
+            return {} if stored is None else {slug: restore_convex(test) for slug, test in stored.items()}
         except (AttributeError, KeyError, TypeError, CovadError) as failure:
             raise FileFormatError(f"{self.path / BASIS}: cannot be understood ({failure})") from failure
 
     def read(self, name: str) -> Any:
-        """What a stage left behind, None if nothing."""
+        """Return what a stage left behind, None if nothing."""
         path = self.path / name
         try:
             return json.loads(path.read_text())

@@ -40,14 +40,14 @@ class Standardisation:
 
 
 def load_models(data: CollisionData, space: Space) -> tuple[Encoder, ResponseModel]:
-    """Encoder and response of a space, of the fold that the toys use."""
+    """Load encoder and response of a space, of the fold that the toys use."""
     embedding, order = space
     encoder = Encoder.load(data.directory.encoder(embedding, data.source.fold))
     return encoder, ResponseModel.load(data.directory.response(embedding, data.source.fold, order))
 
 
 def response_of(model: ResponseModel, z: NDArray[np.float32]) -> Response:
-    """The columns of the response as the likelihood takes them: g, and D as symmetric matrices."""
+    """Return the response as the likelihood takes it: g, and D as symmetric matrices."""
     columns, k = model.columns(z), model.settings.n_nuisances
     if model.settings.order == 1:
         return Response(columns)

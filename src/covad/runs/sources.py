@@ -10,7 +10,7 @@ from covad.toys.pools import MANIFEST
 
 
 def given_source(study: Study, verify: bool = True) -> LatentSource | PoolSource:
-    """The source of a study that does not start from collisions."""
+    """Open the source of a study that does not start from collisions."""
     if isinstance(study.source, PoolSection):
         return PoolSource.open(study.source.path, verify)
     if isinstance(study.source, LatentSection):
@@ -19,7 +19,7 @@ def given_source(study: Study, verify: bool = True) -> LatentSource | PoolSource
 
 
 def open_sources(study: Study, directory: RunDirectory, verify: bool = True) -> Sources:
-    """Where toys of each space come from; spaces whose pools are not there yet are left out.
+    """Open what toys of each space come from; spaces whose pools are not there yet are left out.
 
     `verify` reads the pools once and compares their digests.
     """

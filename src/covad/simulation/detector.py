@@ -96,7 +96,7 @@ class Detector:
             )
 
     def describe(self) -> dict[str, Any]:
-        """The settings as plain data, for provenance."""
+        """Return the settings as plain data, for provenance."""
         return asdict(self)
 
     def measure(self, truth: Truth, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -139,13 +139,13 @@ class Detector:
         return events
 
     def accepts(self, particles: NDArray[np.float32]) -> BoolArray:
-        """Lepton filter: which measured events have an electron or a muon above `lepton_filter`."""
+        """Return which measured events have an electron or a muon above `lepton_filter`."""
         leading = [particles[:, ADC2021_LAYOUT.slots(name).start, 0] for name in ("electron", "muon")]
         passed: BoolArray = np.maximum(*leading) > self.lepton_filter
         return passed
 
     def _pileup(self, n_events: int, rng: np.random.Generator) -> FloatArray:
-        """Jets of other collisions: Poisson in number, a falling spectrum, uniform in eta and phi."""
+        """Draw jets of other collisions: Poisson in number, a falling spectrum, uniform in eta and phi."""
         if self.pileup_jets == 0:
             return np.zeros((n_events, 0, 3))
         number = rng.poisson(self.pileup_jets, n_events)
@@ -165,7 +165,7 @@ class Detector:
 def overlay_pileup(
     particles: NDArray[np.float32], pileup_jets: float, rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Measured events with pile-up jets added, as `Detector.measure` would have added them."""
+    """Add pile-up jets to measured events, as `Detector.measure` would have done."""
     everything = particles.astype(np.float64)
     electrons, muons, jets = (everything[:, ADC2021_LAYOUT.slots(n)] for n in ("electron", "muon", "jet"))
     soft = -_momentum(everything)
@@ -194,13 +194,13 @@ def _smear_pt(
 
 
 def _inside(objects: FloatArray, pt_min: float, eta_max: float) -> BoolArray:
-    """Which objects are hard and central enough."""
+    """Return which objects are hard and central enough."""
     inside: BoolArray = (objects[..., 0] > pt_min) & (np.abs(objects[..., 1]) < eta_max)
     return inside
 
 
 def _momentum(objects: FloatArray, pt: FloatArray | None = None) -> FloatArray:
-    """Vector sum of the transverse momenta of each event, (N, 2)."""
+    """Return the vector sum of the transverse momenta of each event, (N, 2)."""
     size = objects[..., 0] if pt is None else pt
     phi = objects[..., 2]
     return np.stack([(size * np.cos(phi)).sum(axis=1), (size * np.sin(phi)).sum(axis=1)], axis=1)

@@ -71,7 +71,7 @@ class FourMomentum:
         return FourMomentum(self.px - other.px, self.py - other.py, self.pz - other.pz, self.e - other.e)
 
     def scaled(self, factor: ArrayLike) -> FourMomentum:
-        """A collinear share of each momentum; factor 0 removes the particle."""
+        """Return a collinear share of each momentum; factor 0 removes the particle."""
         f = np.asarray(factor)
         return FourMomentum(self.px * f, self.py * f, self.pz * f, self.e * f)
 
@@ -79,7 +79,7 @@ class FourMomentum:
         return FourMomentum(self.px[rows], self.py[rows], self.pz[rows], self.e[rows])
 
     def boosted(self, frame: FourMomentum) -> FourMomentum:
-        """The momentum as seen in the laboratory, when self is given in the rest frame of `frame`."""
+        """Return the momentum in the laboratory, when self is given in the rest frame of `frame`."""
         mass = frame.mass
         along = (self.px * frame.px + self.py * frame.py + self.pz * frame.pz) / mass
         push = along / (frame.e + mass) + self.e / mass
@@ -91,12 +91,12 @@ class FourMomentum:
         )
 
     def pt_eta_phi(self) -> FloatArray:
-        """Stacked along a last axis, as the event arrays want them."""
+        """Stack pt, eta and phi along a last axis, as in the arrays of events."""
         return np.stack([self.pt, self.eta, self.phi], axis=-1)
 
 
 def columns(parts: Sequence[FourMomentum]) -> FourMomentum:
-    """Particles side by side: each part is (N,) or (N, k), the result (N, sum of k)."""
+    """Put particles side by side: each part is (N,) or (N, k), the result (N, sum of k)."""
     components = ([getattr(p, name) for p in parts] for name in COMPONENTS)
     return FourMomentum(
         *(np.concatenate([c[:, None] if c.ndim == 1 else c for c in row], axis=1) for row in components)
@@ -104,22 +104,22 @@ def columns(parts: Sequence[FourMomentum]) -> FourMomentum:
 
 
 def concatenate(parts: Sequence[FourMomentum]) -> FourMomentum:
-    """Particles one after the other."""
+    """Put particles one after the other."""
     return FourMomentum(*(np.concatenate([getattr(p, name) for p in parts]) for name in COMPONENTS))
 
 
 def transverse_sum(particles: FourMomentum) -> FloatArray:
-    """px, py of each event, (N, 2)."""
+    """Return px, py of each event, (N, 2)."""
     return np.stack([particles.px.sum(axis=1), particles.py.sum(axis=1)], axis=1)
 
 
 def isotropic(rng: np.random.Generator, shape: int | tuple[int, ...]) -> Direction:
-    """Unit vectors, uniform on the sphere."""
+    """Draw unit vectors, uniform on the sphere."""
     return direction(rng.uniform(-1.0, 1.0, shape), rng.uniform(-np.pi, np.pi, shape))
 
 
 def direction(cos_theta: FloatArray, phi: FloatArray, axis: Direction | None = None) -> Direction:
-    """Unit vectors at polar angle theta and azimuth phi around `axis` (the beam if not given)."""
+    """Return unit vectors at polar angle theta and azimuth phi around `axis` (the beam if not given)."""
     sin_theta = np.sqrt(np.maximum(1.0 - cos_theta**2, 0.0))
     x, y = sin_theta * np.cos(phi), sin_theta * np.sin(phi)
     if axis is None:
@@ -138,7 +138,7 @@ def direction(cos_theta: FloatArray, phi: FloatArray, axis: Direction | None = N
 def two_body(
     mass: FloatArray, mass_1: ArrayLike, mass_2: ArrayLike, towards: Direction
 ) -> tuple[FourMomentum, FourMomentum]:
-    """Decay products of a parent at rest; the first one flies `towards`."""
+    """Return the decay products of a parent at rest; the first one flies `towards`."""
     momentum = breakup_momentum(mass, mass_1, mass_2)
     x, y, z = (momentum * component for component in towards)
     return (
@@ -148,7 +148,7 @@ def two_body(
 
 
 def breakup_momentum(mass: float | FloatArray, mass_1: ArrayLike, mass_2: ArrayLike) -> FloatArray:
-    """Momentum of either product in the rest frame of the parent; 0 below threshold."""
+    """Return the momentum of either product in the rest frame of the parent; 0 below threshold."""
     plus, minus = np.add(mass_1, mass_2), np.subtract(mass_1, mass_2)
     squared = (mass**2 - plus**2) * (mass**2 - minus**2)
     return np.asarray(np.sqrt(np.maximum(squared, 0.0)) / (2.0 * mass))
@@ -157,7 +157,7 @@ def breakup_momentum(mass: float | FloatArray, mass_1: ArrayLike, mass_2: ArrayL
 def breit_wigner(
     rng: np.random.Generator, size: int | tuple[int, ...], mass: float, width: float, low: float, high: float
 ) -> FloatArray:
-    """Masses from a relativistic Breit-Wigner in m^2, between low and high."""
+    """Draw masses from a relativistic Breit-Wigner in m^2, between low and high."""
     scale = mass * width
     edges = np.arctan((np.array([low, high]) ** 2 - mass**2) / scale)
     squared = mass**2 + scale * np.tan(rng.uniform(edges[0], edges[1], size))
@@ -167,7 +167,7 @@ def breit_wigner(
 def falling(
     rng: np.random.Generator, size: int | tuple[int, ...], low: float, power: float, high: float
 ) -> FloatArray:
-    """Values with a density that falls as x ** -power between low and high (power not 1)."""
+    """Draw values with a density that falls as x ** -power between low and high (power not 1)."""
     exponent = 1.0 - power
     edges = low**exponent, high**exponent
     value: FloatArray = (edges[0] + (edges[1] - edges[0]) * rng.random(size)) ** (1.0 / exponent)
@@ -175,7 +175,7 @@ def falling(
 
 
 def delta_phi(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Azimuthal distance a - b, between -pi and pi."""
+    """Return the azimuthal distance a - b, between -pi and pi."""
     difference = a - b
     wrapped: FloatArray = difference - 2.0 * np.pi * np.rint(difference / (2.0 * np.pi))
     return wrapped

@@ -59,7 +59,7 @@ def _n_jets_above(threshold: float) -> Callable[[Particles], NDArray[np.float32]
 
 
 def _sum_pt(jet_threshold: float) -> Callable[[Particles], NDArray[np.float32]]:
-    """Scalar sum of pt of leptons and of jets above a threshold; MET excluded."""
+    """Sum the pt of leptons and of jets above a threshold; MET excluded."""
 
     def values(particles: Particles) -> NDArray[np.float32]:
         jets = _pt(particles, "jet")
@@ -127,13 +127,13 @@ class Marginals:
         return cls(histograms, len(particles), float(len(particles) if n_effective is None else n_effective))
 
     def cumulative(self, observable: str) -> FloatArray:
-        """Cumulative fraction at the upper edge of every bin."""
+        """Return the cumulative fraction at the upper edge of every bin."""
         summed = np.cumsum(self.histograms[observable])
         return np.asarray(summed / summed[-1])
 
 
 def ks_distance(first: Marginals, second: Marginals, observable: str) -> float:
-    """Two-sample Kolmogorov-Smirnov distance, at the bin edges."""
+    """Return the two-sample Kolmogorov-Smirnov distance, at the bin edges."""
     return float(np.abs(first.cumulative(observable) - second.cumulative(observable)).max())
 
 
@@ -147,8 +147,8 @@ class Distance:
     limit: float
 
 
-def compare(samples: Mapping[str, Marginals], reference: Mapping[str, Marginals]) -> list[Distance]:
-    """KS distances of samples, given by process, to the reference."""
+def ks_distances(samples: Mapping[str, Marginals], reference: Mapping[str, Marginals]) -> list[Distance]:
+    """Return the KS distances of samples, given by process, to the reference."""
     return [
         Distance(
             process, observable, ks_distance(measured, reference[process], observable), KS_LIMIT[process]
@@ -161,7 +161,7 @@ def compare(samples: Mapping[str, Marginals], reference: Mapping[str, Marginals]
 def sum_pt_fractions(
     marginals: Mapping[str, Marginals], sample: str, observable: str = "sum_pt"
 ) -> FloatArray:
-    """Fractions of a signal or of the background mix in the bins of `REAL_SUM_PT`."""
+    """Return the fractions of a signal or of the background mix in the bins of `REAL_SUM_PT`."""
     mix = BACKGROUND_MIX if sample == BACKGROUND else {sample: 1.0}
     edges = OBSERVABLES[observable].edges[1:]
     cumulative = sum(weight * marginals[name].cumulative(observable) for name, weight in mix.items())
@@ -188,7 +188,7 @@ def save(path: Path, marginals: Mapping[str, Marginals], origin: Mapping[str, An
 
 
 def load(path: Path) -> dict[str, Marginals]:
-    """Histograms by process from a file of `save`."""
+    """Read the histograms by process from a file of `save`."""
     try:
         document = json.loads(path.read_text())
         edges = {name: np.asarray(values) for name, values in document["edges"].items()}
@@ -217,12 +217,12 @@ def pythia_file() -> Path:
 
 
 def load_pythia() -> dict[str, Marginals]:
-    """The histograms that the package carries."""
+    """Read the histograms that the package carries."""
     return load(pythia_file())
 
 
 def embedded(n_events: int, seed: int, detector: Detector) -> dict[str, Marginals]:
-    """Marginals of every process from the embedded simulator."""
+    """Make the marginals of every process with the embedded simulator."""
     from covad.simulation.parametric import generate
 
     streams = {p: np.random.SeedSequence(seed, spawn_key=(process_code(p),)) for p in PROCESS_NAMES}
@@ -233,7 +233,7 @@ def embedded(n_events: int, seed: int, detector: Detector) -> dict[str, Marginal
 
 
 def from_samples(folder: Path, pileup: float, seed: int) -> dict[str, Marginals]:
-    """Marginals of the samples that `benchmarks/pythia_samples.py` left in a folder; pile-up is overlaid."""
+    """Make the marginals of the samples of `benchmarks/pythia_samples.py`; pile-up is overlaid."""
     rng = np.random.default_rng(seed)
     marginals = {}
     for process in PROCESS_NAMES:
@@ -244,7 +244,7 @@ def from_samples(folder: Path, pileup: float, seed: int) -> dict[str, Marginals]
 
 
 def distance_table(distances: Iterable[Distance]) -> str:
-    """KS distances as Markdown, one line per process; those beyond the limit are bold."""
+    """Write KS distances as Markdown, one line per process; those beyond the limit are bold."""
     lines = [
         "| process | " + " | ".join(OBSERVABLES[name].title for name in COMPARED) + " | limit |",
         "| --- |" + " ---: |" * (len(COMPARED) + 1),
@@ -259,7 +259,7 @@ def distance_table(distances: Iterable[Distance]) -> str:
 
 
 def fraction_table(engines: Mapping[str, Mapping[str, Marginals]]) -> str:
-    """Sum-of-pT fractions of the real sample and of the engines as Markdown, with the largest difference."""
+    """Write sum-of-pT fractions of the real sample and the engines as Markdown."""
     lines = [
         "| sample | from | fractions | largest difference | limit |",
         "| --- | --- | --- | ---: | ---: |",
@@ -296,7 +296,7 @@ def main(events: int, seed: int, pileup: float, samples: Path | None, write: Pat
     if write is not None:
         save(write, pythia, {"generator": f"pythia8mc {pythia_version()}", "detector": detector.describe()})
     here = embedded(events, seed, detector)
-    click.echo(distance_table(compare(here, pythia)))
+    click.echo(distance_table(ks_distances(here, pythia)))
     click.echo()
     click.echo(fraction_table({"Pythia": pythia, "embedded": here}))
 

@@ -47,7 +47,7 @@ class FinalState:
 
 
 def truth_of(particles: FinalState) -> Truth:
-    """Leptons, jets and soft rest of the visible particles."""
+    """Return leptons, jets and soft rest of the visible particles."""
     _, eta, _ = _pt_eta_phi(particles.p)
     invisible = np.isin(np.abs(particles.pdg_id), NEUTRINOS)
     seen = particles[~invisible & (np.abs(eta) < VISIBLE_ETA_MAX)]
@@ -65,7 +65,7 @@ def truth_of(particles: FinalState) -> Truth:
 
 
 def _isolated_leptons(seen: FinalState) -> tuple[IntArray, FloatArray, BoolArray]:
-    """Rows of the isolated leptons, their dressed momenta, and which particles they took with them."""
+    """Return rows of the isolated leptons, their dressed momenta, and which particles they took along."""
     pt, eta, phi = _pt_eta_phi(seen.p)
     kind = np.abs(seen.pdg_id)
     lepton = np.flatnonzero(((kind == ELECTRON) | (kind == MUON)) & (pt > LEPTON_PT_MIN))
@@ -90,7 +90,7 @@ def _isolated_leptons(seen: FinalState) -> tuple[IntArray, FloatArray, BoolArray
 
 
 def _jets(particles: FinalState) -> tuple[FloatArray, IntArray]:
-    """Anti-kt jets of every event: momenta (n, 4) and the events they belong to."""
+    """Return the anti-kt jets of every event: momenta (n, 4) and the events they belong to."""
     px, py, pz, energy = particles.p.T
     flat = ak.zip({"px": px, "py": py, "pz": pz, "E": energy})
     definition = fastjet.JetDefinition(fastjet.antikt_algorithm, JET_RADIUS)
@@ -102,18 +102,18 @@ def _jets(particles: FinalState) -> tuple[FloatArray, IntArray]:
 
 
 def _pt_eta_phi(p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Transverse momentum, pseudorapidity (huge along the beam) and azimuth."""
+    """Return transverse momentum, pseudorapidity (huge along the beam) and azimuth."""
     pt = np.hypot(p[:, 0], p[:, 1])
     return pt, np.arcsinh(p[:, 2] / np.maximum(pt, 1e-9)), np.arctan2(p[:, 1], p[:, 0])
 
 
 def _sum_by_event(p: FloatArray, event: IntArray, n_events: int) -> FloatArray:
-    """Transverse vector sum of each event, (N, 2)."""
+    """Return the transverse vector sum of each event, (N, 2)."""
     return np.stack([np.bincount(event, weights=p[:, i], minlength=n_events) for i in (0, 1)], axis=1)
 
 
 def _padded(p: FloatArray, event: IntArray, n_events: int) -> FloatArray:
-    """Rows of (pt, eta, phi) side by side, (N, n, 3), n the largest number in an event."""
+    """Put rows of (pt, eta, phi) side by side, (N, n, 3), n the largest number in an event."""
     counts = np.bincount(event, minlength=n_events)
     padded = np.zeros((n_events, int(counts.max(initial=0)), 3))
     position = np.arange(len(event)) - np.repeat(np.cumsum(counts) - counts, counts)

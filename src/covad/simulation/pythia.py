@@ -103,7 +103,7 @@ class PythiaSample:
 def generate(
     process: str, n_events: int, rng: np.random.Generator, detector: Detector, *, mpi: bool = False
 ) -> Events:
-    """`n_events` measured events of one process that pass the lepton filter; they depend on `rng` only."""
+    """Make `n_events` measured events of a process that pass the lepton filter; they depend on `rng` only."""
     sample = simulate(process, n_events, rng, detector, mpi=mpi)
     provenance = {
         "engine": "pythia8",
@@ -119,7 +119,7 @@ def generate(
 def simulate(
     process: str, n_events: int, rng: np.random.Generator, detector: Detector, *, mpi: bool = False
 ) -> PythiaSample:
-    """Like `generate`, but with the hard collision of every event."""
+    """Make events as `generate` does, with the number of the hard collision of each."""
     process_code(process)
     require_pythia()
     if process == "qcd":
@@ -167,7 +167,7 @@ def collect(
 
 
 def stable_particles(batch: Any) -> FinalState:
-    """Final-state particles of an awkward array of Pythia events."""
+    """Return the final-state particles of an awkward array of Pythia events."""
     import awkward as ak
 
     from covad.simulation.particle_level import FinalState
@@ -184,7 +184,7 @@ def stable_particles(batch: Any) -> FinalState:
 
 
 def require_pythia() -> None:
-    """Fail with one clear sentence where the optional parts are not installed."""
+    """Raise MissingExtraError if the optional parts are not installed."""
     try:
         import awkward  # noqa: F401
         import fastjet  # noqa: F401
@@ -208,12 +208,12 @@ def reseed(pythia: Any, rng: np.random.Generator) -> None:
 
 @cache
 def process_generator(process: str, mpi: bool) -> Any:
-    """The Pythia instance of a process; initialisation takes a second, so it is kept."""
+    """Return the Pythia instance of a process; initialisation takes a second, so it is kept."""
     return start_pythia(PROCESS_SETTINGS[process], mpi=mpi, lepton_veto=process in VETOED)
 
 
 def start_pythia(settings: tuple[str, ...], *, mpi: bool = False, lepton_veto: bool = False) -> Any:
-    """An initialised Pythia instance with the common settings and those given."""
+    """Return an initialised Pythia instance with the common settings and those given."""
     import pythia8mc
 
     pythia = pythia8mc.Pythia("", False)
@@ -229,7 +229,7 @@ def start_pythia(settings: tuple[str, ...], *, mpi: bool = False, lepton_veto: b
 
 @cache
 def _lepton_veto_hook() -> Any:
-    """Stops an event after its shower unless a charged lepton (tau included) is above the veto threshold."""
+    """Return a hook that stops events after the shower unless a charged lepton is above the threshold."""
     import pythia8mc
 
     class LeptonVeto(pythia8mc.UserHooks):  # type: ignore[misc]

@@ -57,7 +57,7 @@ class HeavyFlavourQcd:
         reseed(self.pythia, rng)
 
     def batch(self, _n_wanted: int) -> tuple[Truth, NDArray[np.int64]]:
-        """Events from `BATCH_COLLISIONS` collisions with a heavy quark, and the number of their collision."""
+        """Return events of `BATCH_COLLISIONS` collisions with a heavy quark, and each one's collision."""
         events: list[NDArray[np.float64]] = []
         collision: list[int] = []
         for number in range(BATCH_COLLISIONS):
@@ -88,7 +88,7 @@ class HeavyFlavourQcd:
                 return sorted(hard & {BOTTOM, -BOTTOM} or hard)
 
     def _trials(self, partons: Any, quark: int) -> Iterator[NDArray[np.float64]]:
-        """Stable particles (id, px, py, pz, E) of every trial where this quark gave a hard lepton."""
+        """Yield stable particles (id, px, py, pz, E) of every trial where this quark gave a hard lepton."""
         hadrons = hadrons_with(quark)
         force_semileptonic(self.pythia, hadrons)
         largest = max(self.fractions[abs(hadron)] for hadron in hadrons)
@@ -125,7 +125,7 @@ def hadrons_with(quark: int) -> tuple[int, ...]:
 
 
 def _parent_of_lepton(event: Any, first: int, hadrons: tuple[int, ...]) -> int:
-    """Code of the hadron, one of those given, that decayed to a hard electron or muon; 0 if none did.
+    """Return the code of the given hadron that decayed to a hard electron or muon; 0 if none did.
 
     `first` is where the products of the decay begin in the event record.
     """
@@ -145,7 +145,7 @@ def copy_event(event: Any) -> Any:
 
 @cache
 def parton_generator(mpi: bool) -> Any:
-    """Parton showers alone; mixing is off, so that the side of a B meson is known by its sign."""
+    """Start Pythia with parton showers alone; without mixing a B meson's sign tells its side."""
     return start_pythia(
         (
             "HardQCD:all = on",
@@ -177,7 +177,7 @@ def _let_decay(pythia: Any, hadrons: tuple[int, ...], may_decay: bool) -> None:
 
 @cache
 def semileptonic_fractions(mpi: bool) -> dict[int, float]:
-    """Branching fraction of every weakly decaying heavy hadron to final states with an electron or a muon."""
+    """Return the branching fraction of every weakly decaying heavy hadron to an electron or a muon."""
     fractions = {}
     for hadron in (abs(hadron) for group in HADRONS.values() for hadron in group):
         entry = parton_generator(mpi).particleData.particleDataEntryPtr(hadron)

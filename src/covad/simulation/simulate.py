@@ -86,7 +86,7 @@ class Simulation:
         }
 
     def blocks(self) -> Iterator[Events]:
-        """The events in order, block by block."""
+        """Yield the events in order, block by block."""
         engine = ENGINES[self.engine]
         mix = BACKGROUND_MIX if self.process == BACKGROUND else {self.process: 1.0}
         for block, start in enumerate(range(0, self.n_events, engine.block_size)):

@@ -24,7 +24,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path`; the file written there takes its place if the block ends well.
+    """Give a temporary name beside `path`; the file written there takes its place if the block ends well.
 
     After an exception the temporary file is removed and whatever stood at `path` is untouched.
     """

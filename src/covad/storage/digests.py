@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def file_digest(path: Path) -> str:
-    """Return the digest of a file in hexadecimal digits."""
+    """Return the SHA-256 of a file's content, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

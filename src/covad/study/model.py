@@ -83,23 +83,22 @@ class Study(Settings):
 
     @model_validator(mode="after")
     def _settled(self) -> Self:
-        """Fill in what the configurations leave to the study."""
+        """Fill in what the configurations leave to the study, and refuse two of one slug."""
         named = self.source.embeddings_named
         default = named[0] if len(named) == 1 else None
         settled = tuple(
             c.model_copy(update={"embedding": c.embedding or default}) for c in self.configurations
         )
-        for number, configuration in enumerate(settled):
+        slugs = [configuration.slug for configuration in settled]
+        for number, (configuration, slug) in enumerate(zip(settled, slugs, strict=True)):
             if configuration.embedding not in named:
                 raise ValueError(
                     f"configurations.{number}.embedding: {' or '.join(named)} was expected, "
                     f"not {configuration.embedding}"
                 )
-        slugs = [configuration.slug for configuration in settled]
-        for number, slug in enumerate(slugs):
             if (first := slugs.index(slug)) < number:
                 raise ValueError(
-                    f"configurations.{first} and configurations.{number} are both '{settled[number].label}': "
+                    f"configurations.{first} and configurations.{number} are both '{configuration.label}': "
                     "names must differ, by embedding, treatment, order or sizes.expected"
                 )
         object.__setattr__(self, "configurations", settled)
@@ -107,6 +106,7 @@ class Study(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        """Refuse points, signals and sizes that do not fit the source."""
         self._check_points("nu", self.nu)
         for number, configuration in enumerate(self.configurations):
             if configuration.nu is not None:
@@ -114,29 +114,11 @@ class Study(Settings):
         for signal, yields in self.signals.items():
             if len(set(yields)) < len(yields):
                 raise ValueError(f"signals.{signal}: an entry stands twice")
+            if isinstance(self.source, LatentSection) and signal != latent.SIGNAL:
+                raise ValueError(f"signals.{signal}: the latent world has one signal, '{latent.SIGNAL}'")
         if isinstance(self.source, Collisions):
             self._check_events(self.source)
-        elif isinstance(self.source, LatentSection):
-            self._check_latent_signals()
         return self
-
-    def _check_latent_signals(self) -> None:
-        for signal in self.signals:
-            if signal != latent.SIGNAL:
-                raise ValueError(f"signals.{signal}: the latent world has one signal, '{latent.SIGNAL}'")
-
-    def _check_events(self, source: Collisions) -> None:
-        """Toys need events of every kind; the selection may leave fewer, which the run itself checks."""
-        for signal, yields in self.signals.items():
-            if signal not in source.signals:
-                raise ValueError(f"signals.{signal}: source.signals has no such sample")
-            simulated = source.signals[signal].simulate
-            if simulated is not None and simulated < max(yields):
-                raise ValueError(f"source.signals.{signal}.simulate: toys need {max(yields):g} events")
-        for sizes in (self.sizes, *(c.sizes for c in self.configurations if c.sizes is not None)):
-            for key, events in (("reference", sizes.reference), ("data", sizes.expected)):
-                if getattr(source.pools, key) < events:
-                    raise ValueError(f"source.pools.{key}: toys need {events:g} events")
 
     def _check_points(self, key: str, points: tuple[tuple[float, ...], ...]) -> None:
         lengths = {len(nu) for nu in points}
@@ -149,14 +131,27 @@ class Study(Settings):
         if len(set(points)) < len(points):
             raise ValueError(f"{key}: an entry stands twice")
 
+    def _check_events(self, source: Collisions) -> None:
+        """Refuse too few events of a kind; the selection may leave fewer, which the run itself checks."""
+        for signal, yields in self.signals.items():
+            if signal not in source.signals:
+                raise ValueError(f"signals.{signal}: source.signals has no such sample")
+            simulated = source.signals[signal].simulate
+            if simulated is not None and simulated < max(yields):
+                raise ValueError(f"source.signals.{signal}.simulate: toys need {max(yields):g} events")
+        for sizes in (self.sizes, *(c.sizes for c in self.configurations if c.sizes is not None)):
+            for key, events in (("reference", sizes.reference), ("data", sizes.expected)):
+                if getattr(source.pools, key) < events:
+                    raise ValueError(f"source.pools.{key}: toys need {events:g} events")
+
     @property
     def spaces(self) -> tuple[tuple[str, int], ...]:
-        """(embedding, order of the response), in which toys are drawn."""
+        """Return (embedding, order of the response) of every space that toys are drawn in."""
         return tuple(dict.fromkeys((c.embedding or "", c.order) for c in self.configurations))
 
     @property
     def points(self) -> tuple[tuple[float, ...], ...]:
-        """All nu at which any toy is drawn."""
+        """Return all nu at which any toy is drawn."""
         own = (nu for c in self.configurations for nu in c.nu or ())
         return tuple(dict.fromkeys([*self.nu, *own]))
 

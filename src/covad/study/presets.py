@@ -13,7 +13,7 @@ PRESETS = ("quick", "laptop", "paper")
 
 
 def preset_text(name: str) -> str:
-    """A preset as it is written: YAML with comments."""
+    """Return a preset as it is written: YAML with comments."""
     if name not in PRESETS:
         raise UnknownNameError(f"there is no preset '{name}' (there are {', '.join(PRESETS)})")
     return files("covad.study").joinpath("presets", f"{name}.yaml").read_text(encoding="utf-8")

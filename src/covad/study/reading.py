@@ -50,30 +50,27 @@ def read_study(path: Path) -> Study:
         raise StudyError(f"{path}: cannot be read ({failure})") from failure
     except yaml.YAMLError as failure:
         raise StudyError(f"{path}: is not YAML ({' '.join(str(failure).split())})") from failure
-    return _beside(path.parent, parse_study(content, str(path)))
+    return _resolve_paths(parse_study(content, str(path)), path.parent)
 
 
-def _beside(folder: Path, study: Study) -> Study:
-    """Paths in a study file are relative to the file."""
+def _resolve_paths(study: Study, folder: Path) -> Study:
+    """Return the study with absolute paths: those in a study file are relative to its folder."""
+
+    def resolved(sample: SampleEntry) -> SampleEntry:
+        return sample.model_copy(update={"files": tuple((folder / path).resolve() for path in sample.files)})
+
     source = study.source
     if isinstance(source, PoolSection):
         source = source.model_copy(update={"path": (folder / source.path).resolve()})
     elif isinstance(source, Collisions):
-        signals = {name: _sample_beside(folder, sample) for name, sample in source.signals.items()}
-        background = _sample_beside(folder, source.background)
-        source = source.model_copy(
-            update={"background": background, "signals": signals, "folder": folder.resolve()}
-        )
+        signals = {name: resolved(sample) for name, sample in source.signals.items()}
+        parts = {"background": resolved(source.background), "signals": signals, "folder": folder.resolve()}
+        source = source.model_copy(update=parts)
     return study.model_copy(update={"source": source})
 
 
-def _sample_beside(folder: Path, sample: SampleEntry) -> SampleEntry:
-    files = tuple((folder / path).resolve() for path in sample.files)
-    return sample.model_copy(update={"files": files})
-
-
 def parse_study(content: Any, where: str) -> Study:
-    """Check plain data; `where` is for the message."""
+    """Check plain data; `where` names it in messages."""
     if not isinstance(content, Mapping):
         raise StudyError(f"{where}: a mapping of keys was expected")
     try:
@@ -83,28 +80,23 @@ def parse_study(content: Any, where: str) -> Study:
 
 
 def json_schema() -> str:
-    """JSON Schema of the study file, for editors."""
+    """Return the JSON Schema of the study file, for editors."""
     return json.dumps(Study.model_json_schema(), indent=2) + "\n"
 
 
 def changed_key(before: Any, after: Any, name: str = "") -> str | None:
-    """The first key in which two plain studies differ, with both values; the free keys do not count."""
+    """Return the first key in which two plain studies differ, with both values; free keys do not count."""
     if before == after or any(fnmatchcase(name, free) for free in FREE_KEYS):
         return None
-    for key, old, new in _parts(before, after):
-        if change := changed_key(old, new, f"{name}.{key}" if name else key):
-            return change
-    if _parts(before, after):
-        return None
-    return f"{name} was {json.dumps(before)} and is now {json.dumps(after)}"
-
-
-def _parts(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
-    """What two values are made of, if both are mappings, or lists of as many mappings."""
+    # look into mappings, and into lists of as many mappings; anything else is one value
+    parts: list[tuple[str, Any, Any]] = []
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        return [(key, before.get(key), after.get(key)) for key in sorted({*before, *after})]
-    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        parts = [(key, before.get(key), after.get(key)) for key in sorted({*before, *after})]
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         pairs = list(zip(before, after, strict=True))
         if all(isinstance(part, Mapping) for pair in pairs for part in pair):
-            return [(str(number), old, new) for number, (old, new) in enumerate(pairs)]
-    return []
+            parts = [(str(number), old, new) for number, (old, new) in enumerate(pairs)]
+    for key, old, new in parts:
+        if change := changed_key(old, new, f"{name}.{key}" if name else key):
+            return change
+    return None if parts else f"{name} was {json.dumps(before)} and is now {json.dumps(after)}"

@@ -46,7 +46,7 @@ class PoolSection(Settings):
 
     @property
     def n_nuisances(self) -> int | None:
-        """Known to the files only."""
+        """None: only the files know."""
         return None
 
 
@@ -85,7 +85,7 @@ class PoolEvents(Settings):
 
 
 class SystematicEntry(Settings):
-    """As `covad.events.systematics.make_systematic` takes it: a built-in systematic, or a user's function."""
+    """A built-in systematic or a user's function, for `covad.events.systematics.make_systematic`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -135,16 +135,7 @@ class Collisions(Settings):
             raise ValueError(f"signals.{name}: the name is taken, choose another one")
         if any(entry.name == NORMALISATION for entry in self.systematics):
             raise ValueError(f"systematics: the name {NORMALISATION} is taken, choose another one")
-        self._check_batches()
-        simulated = self.background.simulate
-        if simulated is not None and simulated < self.pools.total:
-            raise ValueError(
-                f"background.simulate: {simulated} events are fewer than the {self.pools.total} of the pools"
-            )
-        return self
-
-    def _check_batches(self) -> None:
-        """Both parts of the encoder's pool must fill a batch."""
+        # both parts of the encoder's pool must fill a batch
         seen = self.pools.encoder if self.folds == 1 else self.pools.encoder * (self.folds - 1) // self.folds
         validation = int(seen * self.training.validation_share)
         if min(validation, seen - validation) < self.training.batch:
@@ -152,6 +143,12 @@ class Collisions(Settings):
                 f"pools.encoder: {self.pools.encoder} events leave {seen - validation} for the training and "
                 f"{validation} for its validation, but a batch has {self.training.batch}"
             )
+        simulated = self.background.simulate
+        if simulated is not None and simulated < self.pools.total:
+            raise ValueError(
+                f"background.simulate: {simulated} events are fewer than the {self.pools.total} of the pools"
+            )
+        return self
 
     @property
     def embeddings_named(self) -> tuple[str, ...]:

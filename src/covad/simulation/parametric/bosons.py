@@ -47,7 +47,7 @@ DRELL_YAN = DrellYan()
 
 
 def w(rng: np.random.Generator, n: int) -> HardEvents:
-    """q q' -> W -> lepton neutrino, with V - A decay angles."""
+    """Make q q' -> W -> lepton neutrino, with V - A decay angles."""
     radiation = radiate(rng, n, W_RADIATION)
     rapidity = plateau(rng, n, *RAPIDITY)
     boson = recoiling(radiation, rapidity, breit_wigner(rng, n, W_MASS, W_WIDTH, *MASS_RANGE))
@@ -65,7 +65,7 @@ def w_lepton_cosine(rng: np.random.Generator, rapidity: FloatArray) -> FloatArra
 
 
 def z(rng: np.random.Generator, n: int) -> HardEvents:
-    """q qbar -> Z or virtual photon -> two leptons."""
+    """Make q qbar -> Z or virtual photon -> two leptons."""
     radiation = radiate(rng, n, Z_RADIATION)
     boson = recoiling(radiation, plateau(rng, n, *RAPIDITY), dilepton_mass(rng, n))
     leptons = decay_vector(rng, boson, even_cosine(rng, n))

@@ -46,7 +46,7 @@ _LEPTON_CDF = {h: ((5 * _X - 3 * _X**3 + _X**4) + h * (_X - 3 * _X**3 + 2 * _X**
 
 
 def decay_tau(rng: np.random.Generator, helicity: FloatArray) -> tuple[FloatArray, Channel]:
-    """Visible share x of the momentum, and the flavour of the lepton (ABSENT for a hadronic decay).
+    """Draw the visible share x of the momentum, and the lepton's flavour (ABSENT for a hadronic decay).
 
     The helicity, +1 or -1, is that of a tau-; for a tau+ it is the opposite of its own.
     """
@@ -68,26 +68,26 @@ def decay_tau(rng: np.random.Generator, helicity: FloatArray) -> tuple[FloatArra
 
 
 def linear_cosine(rng: np.random.Generator, slope: FloatArray) -> FloatArray:
-    """cos(theta) with density 1 + slope * cos(theta): a uniform one, turned over where needed."""
+    """Draw cos(theta) with density 1 + slope * cos(theta): a uniform one, turned over where needed."""
     cosine = rng.uniform(-1.0, 1.0, slope.shape)
     turn = rng.random(slope.shape) > (1 + slope * cosine) / 2
     return np.where(turn, -cosine, cosine)
 
 
 def squared_cosine(rng: np.random.Generator, n: int) -> FloatArray:
-    """cos(theta) with density (1 + cos(theta)) ** 2: a fermion along the spin of a vector boson."""
+    """Draw cos(theta) with density (1 + cos(theta)) ** 2: a fermion along the spin of a vector boson."""
     return 2.0 * np.cbrt(rng.random(n)) - 1.0
 
 
 def even_cosine(rng: np.random.Generator, n: int) -> FloatArray:
-    """cos(theta) with density 1 + cos(theta) ** 2: an unpolarised vector boson made along the beam."""
+    """Draw cos(theta) with density 1 + cos(theta) ** 2: an unpolarised vector boson made along the beam."""
     return squared_cosine(rng, n) * np.where(rng.random(n) < 0.5, 1.0, -1.0)
 
 
 def charged_lepton(
     rng: np.random.Generator, lepton: FourMomentum, channel: Channel, helicity: FloatArray
 ) -> Products:
-    """One lepton of flavour `channel`: itself if electron or muon, decayed if tau, nothing otherwise."""
+    """Return a lepton of flavour `channel`: itself if electron or muon, decayed if tau, else nothing."""
     flavour = np.where(channel <= TAU, channel, ABSENT).astype(np.int8)
     share = np.ones(len(flavour))
     taus = np.flatnonzero(flavour == TAU)
@@ -103,18 +103,18 @@ def charged_lepton(
 
 
 def w_channel(rng: np.random.Generator, n: int) -> Channel:
-    """Lepton flavour, or HADRONIC."""
+    """Draw a lepton flavour, or HADRONIC."""
     return _choose(rng, n, dict.fromkeys((ELECTRON, MUON, TAU), W_TO_EACH_LEPTON), HADRONIC)
 
 
 def z_channel(rng: np.random.Generator, n: int) -> Channel:
-    """Lepton flavour, NEUTRINOS, BOTTOM or HADRONIC."""
+    """Draw a lepton flavour, NEUTRINOS, BOTTOM or HADRONIC."""
     fractions = dict.fromkeys((ELECTRON, MUON, TAU), Z_TO_EACH_LEPTON)
     return _choose(rng, n, {**fractions, NEUTRINOS: Z_TO_NEUTRINOS, BOTTOM: Z_TO_BOTTOM}, HADRONIC)
 
 
 def lepton_channel(rng: np.random.Generator, n: int) -> Channel:
-    """Electron, muon or tau with equal chances."""
+    """Draw electron, muon or tau with equal chances."""
     return rng.integers(ELECTRON, TAU + 1, n, dtype=np.int8)
 
 
@@ -127,7 +127,7 @@ def _choose(rng: np.random.Generator, n: int, fractions: dict[int, float], rest:
 def w_products(
     rng: np.random.Generator, charged: FourMomentum, neutral: FourMomentum, channel: Channel
 ) -> Products:
-    """A W from its two fermions: charged lepton and neutrino, or two quarks."""
+    """Return what a W gives for its two fermions: charged lepton and neutrino, or two quarks."""
     n = len(channel)
     hadronic = channel == HADRONIC
     return combine(
@@ -140,7 +140,7 @@ def w_products(
 def lepton_pair(
     rng: np.random.Generator, first: FourMomentum, second: FourMomentum, channel: Channel
 ) -> Products:
-    """Two leptons from a vector boson: opposite helicities, so that both visible tau shares tend one way."""
+    """Return two leptons of a vector boson: of opposite helicity, so both visible tau shares tend one way."""
     helicity = np.where(rng.random(len(channel)) < 0.5, 1.0, -1.0)
     return combine(*(charged_lepton(rng, lepton, channel, helicity) for lepton in (first, second)))
 
@@ -148,7 +148,7 @@ def lepton_pair(
 def z_products(
     rng: np.random.Generator, first: FourMomentum, second: FourMomentum, channel: Channel
 ) -> Products:
-    """A Z from its two fermions: leptons, light quarks, b quarks, or nothing visible."""
+    """Return what a Z gives for its two fermions: leptons, light quarks, b quarks, or nothing visible."""
     n = len(channel)
     quarks, bottoms = channel == HADRONIC, channel == BOTTOM
     return combine(
@@ -163,14 +163,14 @@ def z_products(
 def decay_vector(
     rng: np.random.Generator, boson: FourMomentum, cos_theta: FloatArray, axis: Direction | None = None
 ) -> tuple[FourMomentum, FourMomentum]:
-    """Two massless fermions from a boson, at theta from `axis` in its rest frame (the beam by default)."""
+    """Decay a boson to massless fermions, at theta from `axis` (by default the beam) in its rest frame."""
     towards = direction(cos_theta, rng.uniform(-np.pi, np.pi, cos_theta.shape), axis)
     first, second = two_body(boson.mass, 0.0, 0.0, towards)
     return first.boosted(boson), second.boosted(boson)
 
 
 def decay_top(rng: np.random.Generator, top: FourMomentum) -> Products:
-    """t -> b W, the W into anything, with its polarisation along the W's flight in the top frame."""
+    """Decay t -> b W, the W into anything, with its polarisation along the W's flight in the top frame."""
     n = len(top.e)
     w_mass = breit_wigner(rng, n, W_MASS, W_WIDTH, 50.0, 110.0)
     flight = isotropic(rng, n)
@@ -183,6 +183,6 @@ def decay_top(rng: np.random.Generator, top: FourMomentum) -> Products:
 
 
 def top_lepton_cosine(rng: np.random.Generator, n: int) -> FloatArray:
-    """Angle between charged lepton and W: sin^2 for longitudinal, (1 - cos)^2 for left-handed ones."""
+    """Draw cos(theta) of charged lepton and W: sin^2 for longitudinal, (1 - cos)^2 for left-handed W."""
     longitudinal = 2.0 * rng.beta(2.0, 2.0, n) - 1.0
     return np.where(rng.random(n) < LONGITUDINAL_W, longitudinal, -squared_cosine(rng, n))

@@ -89,7 +89,7 @@ RADIATION = InitialState(mean_jets=0.87, clustering=0.4, scale=10.9, tail=4.0, s
 
 
 def qcd(rng: np.random.Generator, n: int, lepton_pt_min: float) -> HardEvents:
-    """Bottom and charm events with one isolated lepton above a pt in GeV.
+    """Make bottom and charm events with one isolated lepton above a pt in GeV.
 
     There are fewer than n of them, since isolation and the onset of the spectrum remove many.
     """
@@ -146,7 +146,7 @@ class Decay:
 
 
 def decay_in_flight(rng: np.random.Generator, n: int, hadron: HeavyHadron) -> Decay:
-    """Semileptonic decays, drawn with weight (lepton share) ** (SPECTRUM_POWER - 1).
+    """Draw semileptonic decays with weight (lepton share) ** (SPECTRUM_POWER - 1).
 
     The share is E (1 + cos) / m, so the weight factorises: energy from a reweighted spectrum, angle from
     (1 + cos) ** (SPECTRUM_POWER - 1). Neutrino and daughter are isotropic in their own frame.
@@ -167,7 +167,7 @@ def decay_in_flight(rng: np.random.Generator, n: int, hadron: HeavyHadron) -> De
 
 @cache
 def lepton_spectrum(hadron: HeavyHadron) -> tuple[FloatArray, FloatArray]:
-    """Cumulative distribution and values of x = 2 E / m in the rest frame, weighted by x ** (n - 1)."""
+    """Return cumulative distribution and values of x = 2 E / m at rest, weighted by x ** (n - 1)."""
     end = 1.0 - (hadron.daughter_mass / hadron.mass) ** 2
     x = np.linspace(0.0, end, 401)
     density = x**2 * (end - x) ** 2 / (1.0 - x)
@@ -183,7 +183,7 @@ Axis = tuple[FloatArray, FloatArray]
 def _along(
     axis: Axis, parent_pt: FloatArray, fraction: FloatArray, kick_eta: FloatArray, kick_phi: FloatArray
 ) -> FourMomentum:
-    """A massless particle with its share of the parent's momentum, turned away by its kick."""
+    """Return a massless particle with its share of the parent's momentum, turned away by its kick."""
     pt = np.maximum(fraction * parent_pt, 1e-3)
     return FourMomentum.from_pt_rapidity(
         pt, axis[0] + np.arctan(kick_eta / pt), axis[1] + np.arctan(kick_phi / pt), 0.0
@@ -191,7 +191,7 @@ def _along(
 
 
 def _photons(rng: np.random.Generator, lepton: FourMomentum, daughter: FourMomentum) -> FourMomentum:
-    """What the lepton is dressed with: photons of the daughter's decay that happen to lie upon it."""
+    """Draw the photons of the daughter's decay that lie upon the lepton and dress it."""
     n = len(lepton.e)
     distance_squared = (lepton.eta - daughter.eta) ** 2 + delta_phi(lepton.phi, daughter.phi) ** 2
     chance = PHOTONS.chance * np.exp(-distance_squared / PHOTONS.reach**2)

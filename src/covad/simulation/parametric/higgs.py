@@ -96,7 +96,7 @@ class Scalar:
 
 
 def produce(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
-    """Events of all production modes."""
+    """Make events of all production modes."""
     w_mass = partial(breit_wigner, mass=W_MASS, width=W_WIDTH, low=50.0, high=110.0)
     z_mass = partial(breit_wigner, mass=Z_MASS, width=Z_WIDTH, low=60.0, high=120.0)
     with_w = partial(_with_boson, scalar=scalar, mass=w_mass, products=w_products, channels=w_channel)
@@ -113,7 +113,7 @@ def produce(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
 
 
 def _alone(rng: np.random.Generator, scalar: Scalar, radiation: Radiation) -> FourMomentum:
-    """A scalar that recoils against nothing but radiation."""
+    """Return a scalar that recoils against nothing but radiation."""
     n = len(radiation.soft)
     return recoiling(radiation, plateau(rng, n, *RAPIDITY), np.full(n, scalar.mass))
 
@@ -124,7 +124,7 @@ def _single(rng: np.random.Generator, n: int, scalar: Scalar, tune: InitialState
 
 
 def _from_fusion(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
-    """The scalar recoils against two forward quarks as well."""
+    """Make a scalar that recoils against two forward quarks as well."""
     radiation = radiate(rng, n, QUARK_RADIATION)
     side = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     phi = rng.uniform(-np.pi, np.pi, n)
@@ -153,7 +153,7 @@ def _with_boson(
     products: Callable[[np.random.Generator, FourMomentum, FourMomentum, Channel], Products],
     channels: Channels,
 ) -> HardEvents:
-    """A scalar with a W or a Z, whose mass, channel and products are drawn by the functions given."""
+    """Make a scalar with a W or a Z, whose mass, channel and products the given functions draw."""
     radiation = radiate(rng, n, QUARK_RADIATION)
     higgs, boson = produce_pair(rng, VH_SPECTRUM, radiation, scalar.mass, mass(rng, n))
     fermions = decay_vector(rng, boson, rng.uniform(-1.0, 1.0, n))
@@ -162,7 +162,7 @@ def _with_boson(
 
 
 def _with_tops(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
-    """A scalar against a top pair, which decays isotropically into its tops."""
+    """Make a scalar that recoils against a top pair, which decays isotropically into its tops."""
     radiation = radiate(rng, n, TTH_RADIATION)
     pair_mass = 2.0 * TOP_MASS * (1.0 + 0.3 * rng.standard_exponential(n))
     higgs, pair = produce_pair(rng, TTH_SPECTRUM, radiation, scalar.mass, pair_mass)
@@ -172,7 +172,7 @@ def _with_tops(rng: np.random.Generator, n: int, scalar: Scalar) -> HardEvents:
 
 
 def decay_to_taus(rng: np.random.Generator, higgs: FourMomentum) -> Products:
-    """A scalar gives both taus the same helicity, so that one visible share tends up and one down."""
+    """Decay a scalar to taus of the same helicity, so that one visible share tends up and one down."""
     n = len(higgs.e)
     helicity = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     taus = two_body(higgs.mass, 0.0, 0.0, isotropic(rng, n))
@@ -186,7 +186,7 @@ def decay_to_taus(rng: np.random.Generator, higgs: FourMomentum) -> Products:
 
 
 def decay_to_four_leptons(rng: np.random.Generator, higgs: FourMomentum) -> Products:
-    """Two virtual Z bosons, each into a pair of electrons, muons or taus."""
+    """Decay a scalar to two virtual Z bosons, each into a pair of electrons, muons or taus."""
     n = len(higgs.e)
     masses = virtual_z_masses(rng, n, A4L_MASS)
     pairs = []
@@ -197,7 +197,7 @@ def decay_to_four_leptons(rng: np.random.Generator, higgs: FourMomentum) -> Prod
 
 
 def virtual_z_masses(rng: np.random.Generator, n: int, parent: float) -> tuple[FloatArray, FloatArray]:
-    """Masses of the two Z from a scalar that is lighter than either, drawn by rejection."""
+    """Draw by rejection the masses of the two Z from a scalar that is lighter than either."""
     grid = np.linspace(VIRTUAL_Z_MIN, parent, 200)
     highest = 1.02 * _mass_density(grid, grid[:, None], parent).max()
     masses = np.empty((2, 0))
@@ -209,7 +209,7 @@ def virtual_z_masses(rng: np.random.Generator, n: int, parent: float) -> tuple[F
 
 
 def _mass_density(m1: FloatArray, m2: FloatArray, parent: float) -> FloatArray:
-    """d(width) / dm1 dm2 of H -> Z* Z*: propagators, phase space, and the matrix element."""
+    """Return d(width) / dm1 dm2 of H -> Z* Z*: propagators, phase space, and the matrix element."""
     momentum = breakup_momentum(parent, m1, m2) * (m1 + m2 < parent)
     element = (2.0 * parent * momentum) ** 2 + 12.0 * (m1 * m2) ** 2
     density: FloatArray = m1 * m2 * momentum * element / ((m1**2 - Z_MASS**2) * (m2**2 - Z_MASS**2)) ** 2
@@ -242,10 +242,10 @@ A4L = Scalar(
 
 
 def h0(rng: np.random.Generator, n: int) -> HardEvents:
-    """A scalar of 60 GeV into two taus."""
+    """Make a scalar of 60 GeV that decays to two taus."""
     return produce(rng, n, H0)
 
 
 def a4l(rng: np.random.Generator, n: int) -> HardEvents:
-    """A scalar of 50 GeV into four leptons."""
+    """Make a scalar of 50 GeV that decays to four leptons."""
     return produce(rng, n, A4L)

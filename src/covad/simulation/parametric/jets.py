@@ -40,7 +40,7 @@ ISOLATION_SHARE = 0.45
 
 
 def shower(rng: np.random.Generator, hard: HardEvents) -> tuple[Jets, FloatArray]:
-    """Narrow sprays of hadrons from all partons, and the momentum scattered outside of them, (N, 2).
+    """Return narrow sprays of hadrons from all partons, and the momentum outside of them, (N, 2).
 
     Initial-state radiation is tuned together with the splitting of quarks, and treated like them.
     """
@@ -56,9 +56,9 @@ def shower(rng: np.random.Generator, hard: HardEvents) -> tuple[Jets, FloatArray
 
 
 def cluster(sprays: Jets) -> tuple[FourMomentum, FloatArray]:
-    """Jets, (N, k): what is closer than the jet radius to a harder spray joins it.
+    """Return jets, (N, k): what is closer than the jet radius to a harder spray joins it.
 
-    Also the momentum that is too soft for a jet, (N, 2).
+    Return also the momentum that is too soft for a jet, (N, 2).
     """
     jets = sprays.columns()
     eta, phi, there = jets.eta, jets.phi, jets.e > 0
@@ -78,7 +78,7 @@ def cluster(sprays: Jets) -> tuple[FourMomentum, FloatArray]:
 
 
 def lose_neutrinos(rng: np.random.Generator, bottom: Jets) -> Jets:
-    """b jets without the share of their neutrinos."""
+    """Return b jets without the share of their neutrinos."""
     n = len(bottom.event)
     share = rng.beta(1.5, 1.5 / BOTTOM_DECAYS.share - 1.5, n)
     affected = rng.random(n) < BOTTOM_DECAYS.chance
@@ -86,13 +86,13 @@ def lose_neutrinos(rng: np.random.Generator, bottom: Jets) -> Jets:
 
 
 def lose_outside(rng: np.random.Generator, partons: Jets, tune: PartonShower) -> tuple[Jets, Jets]:
-    """What of each parton stays together, and what is scattered outside of all jets."""
+    """Return what of each parton stays together, and what is scattered outside of all jets."""
     kept = np.maximum(1.0 - tune.loss * rng.standard_exponential(len(partons.event)), 0.0)
     return replace(partons, p=partons.p.scaled(kept)), replace(partons, p=partons.p.scaled(1.0 - kept))
 
 
 def split(rng: np.random.Generator, partons: Jets, tune: PartonShower) -> tuple[Jets, Jets]:
-    """The partons, and the jets that some of them radiate; the momenta add up to what they were.
+    """Return the partons and the jets that some of them radiate; the momenta add up to what they were.
 
     A radiated jet has at most half of the parton's pt, at least SOFTEST_JET, and is uniform in its logarithm.
     """
@@ -114,7 +114,7 @@ def split(rng: np.random.Generator, partons: Jets, tune: PartonShower) -> tuple[
 
 
 def isolated(leptons: FourMomentum, sprays: Jets) -> BoolArray:
-    """Leptons, (N, k), without much momentum of hadrons or other leptons around them.
+    """Return which leptons, (N, k), have little momentum of hadrons or other leptons around them.
 
     A lepton that is not there is not isolated.
     """

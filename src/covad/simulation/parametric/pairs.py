@@ -65,7 +65,7 @@ def produce_pair(
     mass_1: ArrayLike,
     mass_2: ArrayLike,
 ) -> tuple[FourMomentum, FourMomentum]:
-    """Two particles back to back in the frame of a pair that recoils against the radiation."""
+    """Make two particles back to back in the frame of a pair that recoils against the radiation."""
     n = len(radiation.soft)
     excess = np.maximum(rng.gamma(spectrum.rise, size=n) / rng.gamma(spectrum.fall, size=n), 1e-6)
     mass = np.minimum(np.add(mass_1, mass_2) * (1.0 + excess), 5000.0)
@@ -79,7 +79,7 @@ def produce_pair(
 
 
 def ttbar(rng: np.random.Generator, n: int) -> HardEvents:
-    """g g, q qbar -> t tbar, both into b W."""
+    """Make g g, q qbar -> t tbar, both into b W."""
     radiation = radiate(rng, n, TTBAR_RADIATION)
     masses = breit_wigner(rng, (2, n), TOP_MASS, TOP_WIDTH, 150.0, 200.0)
     tops = produce_pair(rng, TTBAR_SPECTRUM, radiation, *masses)
@@ -87,7 +87,7 @@ def ttbar(rng: np.random.Generator, n: int) -> HardEvents:
 
 
 def lq(rng: np.random.Generator, n: int) -> HardEvents:
-    """Two scalar leptoquarks, each into b tau."""
+    """Make two scalar leptoquarks, each into b tau."""
     radiation = radiate(rng, n, LQ_RADIATION)
     decays = []
     for leptoquark in produce_pair(rng, LQ_SPECTRUM, radiation, LEPTOQUARK_MASS, LEPTOQUARK_MASS):
@@ -101,7 +101,7 @@ def lq(rng: np.random.Generator, n: int) -> HardEvents:
 
 
 def hpm(rng: np.random.Generator, n: int) -> HardEvents:
-    """b g -> H- t: the Higgs boson into tau neutrino, the top into anything."""
+    """Make b g -> H- t: the Higgs boson into tau neutrino, the top into anything."""
     radiation = radiate(rng, n, HPM_RADIATION)
     # The spectator is the other b quark of the gluon that the incoming one stems from.
     tune = SPECTATOR_BOTTOM

@@ -29,7 +29,7 @@ class Jets:
 
     @classmethod
     def from_columns(cls, particles: FourMomentum) -> Jets:
-        """Those of (N, k) particles that are there."""
+        """Return those of (N, k) particles that are there."""
         present = particles.e > 0
         return cls(len(present), np.nonzero(present)[0], particles[present])
 
@@ -37,19 +37,19 @@ class Jets:
         return Jets(self.n_events, self.event[jets], self.p[jets])
 
     def of(self, rows: IntArray) -> Jets:
-        """The jets of the chosen events, which are renumbered in the order given."""
+        """Return the jets of the chosen events, which are renumbered in the order given."""
         number = np.full(self.n_events, -1)
         number[rows] = np.arange(len(rows))
         chosen = number[self.event] >= 0
         return Jets(len(rows), number[self.event[chosen]], self.p[chosen])
 
     def transverse_sum(self) -> FloatArray:
-        """px, py of each event, (N, 2)."""
+        """Return px, py of each event, (N, 2)."""
         parts = [np.bincount(self.event, c, minlength=self.n_events) for c in (self.p.px, self.p.py)]
         return np.stack(parts, axis=1)
 
     def columns(self) -> FourMomentum:
-        """(N, k): the jets of an event side by side, hardest first, zeros behind the last."""
+        """Return (N, k): the jets of an event side by side, hardest first, zeros behind the last."""
         order = np.lexsort((-self.p.pt, self.event))
         event = self.event[order]
         counts = np.bincount(event, minlength=self.n_events)
@@ -61,7 +61,7 @@ class Jets:
 
 
 def join(*parts: Jets) -> Jets:
-    """All jets of the same events."""
+    """Join the jets of the same events."""
     event = np.concatenate([p.event for p in parts])
     return Jets(parts[0].n_events, event, concatenate([p.p for p in parts]))
 
@@ -105,7 +105,7 @@ class Radiation:
         return -self.jets.transverse_sum() - self.soft - self.escaping
 
     def with_quarks(self, quarks: FourMomentum) -> Radiation:
-        """For a system that recoils against (N, k) quarks of the hard process as well."""
+        """Return the radiation and (N, k) quarks of the hard process, as one recoil."""
         return replace(self, jets=join(self.jets, Jets.from_columns(quarks)))
 
     def __getitem__(self, rows: IntArray) -> Radiation:
@@ -131,13 +131,13 @@ HardProcess = Callable[[np.random.Generator, int], HardEvents]
 
 
 def combine(*parts: Products) -> Products:
-    """The products of several decays of the same events, side by side."""
+    """Put the products of several decays of the same events side by side."""
     flavour = np.concatenate([p.flavour for p in parts], axis=1)
     return Products(flavour=flavour, **{kind: columns([getattr(p, kind) for p in parts]) for kind in KINDS})
 
 
 def mixture(rng: np.random.Generator, n: int, shares: Mapping[HardProcess, float]) -> HardEvents:
-    """About n events of several modes in their shares, in random order."""
+    """Make about n events of several modes in their shares, in random order."""
     weights = np.array(list(shares.values()))
     numbers = rng.multinomial(n, weights / weights.sum())
     parts = [mode(rng, int(k)) for mode, k in zip(shares, numbers, strict=True) if k]

@@ -33,12 +33,12 @@ class InitialState:
 
 
 def plateau(rng: np.random.Generator, n: int, flat: float, edge: float) -> FloatArray:
-    """Rapidities: uniform up to +-flat, with Gaussian edges."""
+    """Draw rapidities: uniform up to +-flat, with Gaussian edges."""
     return rng.uniform(-flat, flat, n) + edge * rng.standard_normal(n)
 
 
 def radiate(rng: np.random.Generator, n: int, tune: InitialState) -> Radiation:
-    """Jets at random azimuth with a falling spectrum, more of them and harder ones in active events."""
+    """Draw jets at random azimuth with a falling spectrum, more and harder ones in active events."""
     activity = tune.clustering * rng.gamma(1.0 / tune.clustering, size=n)
     number = np.minimum(rng.poisson(tune.mean_jets * activity), MOST_JETS)
     n_jets = int(number.sum())
@@ -55,7 +55,7 @@ def radiate(rng: np.random.Generator, n: int, tune: InitialState) -> Radiation:
 
 
 def recoiling(radiation: Radiation, rapidity: FloatArray, mass: FloatArray) -> FourMomentum:
-    """The system that balances the radiation, at the given rapidity."""
+    """Return the system that balances the radiation, at the given rapidity."""
     px, py = radiation.recoil.T
     transverse_mass = np.sqrt(mass**2 + px**2 + py**2)
     return FourMomentum(px, py, transverse_mass * np.sinh(rapidity), transverse_mass * np.cosh(rapidity))

@@ -41,7 +41,7 @@ HARD_PROCESSES: dict[str, HardProcess] = {
 
 
 def generate(process: str, n_events: int, rng: np.random.Generator, detector: Detector) -> Events:
-    """Exactly `n_events` events of one process that pass the detector's lepton filter."""
+    """Make exactly `n_events` events of one process that pass the detector's lepton filter."""
     code = process_code(process)
     accepted = [np.zeros((0, *ADC2021_LAYOUT.shape), dtype=np.float32)]
     found, tried = 0, 0
@@ -81,14 +81,14 @@ def measured_batch(
 
 
 def hard_events(process: str, size: int, rng: np.random.Generator, lepton_pt_min: float) -> HardEvents:
-    """Parton-level events; those of QCD have a lepton above `lepton_pt_min`, the others any leptons."""
+    """Make parton-level events; those of QCD have a lepton above `lepton_pt_min`, the others any leptons."""
     if process == "qcd":
         return heavy_flavour.qcd(rng, size, lepton_pt_min)
     return HARD_PROCESSES[process](rng, size)
 
 
 def particle_level(rng: np.random.Generator, hard: HardEvents) -> Truth:
-    """What reaches the detector: isolated leptons, jets (with the other leptons), and the visible rest."""
+    """Return what reaches the detector: isolated leptons, jets with the other leptons, the visible rest."""
     sprays, outside = shower(rng, hard)
     leptons = hard.products.leptons
     visible = isolated(leptons, sprays)
