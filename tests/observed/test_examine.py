@@ -238,6 +238,15 @@ def test_an_unfinished_run_names_the_stage(run, observed, tmp_path, lost, stage)
         examine(copy, observed)
 
 
+@pytest.mark.parametrize("content", [None, "[]", '{"centre": [0]}'], ids=["lost", "no object", "half"])
+def test_a_damaged_scale_is_named(run, observed, tmp_path, content):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    scale = copy / "pools" / "covariant_linear" / "scale.json"
+    scale.unlink() if content is None else scale.write_text(content)
+    with pytest.raises(FileFormatError, match=r"scale\.json: cannot be understood"):
+        examine(copy, observed)
+
+
 def test_a_clip_that_is_not_tuned_yet_is_named(run, observed, tmp_path):
     copy = shutil.copytree(run, tmp_path / "copy")
     content = json.loads((copy / "study.json").read_text())

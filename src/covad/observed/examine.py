@@ -28,7 +28,7 @@ from covad.observed.excess import find_excess
 from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group
-from covad.runs.collisions import derived_seed
+from covad.runs.collisions import derived_seed, sample_of_file
 from covad.storage.digests import file_digest
 from covad.toys.ensembles import canonical
 
@@ -69,9 +69,8 @@ def examine(
 
     events = read_observed(file, run)
     sha256 = file_digest(file)
-    for sample, notes in (run.data.directory.read("events.json") or {}).items():
-        if any(note["sha256"] == sha256 for note in notes):
-            raise FileFormatError(f"{file}: is an event file of the run itself, of its sample '{sample}'")
+    if sample := sample_of_file(run.data.directory, sha256):
+        raise FileFormatError(f"{file}: is an event file of the run itself, of its sample '{sample}'")
     # the same reference for the same file
     rng = np.random.default_rng(derived_seed(run.study, "observed", sha256))
     reference = run.reference.pick(run.sizes.reference, rng)

@@ -10,8 +10,8 @@ from covad.errors import StudyError, UnfinishedRunError
 from covad.response.model import ResponseModel
 from covad.results.collect import FEWEST_TOYS, Group, RunToys
 from covad.runs.collisions import CollisionData
-from covad.runs.directory import SCALE, RunDirectory, space_name
-from covad.runs.models import Standardisation, load_models
+from covad.runs.directory import RunDirectory
+from covad.runs.models import Standardisation, load_models, load_scale
 from covad.study import Collisions, Configuration, Sizes, Study
 from covad.study.plan import main_configuration, plan, requests, sizes_of, space
 from covad.study.sources import NORMALISATION
@@ -92,7 +92,7 @@ class FinishedRun:
             configuration=configuration,
             encoder=encoder,
             response=response,
-            scale=Standardisation.restore(directory.read(f"pools/{space_name(where)}/{SCALE}")),
+            scale=load_scale(directory, where),
             reference=open_pools(source.directory, source.fingerprint).reference,
             groups=tuple(RunToys(directory, study, nulls, toys).groups()),
         )

@@ -96,3 +96,11 @@ def events_digest(directory: RunDirectory) -> str:
         raise FileFormatError(f"{directory.path}: the stage 'events' has not run yet")
     text = "".join(note["sha256"] for name in sorted(notes) for note in notes[name])
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sample_of_file(directory: RunDirectory, sha256: str) -> str | None:
+    """Return the sample of the run that a file of this digest belongs to, None if it belongs to none."""
+    for sample, notes in (directory.read("events.json") or {}).items():
+        if any(note["sha256"] == sha256 for note in notes):
+            return str(sample)
+    return None

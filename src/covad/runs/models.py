@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.encoder import Encoder
+from covad.errors import FileFormatError
 from covad.nplm.dataset import Response
 from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData
+from covad.runs.directory import SCALE, RunDirectory, space_name
 from covad.study.plan import Space
 
 
@@ -44,6 +46,15 @@ def load_models(data: CollisionData, space: Space) -> tuple[Encoder, ResponseMod
     embedding, order = space
     encoder = Encoder.load(data.directory.encoder(embedding, data.source.fold))
     return encoder, ResponseModel.load(data.directory.response(embedding, data.source.fold, order))
+
+
+def load_scale(directory: RunDirectory, space: Space) -> Standardisation:
+    """Return the standardisation of z that the pools of a space were made with."""
+    file = f"pools/{space_name(space)}/{SCALE}"
+    try:
+        return Standardisation.restore(directory.read(file))
+    except (KeyError, TypeError, ValueError) as failure:
+        raise FileFormatError(f"{directory.path / file}: cannot be understood ({failure!r})") from failure
 
 
 def response_of(model: ResponseModel, z: NDArray[np.float32]) -> Response:
