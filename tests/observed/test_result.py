@@ -1,7 +1,9 @@
 """The answer for an observed file: the one p to quote, and its JSON form."""
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,6 +48,15 @@ def test_answers_are_stored_and_read_in_the_order_of_their_names(tmp_path):
     assert read_observations(RunDirectory(tmp_path)) == answers
     store_observation(tmp_path, replace(answers[0], n_selected=3))
     assert [answer.n_selected for answer in read_observations(RunDirectory(tmp_path))] == [3, 10_100, 10_100]
+
+
+def test_the_lines_of_the_documentation_work(tmp_path, monkeypatch):
+    (tmp_path / "answer.json").write_text(observation("a.h5", 1.0).to_json())
+    text = (Path(__file__).parents[2] / "docs" / "observed.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    exec(code, found := {})
+    assert found["network"] == observation("a.h5", 1.0).result("network")
 
 
 def _without(key):
