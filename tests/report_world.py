@@ -17,6 +17,7 @@ from covad.inference.power import power_curve
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, median_z
 from covad.observed.result import Observation
 from covad.report.evidence import Evidence
+from covad.report.tables.table import Cell, Column, Row, Table
 from covad.results.summary import (
     SUMMARY_SCHEMA,
     ClipSummary,
@@ -289,3 +290,11 @@ def _power(what: Any, toys: Any, null: Any) -> SignalPower:
     power = tuple(float(p) if ok else None for p, ok in zip(curve.power, curve.resolved, strict=True))
     z_alpha, low, high = (tuple(x.tolist()) for x in (curve.z_alpha, curve.low, curve.high))
     return SignalPower(**what, null=null.name, z_alpha=z_alpha, power=power, low=low, high=high)
+
+
+def small_table(text="1.08 +0.11 -0.10"):
+    """A table with an interval, a bound, the paper's number and something to escape."""
+    cells = (Cell(text, 1.08, 0.98, 1.19, ">= 2.81"), Cell("<= 1e-06", 1e-6))
+    return Table(
+        "t", "A_title", "50 % of χ²", ("ν",), (Column("a", "G"), Column("b")), (Row(("0",), cells),), "Z"
+    )

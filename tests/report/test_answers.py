@@ -8,7 +8,7 @@ import report_world
 
 from covad.inference.closure import Verdict
 from covad.report.answers import answers, shown_signs
-from covad.report.paper.tables import papers_spread
+from covad.report.paper import tables as paper
 
 CLOSES, DOES_NOT_CLOSE, CANNOT_TELL = Verdict
 
@@ -19,7 +19,7 @@ def evidence():
 
 
 def told(evidence):
-    return answers(evidence.summary, papers_spread)
+    return answers(evidence.summary, paper.spread)
 
 
 def _with_verdicts(evidence, network, convex, others):
@@ -103,7 +103,7 @@ def test_a_spread_is_compared_with_one_of_the_same_calibration(evidence):
     assert "calibrated by R(ν = +1σ): " in spread
     assert re.search(r"network \S+ \(paper: 0\.16\)", spread)
     left = tuple(line for line in evidence.summary.significance if line.null != "R_+1")
-    _, sensitive, _ = answers(replace(evidence.summary, significance=left), papers_spread)
+    _, sensitive, _ = answers(replace(evidence.summary, significance=left), paper.spread)
     (spread,) = [point for point in sensitive.points if "spread of Z" in point]
     assert "calibrated by R₀: " in spread
     assert "paper" not in spread

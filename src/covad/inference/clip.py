@@ -123,16 +123,13 @@ class _Search:
             if low < 0.0 < high:
                 return n
             if max(low_error, high_error) <= error or _beyond(low, low_error) or _beyond(-high, high_error):
-                raise self._not_enclosed(bracket, low, high, n)
+                first, last = (self.dof * np.exp(level) for level in (low, high))
+                raise ClipError(
+                    f"no clip from {bracket[0]:g} to {bracket[1]:g} brings the mean of t to {self.dof}: "
+                    f"it goes from {first:.1f} to {last:.1f} with {n} toys",
+                    self.scan(),
+                )
             n *= 2
-
-    def _not_enclosed(self, bracket: tuple[float, float], low: float, high: float, n: int) -> ClipError:
-        first, last = (self.dof * np.exp(level) for level in (low, high))
-        return ClipError(
-            f"no clip from {bracket[0]:g} to {bracket[1]:g} brings the mean of t to {self.dof}: "
-            f"it goes from {first:.1f} to {last:.1f} with {n} toys",
-            self.scan(),
-        )
 
     def root(self, bracket: tuple[float, float], n: int) -> tuple[float, float]:
         """The root with n toys, and the power of W with which t grows there, by false position in log W.
@@ -171,7 +168,17 @@ class _Search:
             clip = float(np.clip(clip * np.exp(-away / power), *bracket))
             away, found_error = self.paired_level_to(1.2 * error, clip, anchor, n)
             if abs(away) <= 0.5 * found_error:
-                return self._choice(clip, away, found_error, power)
+                mean = self.dof * float(np.exp(away))
+                return ClipChoice(
+                    clip=clip,
+                    clip_error=clip * found_error / power,
+                    dof=self.dof,
+                    mean=mean,
+                    error=mean * found_error,
+                    power=power,
+                    n_evaluations=sum(len(t) for t in self.t.values()),
+                    scan=self.scan(),
+                )
             n = min(2 * n, len(self.t[anchor]))
         raise ClipError(
             f"the mean of t does not rise steadily to {self.dof} near the clip {anchor:.3g}", self.scan()
@@ -197,35 +204,24 @@ class _Search:
         return level + float(np.log(ratio)), float(np.hypot(error, ratio_error / mean))
 
     def scan(self) -> tuple[ClipPoint, ...]:
-        return tuple(_point(clip, self.t[clip], self.dof, self.seed) for clip in sorted(self.t))
-
-    def _choice(self, clip: float, away: float, error: float, power: float) -> ClipChoice:
-        mean = self.dof * float(np.exp(away))
-        return ClipChoice(
-            clip=clip,
-            clip_error=clip * error / power,
-            dof=self.dof,
-            mean=mean,
-            error=mean * error,
-            power=power,
-            n_evaluations=sum(len(t) for t in self.t.values()),
-            scan=self.scan(),
-        )
-
-
-def _point(clip: float, t: Float64, dof: int, seed: int) -> ClipPoint:
-    done = t[~np.isnan(t)]
-    mean, error = _mean(done, clip)
-    usable = tuple(d for d in PEARSON_DOF if len(done) >= FEWEST_PER_BIN * (d + 1))
-    return ClipPoint(
-        clip=clip,
-        n_toys=len(done),
-        n_failed=len(t) - len(done),
-        mean=mean,
-        error=error,
-        spread=float(done.std(ddof=1)),
-        tests=one_sample(done, chi2_law(dof), seed, usable),
-    )
+        """Return what the toys say at every clip that was tested."""
+        points = []
+        for clip, t in sorted(self.t.items()):
+            done = t[~np.isnan(t)]
+            mean, error = _mean(done, clip)
+            usable = tuple(d for d in PEARSON_DOF if len(done) >= FEWEST_PER_BIN * (d + 1))
+            points.append(
+                ClipPoint(
+                    clip=clip,
+                    n_toys=len(done),
+                    n_failed=len(t) - len(done),
+                    mean=mean,
+                    error=error,
+                    spread=float(done.std(ddof=1)),
+                    tests=one_sample(done, chi2_law(self.dof), self.seed, usable),
+                )
+            )
+        return tuple(points)
 
 
 def _mean(values: Any, clip: float) -> tuple[float, float]:

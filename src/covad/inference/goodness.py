@@ -12,13 +12,12 @@ repetitions, uniform samples for one sample, permuted labels for two. Its smalle
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from covad.errors import InferenceError
@@ -177,8 +176,12 @@ def _anderson_darling(cdf: Float64, reversed_sf: Float64) -> Any:
 @lru_cache(maxsize=8)
 def _repeated_anderson_darling(n: int, repetitions: int, seed: int) -> Float64:
     """A2 of uniform samples, the same for every ensemble of n toys."""
-    blocks = _sorted_uniforms(n, repetitions, np.random.default_rng(seed))
-    return np.concatenate([_anderson_darling(u, 1.0 - u[:, ::-1]) for u in blocks])
+    rng, parts = np.random.default_rng(seed), []
+    for rows in repetition_blocks(repetitions, n):
+        arrivals = np.cumsum(rng.standard_exponential((rows, n + 1)), axis=1)
+        u = arrivals[:, :-1] / arrivals[:, -1:]  # sorted, from exponential spacings
+        parts.append(_anderson_darling(u, 1.0 - u[:, ::-1]))
+    return np.concatenate(parts)
 
 
 def _anderson_darling_two(not_above: Float64, n: int, below: tuple[int, ...]) -> Any:
@@ -191,29 +194,13 @@ def _anderson_darling_two(not_above: Float64, n: int, below: tuple[int, ...]) ->
 @lru_cache(maxsize=8)
 def _permuted_anderson_darling(n: int, below: tuple[int, ...], repetitions: int, seed: int) -> Float64:
     """n m A2 with permuted labels, the same for every two ensembles of these sizes without ties."""
-    ends = np.array(below[:-1], dtype=np.intp)
-    return np.concatenate(
-        [
-            _anderson_darling_two(np.cumsum(first, axis=1, dtype=np.float64)[:, ends - 1], n, below)
-            for first in _permuted_labels(n, below[-1], repetitions, np.random.default_rng(seed))
-        ]
-    )
-
-
-def _sorted_uniforms(n: int, repetitions: int, rng: np.random.Generator) -> Iterator[Float64]:
-    """Blocks of sorted uniform samples, made from exponential spacings."""
-    for rows in repetition_blocks(repetitions, n):
-        arrivals = np.cumsum(rng.standard_exponential((rows, n + 1)), axis=1)
-        yield arrivals[:, :-1] / arrivals[:, -1:]
-
-
-def _permuted_labels(
-    n_first: int, total: int, repetitions: int, rng: np.random.Generator
-) -> Iterator[NDArray[np.bool_]]:
-    """Blocks of rows that say which of the pooled values belong to the first sample."""
-    labels = np.arange(total) < n_first
+    total, ends = below[-1], np.array(below[:-1], dtype=np.intp)
+    rng, parts, is_first = np.random.default_rng(seed), [], np.arange(total) < n
     for rows in repetition_blocks(repetitions, total):
-        yield rng.permuted(np.broadcast_to(labels, (rows, total)), axis=1)
+        permuted = rng.permuted(np.broadcast_to(is_first, (rows, total)), axis=1)
+        not_above = np.cumsum(permuted, axis=1, dtype=np.float64)[:, ends - 1]
+        parts.append(_anderson_darling_two(not_above, n, below))
+    return np.concatenate(parts)
 
 
 def _check_bins(n: int, dof: int) -> None:

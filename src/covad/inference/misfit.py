@@ -51,7 +51,8 @@ class MatchedEvents:
         w = np.ones(n) if self.nominal_weights is None else self.nominal_weights
         w_shifted = np.ones(n) if self.shifted_weights is None else self.shifted_weights
         model = w * np.exp(self.log_ratio)
-        for rows in _row_blocks(n):
+        for start in range(0, n, _BLOCK):
+            rows = slice(start, start + _BLOCK)
             difference = self.shifted[rows] * w_shifted[rows, None] - self.nominal[rows] * model[rows, None]
             yield np.column_stack([difference, w[rows]])
 
@@ -82,10 +83,6 @@ class Misfit:
         delta = mean[:-1] / mean[-1]
         slopes = np.column_stack([np.eye(len(delta)), -delta]) / mean[-1]
         return cls(delta, slopes @ covariance @ slopes.T, sums.n)
-
-
-def _row_blocks(n: int) -> Iterator[slice]:
-    return (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))
 
 
 class _Sums:

@@ -237,6 +237,11 @@ def median_z(t_signal: ArrayLike, null: Null, level: float = LEVEL) -> Significa
 def _significance(t: float, null: Null, of_median: Interval | None, level: float) -> Significance:
     z = float(null.z(t))
     of_null = null.interval(t, level)
+    both = of_null
+    if of_median is not None:
+        down = np.hypot(_distance(z, of_null.low), _distance(z, of_median.low))
+        up = np.hypot(_distance(z, of_null.high), _distance(z, of_median.high))
+        both = Interval.of(z - down, z + up)
     return Significance(
         null=null.name,
         t=float(t),
@@ -245,15 +250,9 @@ def _significance(t: float, null: Null, of_median: Interval | None, level: float
         saturated=bool(null.saturated(t)),
         null_interval=of_null,
         median_interval=of_median,
-        interval=of_null if of_median is None else _combined(z, of_null, of_median),
+        interval=both,
         extrapolated=null.extrapolates(z),
     )
-
-
-def _combined(z: float, first: Interval, second: Interval) -> Interval:
-    down = np.hypot(_distance(z, first.low), _distance(z, second.low))
-    up = np.hypot(_distance(z, first.high), _distance(z, second.high))
-    return Interval.of(z - down, z + up)
 
 
 def _distance(z: float, end: float | None) -> float:

@@ -9,44 +9,6 @@ from dataclasses import dataclass
 from covad.results.summary import ConfigurationSummary
 from covad.toys.ensembles import Treatment
 
-_TEX = {
-    "χ²": r"$\chi^2$",
-    "₄₅": r"$_{45}$",
-    "₀": r"$_0$",
-    "₊₁": r"$_{+1\sigma}$",
-    "₋₁": r"$_{-1\sigma}$",
-    "⁰": r"$^0$",
-    "⁻¹": r"$^{-1}$",
-    "Φ": r"$\Phi$",
-    "×": r"$\times$",
-    "√": r"$\surd$",
-    "†": r"$^\dagger$",
-    "ν": r"$\nu$",
-    "σ": r"$\sigma$",
-    "τ": r"$\tau$",
-    "α": r"$\alpha$",
-    "ℓ": r"$\ell$",
-    "→": r"$\to$",
-    "±": r"$\pm$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "−": r"$-$",
-    "–": "--",
-    "…": r"\ldots{}",
-    "%": r"\%",
-    "_": r"\_",
-    "&": r"\&",
-    "#": r"\#",
-    "\\": r"\textbackslash{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "$": r"\$",
-    "{": r"\{",
-    "}": r"\}",
-}
-_TEX_PATTERN = re.compile("|".join(re.escape(symbol) for symbol in _TEX))
-
-
 #: (signal, injected events).
 Injection = tuple[str, float]
 
@@ -57,11 +19,6 @@ class Label:
 
     text: str
     tex: str
-
-
-def latex(text: str) -> str:
-    """Plain text as LaTeX: symbols by their commands, LaTeX's own characters escaped."""
-    return _TEX_PATTERN.sub(lambda match: _TEX[match.group()], text)
 
 
 _SIGNALS = {

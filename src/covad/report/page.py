@@ -16,8 +16,7 @@ from covad.report.figures import statistic as statistic_figures
 from covad.report.figures import study as study_figures
 from covad.report.figures.canvas import Figure
 from covad.report.figures.excess import excess_figures
-from covad.report.paper import tables as paper_tables
-from covad.report.paper.numbers import read_paper
+from covad.report.paper import tables as paper
 from covad.report.tables import closure as closure_tables
 from covad.report.tables import significance as significance_tables
 from covad.report.tables import spaces as space_tables
@@ -26,21 +25,6 @@ from covad.report.tables.observed import nuisance_table, observed_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
 from covad.results.summary import Summary
-
-#: Tables of the paper by the chapter that shows them.
-_PAPER = {
-    "null": ("tab:validation_x2",),
-    "closure": ("tab:validation_A", "tab:validation_unlinearized"),
-    "sensitivity": (
-        "tab:validation_C",
-        "unlinearized_with_nuisance",
-        "tab:validation_B",
-        "tab:validation_D",
-        "tab:validation_E",
-        "tab:embedding_linearization_no_nuisance",
-    ),
-    "quadratic": ("tab:validation_quadratic", "tab:validation_quadratic_sig"),
-}
 
 
 @dataclass
@@ -67,38 +51,19 @@ class Chapter:
 
     def paper(self, summary: Summary) -> None:
         """Add the paper's tables of this chapter with our numbers, or say why they are not there."""
-        for spec in read_paper().tables:
-            if spec.label in _PAPER[self.name]:
-                self.table(paper_tables.paper_table(summary, spec), paper_tables.absent(summary, spec))
+        for table, otherwise in paper.chapter_tables(summary, self.name):
+            self.table(table, otherwise)
 
 
-def sections(evidence: Evidence) -> list[Chapter]:
-    """Return the whole report in reading order."""
-    summary = evidence.summary
-    found = [
-        _verdicts(summary),
-        _latent(evidence),
-        _response(evidence),
-        _null(evidence),
-        _closure(evidence),
-        _sensitivity(evidence),
-        _power(summary),
-        _quadratic(summary),
-        _observed(evidence),
-        Chapter("toys", "Toys", tables=[toy_tables.toys_table(summary)]),
-    ]
-    return [section for section in found if section.figures or section.tables or section.missing]
-
-
-def _verdicts(summary: Summary) -> Chapter:
-    section = Chapter("verdicts", "Verdicts")
-    verdicts = closure_tables.verdict_table(summary, paper_tables.papers_spread)
-    section.table(verdicts, "Closure: no background-only toys at shifted ν yet.")
+def verdicts(evidence: Evidence) -> Chapter:
+    section, summary = Chapter("verdicts", "Verdicts"), evidence.summary
+    table = closure_tables.verdict_table(summary, paper.spread)
+    section.table(table, "Closure: no background-only toys at shifted ν yet.")
     section.table(significance_tables.calibration_table(summary), "Significances: no toys with signals.")
     return section
 
 
-def _latent(evidence: Evidence) -> Chapter:
+def latent(evidence: Evidence) -> Chapter:
     section, summary = Chapter("latent", "The latent space"), evidence.summary
     if not summary.spaces:
         section.missing.append(
@@ -117,7 +82,7 @@ def _latent(evidence: Evidence) -> Chapter:
     return section
 
 
-def _response(evidence: Evidence) -> Chapter:
+def response(evidence: Evidence) -> Chapter:
     section, summary = Chapter("response", "The response to the nuisances"), evidence.summary
     if not summary.spaces:
         section.missing.append("Validation and closure reach: no response was checked in this run.")
@@ -132,10 +97,10 @@ def _response(evidence: Evidence) -> Chapter:
     return section
 
 
-def _null(evidence: Evidence) -> Chapter:
+def null(evidence: Evidence) -> Chapter:
     section, summary = Chapter("null", "The null and its law"), evidence.summary
     if "network" in summary.tests:
-        clips = toy_tables.clip_table(summary, paper_tables.papers_clip)
+        clips = toy_tables.clip_table(summary, paper.clip)
         section.table(clips, "The clip W of the network: not chosen yet.")
         scan = study_figures.clip_scan(summary)
         section.figure(scan, "Search for W: W was given by the study or is not there.")
@@ -146,18 +111,18 @@ def _null(evidence: Evidence) -> Chapter:
     return section
 
 
-def _closure(evidence: Evidence) -> Chapter:
+def closure(evidence: Evidence) -> Chapter:
     section, summary = Chapter("closure", "Closure"), evidence.summary
     for test in summary.tests:
         figure = statistic_figures.closure_figure(evidence, test)
         section.figure(figure, f"Closure of the {test} test: no background-only toys at shifted ν.")
     section.table(closure_tables.shift_table(summary), "False positives: no background toys at shifted ν.")
     section.paper(summary)
-    section.tables += [t for t in paper_tables.other_tables(summary) if t.quantity == "p-value"]
+    section.tables += [t for t in paper.other_tables(summary) if t.quantity == "p-value"]
     return section
 
 
-def _sensitivity(evidence: Evidence) -> Chapter:
+def sensitivity(evidence: Evidence) -> Chapter:
     section, summary = Chapter("sensitivity", "Sensitivity to signals"), evidence.summary
     if not summary.significance:
         missing = "Significances: the study injects no signals, or their toys are not there yet."
@@ -165,30 +130,55 @@ def _sensitivity(evidence: Evidence) -> Chapter:
         return section
     section.figures += statistic_figures.signal_figures(evidence)
     section.paper(summary)
-    section.tables += [t for t in paper_tables.other_tables(summary) if t.quantity == "median Z"]
+    section.tables += [t for t in paper.other_tables(summary) if t.quantity == "median Z"]
     return section
 
 
-def _power(summary: Summary) -> Chapter:
-    section = Chapter("power", "Power", figures=list(study_figures.power_figures(summary)))
+def power(evidence: Evidence) -> Chapter:
+    section = Chapter("power", "Power", figures=list(study_figures.power_figures(evidence.summary)))
     if not section.figures:
         section.missing.append("Power curves: there are no toys with signals in a profiled configuration.")
     return section
 
 
-def _quadratic(summary: Summary) -> Chapter:
+def quadratic(evidence: Evidence) -> Chapter:
     section = Chapter("quadratic", "A quadratic response")
-    section.paper(summary)
+    section.paper(evidence.summary)
     return section
 
 
-def _observed(evidence: Evidence) -> Chapter:
+def observed(evidence: Evidence) -> Chapter:
     section = Chapter("observed", "Observed files")
     section.figures += excess_figures(evidence.observed)
     section.table(observed_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
     if nuisances := nuisance_table(evidence.observed):
         section.tables.append(nuisances)
     return section
+
+
+def toys(evidence: Evidence) -> Chapter:
+    return Chapter("toys", "Toys", tables=[toy_tables.toys_table(evidence.summary)])
+
+
+#: The report in reading order.
+CHAPTERS = (
+    verdicts,
+    latent,
+    response,
+    null,
+    closure,
+    sensitivity,
+    power,
+    quadratic,
+    observed,
+    toys,
+)
+
+
+def sections(evidence: Evidence) -> list[Chapter]:
+    """Return the chapters that have something to show or to say."""
+    found = [chapter(evidence) for chapter in CHAPTERS]
+    return [section for section in found if section.figures or section.tables or section.missing]
 
 
 def render(evidence: Evidence, chapters: list[Chapter]) -> str:
@@ -205,11 +195,11 @@ def render(evidence: Evidence, chapters: list[Chapter]) -> str:
     study = summary.study.plain()
     study["source"].pop("folder", None)  # the directory that it was read from is nobody's business
     return environment.get_template("report.html.j2").render(
-        answers=answers(summary, paper_tables.papers_spread),
+        answers=answers(summary, paper.spread),
         main=summary.main.label,
         glossary=glossary(),
         sections=chapters,
-        samples=paper_tables.samples_differ(summary, read_paper()),
+        samples=paper.samples_differ(summary),
         summary=summary,
         origin=list(_origin(summary)),
         study=yaml.safe_dump(study, sort_keys=False, allow_unicode=True),

@@ -12,9 +12,10 @@ from pathlib import Path
 from covad import __version__
 from covad.inference.intervals import Float64
 from covad.report.evidence import Evidence, read_evidence
+from covad.report.formats.csv import csv_text
 from covad.report.formats.hepdata import write_hepdata
+from covad.report.formats.latex import latex_text
 from covad.report.page import render, sections
-from covad.report.tables.table import csv_text, latex_text
 from covad.storage.atomic import replacing, writing
 from covad.storage.records import plain
 

@@ -112,15 +112,11 @@ def drawing(heights: Sequence[float] = (2.4,)) -> Iterator[tuple[Canvas, list[Ax
             len(heights), 1, sharex=True, squeeze=False, height_ratios=list(heights), gridspec_kw=grid
         )
         for ax, height in zip(axes[:, 0], heights, strict=True):
-            _place_labels(ax, height)
+            # fixed places: finding them from the extents of all tick labels would take most of the time
+            ax.set_title("")
+            ax.yaxis.set_label_coords(-0.135, 1.0)
+            ax.xaxis.set_label_coords(1.0, -0.21 / height)
         yield canvas, list(axes[:, 0])
-
-
-def _place_labels(axes: Axes, height: float) -> None:
-    """Fixed places: finding them from the extents of all tick labels would take most of the time."""
-    axes.set_title("")
-    axes.yaxis.set_label_coords(-0.135, 1.0)
-    axes.xaxis.set_label_coords(1.0, -0.21 / height)
 
 
 def panel(name: str, alt: str, canvas: Canvas) -> Panel:

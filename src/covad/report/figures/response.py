@@ -43,26 +43,24 @@ def log_ratio_bins(evidence: Evidence) -> Figure | None:
         return None
     n_bins = min(len(marginal.nominal) for marginal in first.values())
     chosen = np.unique(np.linspace(0, n_bins - 1, _SHOWN_BINS).round().astype(int))
-    panels = tuple(_bin_panel(first, int(number), n_bins) for number in chosen)
-    return Figure("log_ratio_bins", panels=panels, **texts("figures", "log_ratio_bins"))
-
-
-def _bin_panel(first: dict[str, Marginal], number: int, n_bins: int) -> Panel:
-    with drawing((2.1,)) as (canvas, (axes,)):
-        for place, (embedding, marginal) in enumerate(first.items()):
-            nu, empirical, error, modelled = marginal.along_first_nuisance(number)
-            colour, marker = _COLOURS[place % len(_COLOURS)], MARKERS[place % len(MARKERS)]
-            axes.plot(nu, modelled, color=colour, linestyle="--", label=f"{embedding}, model")
-            style: dict[str, Any] = {"color": colour, "marker": marker, "linewidth": 0.8, "capsize": 1.5}
-            axes.errorbar(nu, empirical, error, label=embedding, **style)
-        axes.axhline(0.0, color=GREY, linewidth=0.7)
-        axes.set_xlabel(r"$\nu\ [\sigma]$")
-        axes.set_ylabel(r"$\log(N_\nu/N_0)$")
-        axes.set_title(f"bin {number + 1} of {n_bins}", loc="right", pad=3)
-        axes.margins(0.08, 0.22)
-        legend(axes)
-        alt = f"log(N_nu/N_0) against nu in bin {number + 1} of {n_bins} of the first latent dimension"
-        return panel(f"log_ratio_bins_{number + 1}", alt, canvas)
+    panels = []
+    for number in chosen.tolist():
+        with drawing((2.1,)) as (canvas, (axes,)):
+            for place, (embedding, marginal) in enumerate(first.items()):
+                nu, empirical, error, modelled = marginal.along_first_nuisance(number)
+                colour, marker = _COLOURS[place % len(_COLOURS)], MARKERS[place % len(MARKERS)]
+                axes.plot(nu, modelled, color=colour, linestyle="--", label=f"{embedding}, model")
+                style: dict[str, Any] = {"color": colour, "marker": marker, "linewidth": 0.8, "capsize": 1.5}
+                axes.errorbar(nu, empirical, error, label=embedding, **style)
+            axes.axhline(0.0, color=GREY, linewidth=0.7)
+            axes.set_xlabel(r"$\nu\ [\sigma]$")
+            axes.set_ylabel(r"$\log(N_\nu/N_0)$")
+            axes.set_title(f"bin {number + 1} of {n_bins}", loc="right", pad=3)
+            axes.margins(0.08, 0.22)
+            legend(axes)
+            alt = f"log(N_nu/N_0) against nu in bin {number + 1} of {n_bins} of the first latent dimension"
+            panels.append(panel(f"log_ratio_bins_{number + 1}", alt, canvas))
+    return Figure("log_ratio_bins", panels=tuple(panels), **texts("figures", "log_ratio_bins"))
 
 
 def validation_figures(evidence: Evidence) -> Iterator[Figure]:

@@ -111,40 +111,37 @@ def _label_panel(axes: Axes, configuration: ConfigurationSummary, space: float) 
 
 def null_figure(evidence: Evidence, test: str) -> Figure | None:
     """Draw R_0 of every configuration against its law."""
-    panels = []
-    for configuration in evidence.summary.configurations:
-        t = evidence.toys(test, configuration.configuration).get(evidence.summary.points[0])
-        law = law_of(evidence.summary, test, configuration.configuration)
-        if t is not None and law is not None:
-            panels.append(_null_panel(t, law, configuration, test))
+    panels, summary = [], evidence.summary
+    for configuration in summary.configurations:
+        name = configuration.configuration
+        t, law = evidence.toys(test, name).get(summary.points[0]), law_of(summary, test, name)
+        if t is None or law is None:
+            continue
+        found = histogram(t, binning([t]))
+        with drawing((1.6, 0.9)) as (canvas, (top, bottom)):
+            draw_law(top, law)
+            mplhep.histplot(
+                found.density,
+                found.edges,
+                yerr=found.density_error,
+                ax=top,
+                histtype="errorbar",
+                color=WARM[0],
+                markersize=3,
+                label=rf"$R_0$, {len(t)} toys",
+            )
+            _draw_ratio(bottom, found, *found.over_law(law.distribution))
+            top.set_ylabel("density")
+            bottom.set_ylabel("toys / law")
+            bottom.set_xlabel("$t$")
+            bottom.set_ylim(0.0, 2.5)
+            _label_panel(top, configuration, 1.5)
+            alt = f"t of the toys of R_0 of the {test} against its law, {configuration_title(configuration)}"
+            panels.append(panel(slug(f"null_{test}_{name}"), alt, canvas))
     if not panels:
         return None
     values = {"test": test_label(test), "law": _LAWS[test]}
     return Figure(f"null_{test}", panels=tuple(panels), **texts("figures", "null_law", **values))
-
-
-def _null_panel(t: Float64, law: NullLaw, configuration: ConfigurationSummary, test: str) -> Panel:
-    found = histogram(t, binning([t]))
-    with drawing((1.6, 0.9)) as (canvas, (top, bottom)):
-        draw_law(top, law)
-        mplhep.histplot(
-            found.density,
-            found.edges,
-            yerr=found.density_error,
-            ax=top,
-            histtype="errorbar",
-            color=WARM[0],
-            markersize=3,
-            label=rf"$R_0$, {len(t)} toys",
-        )
-        _draw_ratio(bottom, found, *found.over_law(law.distribution))
-        top.set_ylabel("density")
-        bottom.set_ylabel("toys / law")
-        bottom.set_xlabel("$t$")
-        bottom.set_ylim(0.0, 2.5)
-        _label_panel(top, configuration, 1.5)
-        alt = f"t of the toys of R_0 of the {test} against its law, {configuration_title(configuration)}"
-        return panel(slug(f"null_{test}_{configuration.configuration}"), alt, canvas)
 
 
 def closure_figure(evidence: Evidence, test: str) -> Figure | None:

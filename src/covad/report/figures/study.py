@@ -21,10 +21,7 @@ from covad.report.names import (
 from covad.report.texts import texts
 from covad.results.overview import calibration_of
 from covad.results.summary import (
-    ClipSummary,
     ConfigurationSummary,
-    EmbeddingSummary,
-    NullSummary,
     SignalPower,
     Summary,
     select,
@@ -36,53 +33,50 @@ _POWER_LABELS = {"0.5 %": "fig:power_curves_emp_n50", "1 %": "fig:power_curves_e
 
 def training_figure(summary: Summary) -> Figure | None:
     """Draw the losses of every encoder."""
-    panels = [_training_panel(e) for e in summary.embeddings if len(e.history) > 1]
+    panels = []
+    for embedding in summary.embeddings:
+        if len(embedding.history) < 2:
+            continue
+        steps = [line.step for line in embedding.history]
+        with drawing((1.2, 1.2)) as (canvas, (top, bottom)):
+            top.plot(steps, [line.contrastive for line in embedding.history], color=COLD[1], marker=".")
+            top.set_ylabel("SupCon")
+            bottom.plot(steps, [line.covariance for line in embedding.history], color=WARM[0], marker=".")
+            bottom.set_ylabel(r"$L_\mathrm{cov}$")
+            bottom.set_xlabel("step")
+            title = rf"{embedding.name}, $\alpha$ = {embedding.alpha:g}, fold {embedding.fold}"
+            top.set_title(title, loc="left", pad=3, fontsize=8)
+            alt = f"Losses of the embedding {embedding.name} during training"
+            panels.append(panel(slug(f"training_{embedding.name}_{embedding.fold}"), alt, canvas))
     return Figure("training", panels=tuple(panels), **texts("figures", "training")) if panels else None
-
-
-def _training_panel(embedding: EmbeddingSummary) -> Panel:
-    steps = [line.step for line in embedding.history]
-    with drawing((1.2, 1.2)) as (canvas, (top, bottom)):
-        top.plot(steps, [line.contrastive for line in embedding.history], color=COLD[1], marker=".")
-        top.set_ylabel("SupCon")
-        bottom.plot(steps, [line.covariance for line in embedding.history], color=WARM[0], marker=".")
-        bottom.set_ylabel(r"$L_\mathrm{cov}$")
-        bottom.set_xlabel("step")
-        title = rf"{embedding.name}, $\alpha$ = {embedding.alpha:g}, fold {embedding.fold}"
-        top.set_title(title, loc="left", pad=3, fontsize=8)
-        name = slug(f"training_{embedding.name}_{embedding.fold}")
-        return panel(name, f"Losses of the embedding {embedding.name} during training", canvas)
 
 
 def clip_scan(summary: Summary) -> Figure | None:
     """Draw the search for W, one panel per configuration whose W was tuned."""
     panels = []
     for line in summary.clips:
-        if line.scan:
-            null = select(summary.nulls, test="network", configuration=line.configuration)
-            panels.append(_scan_panel(line, summary.configuration(line.configuration), null))
+        if not line.scan:
+            continue
+        configuration = summary.configuration(line.configuration)
+        points = sorted(line.scan, key=lambda point: point.clip)
+        clip, mean, error = np.array([(point.clip, point.mean, point.error) for point in points]).T
+        with drawing((2.0,)) as (canvas, (axes,)):
+            axes.errorbar(
+                clip, mean, error, color=COLD[1], marker="o", linestyle="-", linewidth=0.8, label="scan"
+            )
+            for null in select(summary.nulls, test="network", configuration=line.configuration):
+                axes.axhline(null.dof, color=GREY, linestyle="--", label=rf"mean of $\chi^2_{{{null.dof}}}$")
+            axes.axvline(line.clip, color=WARM[0], label=f"W = {line.clip:.4g}")
+            if line.error:
+                ends = line.clip - line.error, line.clip + line.error
+                axes.axvspan(*ends, color=WARM[0], alpha=0.2, linewidth=0)
+            axes.set_title(configuration.label, loc="left", pad=3, fontsize=8)
+            axes.set_xlabel("W")
+            axes.set_ylabel("mean of $t$")
+            legend(axes)
+            alt = f"Mean of t against W, {configuration_title(configuration)}"
+            panels.append(panel(slug(f"clip_scan_{line.configuration}"), alt, canvas))
     return Figure("clip_scan", panels=tuple(panels), **texts("figures", "clip_scan")) if panels else None
-
-
-def _scan_panel(line: ClipSummary, configuration: ConfigurationSummary, null: Sequence[NullSummary]) -> Panel:
-    points = sorted(line.scan, key=lambda point: point.clip)
-    clip, mean, error = np.array([(point.clip, point.mean, point.error) for point in points]).T
-    with drawing((2.0,)) as (canvas, (axes,)):
-        axes.errorbar(
-            clip, mean, error, color=COLD[1], marker="o", linestyle="-", linewidth=0.8, label="scan"
-        )
-        for found in null:
-            axes.axhline(found.dof, color=GREY, linestyle="--", label=rf"mean of $\chi^2_{{{found.dof}}}$")
-        axes.axvline(line.clip, color=WARM[0], label=f"W = {line.clip:.4g}")
-        if line.error:
-            ends = line.clip - line.error, line.clip + line.error
-            axes.axvspan(*ends, color=WARM[0], alpha=0.2, linewidth=0)
-        axes.set_title(configuration.label, loc="left", pad=3, fontsize=8)
-        axes.set_xlabel("W")
-        axes.set_ylabel("mean of $t$")
-        legend(axes)
-        alt = f"Mean of t against W, {configuration_title(configuration)}"
-        return panel(slug(f"clip_scan_{configuration.configuration}"), alt, canvas)
 
 
 def draw_power(axes: Axes, curves: Sequence[SignalPower]) -> Axes:

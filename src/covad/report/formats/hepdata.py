@@ -116,16 +116,11 @@ def _table(table: Table) -> DataTable:
         )
         for number, column in enumerate(table.columns)
     ]
-    return DataTable(table.name, _description(table), keys, columns)
-
-
-def _description(table: Table) -> str:
-    """HEPData has no marks at numbers: where there would be some, the rule stands in their place."""
-    told = f"{ended(table.title)} {table.caption}"
-    if not table.has_extrapolated:
-        return told
-    rule = "where it exceeds what n toys of R₀ resolve, Z = Φ⁻¹(1 − 1/(n+1))."
-    return f"{told} Z against a law is {MEANING} {rule}"
+    description = f"{ended(table.title)} {table.caption}"
+    if table.has_extrapolated:  # HEPData has no marks at numbers: the rule stands in their place
+        rule = "where it exceeds what n toys of R₀ resolve, Z = Φ⁻¹(1 − 1/(n+1))."
+        description += f" Z against a law is {MEANING} {rule}"
+    return DataTable(table.name, description, keys, columns)
 
 
 def _value(cell: Cell, level: str) -> Plain:

@@ -9,13 +9,28 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from covad.report.names import slug
-from covad.report.paper.numbers import Paper, PaperTable, read_paper
+from covad.report.paper.numbers import PaperTable, read_paper
 from covad.report.tables.closure import closure_table, null_table
 from covad.report.tables.significance import LAW, idealised_table, z_table
 from covad.report.tables.table import Published, Table
 from covad.report.texts import texts
 from covad.results.summary import ConfigurationSummary, Summary
 from covad.toys.ensembles import Treatment
+
+#: Tables of the paper by the chapter that shows them.
+_CHAPTERS = {
+    "null": ("tab:validation_x2",),
+    "closure": ("tab:validation_A", "tab:validation_unlinearized"),
+    "sensitivity": (
+        "tab:validation_C",
+        "unlinearized_with_nuisance",
+        "tab:validation_B",
+        "tab:validation_D",
+        "tab:validation_E",
+        "tab:embedding_linearization_no_nuisance",
+    ),
+    "quadratic": ("tab:validation_quadratic", "tab:validation_quadratic_sig"),
+}
 
 
 def comparable(configuration: ConfigurationSummary) -> bool:
@@ -30,14 +45,14 @@ def _linear_profiled(configuration: ConfigurationSummary) -> bool:
     return profiled and comparable(configuration)
 
 
-def papers_spread(test: str, configuration: ConfigurationSummary, null: str) -> float | None:
+def spread(test: str, configuration: ConfigurationSummary, null: str) -> float | None:
     """Return the paper's spread of Z over nu, of the network and calibrated by toys at +1 sigma."""
     if test != "network" or null == "R_0" or not _linear_profiled(configuration):
         return None
     return read_paper().spread_of_z.get(configuration.kind or "")
 
 
-def papers_clip(configuration: ConfigurationSummary) -> float | None:
+def clip(configuration: ConfigurationSummary) -> float | None:
     """Return the paper's W."""
     return read_paper().clips.get(configuration.kind or "") if _linear_profiled(configuration) else None
 
@@ -97,6 +112,13 @@ def _with_our_numbers(summary: Summary, spec: PaperTable, published: Published) 
     return z_table(summary, configuration, spec.calibrated_by or "R_0", published)
 
 
+def chapter_tables(summary: Summary, chapter: str) -> Iterator[tuple[Table | None, str]]:
+    """Return the paper's tables that stand in a chapter, in its order, with why one is not there."""
+    for spec in read_paper().tables:
+        if spec.label in _CHAPTERS[chapter]:
+            yield paper_table(summary, spec), absent(summary, spec)
+
+
 def other_tables(summary: Summary) -> Iterator[Table]:
     """Return closure and significances of configurations that no table of the paper covers."""
     for configuration in summary.configurations:
@@ -118,7 +140,7 @@ def absent(summary: Summary, spec: PaperTable) -> str:
     return f"{spec.title}: its toys are not there (in the paper: {read_paper().toys} per ensemble)."
 
 
-def samples_differ(summary: Summary, paper: Paper) -> str:
+def samples_differ(summary: Summary) -> str:
     """Say in a plain sentence what may be compared."""
     events = {
         "latent": "an analytic latent world",
@@ -129,6 +151,7 @@ def samples_differ(summary: Summary, paper: Paper) -> str:
         "The samples differ: the paper used the public 40 MHz dataset with its detector simulation, this "
         f"study {events}. Numbers of the paper are shown for orientation and need not agree."
     )
+    paper = read_paper()
     if not any(comparable(c) for c in summary.configurations):
         sentence += (
             f" Here they are left out: the paper's toys have {paper.expected:g} expected and "

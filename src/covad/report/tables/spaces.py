@@ -9,7 +9,6 @@ from covad.report.names import nu_label
 from covad.report.tables.table import MISSING, Cell, Column, Row, Table, interval_cell
 from covad.report.texts import texts
 from covad.results.summary import SpaceSummary, Summary, select
-from covad.runs.checks import Departure
 from covad.study import Collisions
 
 #: Shifts at which the linearity is shown, in units of sigma.
@@ -66,14 +65,17 @@ def _linearity_cells(space: SpaceSummary, direction: tuple[float, ...]) -> tuple
     lines = {line.size: line for line in select(space.linearity, where="cells", direction=direction)}
     first = lines.get(_SIZES[0])
     effect = Cell() if first is None else Cell(f"{first.effect:.3f}", first.effect)
-    return effect, *(_departure_cell(lines[size]) if size in lines else Cell() for size in _SIZES)
-
-
-def _departure_cell(line: Departure) -> Cell:
-    """An upper end alone where noise leaves no departure."""
-    if line.departure <= 0.0:
-        return Cell(f"<= {100 * line.high:.1f}", None, None, 100 * line.high)
-    return interval_cell(line.departure, Interval(line.low, line.high), digits=1, scale=100)
+    cells = [effect]
+    for size in _SIZES:
+        line = lines.get(size)
+        if line is None:
+            cells.append(Cell())
+        elif line.departure <= 0.0:  # noise leaves no departure: an upper end alone
+            cells.append(Cell(f"<= {100 * line.high:.1f}", None, None, 100 * line.high))
+        else:
+            ends = Interval(line.low, line.high)
+            cells.append(interval_cell(line.departure, ends, digits=1, scale=100))
+    return tuple(cells)
 
 
 def fold_table(summary: Summary) -> Table | None:

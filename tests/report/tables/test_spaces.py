@@ -1,0 +1,62 @@
+"""Tables of the learned spaces."""
+
+from dataclasses import replace
+
+import pytest
+import report_world
+
+from covad.report.tables import spaces as space_tables
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    return report_world.evidence(tests=("network", "convex"))
+
+
+def test_the_reach_is_a_bound_where_no_misfit_is_seen(evidence):
+    texts = {row.keys[2]: row.cells[0].text for row in space_tables.reach_table(evidence.summary).rows}
+    assert texts == {"ν = +1σ": "12 000 +3 000 -3 000", "ν = −1σ": ">= 8 000"}
+
+
+def test_a_misfit_below_its_noise_has_no_size():
+    few = report_world.evidence((("covariant", "profiled", 1),), injections=())
+    lines = zip(few.summary.spaces[0].validation, (-0.07, 0.0, 0.05, 0.1), strict=True)
+    changed = tuple(replace(line, residual_share=share) for line, share in lines)
+    told = report_world.changed(few, "spaces", lambda _: {"validation": changed})
+    cells = [row.cells[-1] for row in space_tables.validation_table(told.summary).rows]
+    assert [cell.text for cell in cells] == ["none seen", "0.0", "5.0", "10.0"]
+    assert cells[0].value is None
+
+
+def test_learned_spaces_are_told_by_embedding_and_fold(evidence):
+    embeddings = space_tables.embedding_table(evidence.summary)
+    names = [("contrastive", "jet_energy_scale"), ("covariant", "jet_energy_scale")]
+    assert [row.keys for row in embeddings.rows] == names
+    cells = [cell.text for cell in embeddings.rows[0].cells]
+    assert cells == ["93.10 ± 0.10", "85.0", "0.030", "5.0 +4.0 -5.0", "5.0 +4.0 -5.0"]
+    folds = space_tables.fold_table(evidence.summary)
+    assert [row.keys[2] for row in folds.rows] == ["0", "1"] * 3
+    unfolded = report_world.changed(evidence, "spaces", lambda space: {"folds": space.folds[:1]})
+    assert space_tables.fold_table(unfolded.summary) is None
+
+
+def test_a_nuisance_is_called_as_the_study_calls_it():
+    given = report_world.evidence((("covariant", "profiled", 1),), injections=())
+    (space,) = given.summary.spaces
+    second = tuple(replace(line, direction=(0.0, 1.0)) for line in space.linearity)
+    two = report_world.changed(given, "spaces", lambda _: {"linearity": second}).summary
+    (row,) = space_tables.embedding_table(two).rows
+    assert row.keys == ("covariant", "ν2")
+    source = two.study.source
+    (known,) = source.systematics
+    systematics = (known, known.model_copy(update={"name": "tau_scale"}))
+    study = two.study.model_copy(update={"source": source.model_copy(update={"systematics": systematics})})
+    (row,) = space_tables.embedding_table(replace(two, study=study)).rows
+    assert row.keys == ("covariant", "tau_scale")
+
+
+def test_a_linearity_that_could_not_be_measured_leaves_gaps():
+    few = report_world.evidence((("covariant", "profiled", 1),), injections=())
+    told = report_world.changed(few, "spaces", lambda _: {"linearity": ()})
+    (row,) = space_tables.embedding_table(told.summary).rows
+    assert [cell.text for cell in row.cells] == ["93.10 ± 0.10", "85.0", "–", "–", "–"]
