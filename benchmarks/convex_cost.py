@@ -2,13 +2,14 @@
 
     python benchmarks/convex_cost.py
 
-Median of several fresh toys a line, Delta and the features included, the drawing of the toy not.
+Median of several fresh toys a line, Delta and the bumps included, the drawing of the toy not.
 """
 
 from __future__ import annotations
 
 import click
 import numpy as np
+from quantile_rule import with_quantile
 
 from covad.nplm.convex.convex import ConvexProblem, ConvexTest
 from covad.nplm.statistic import likelihood_ratio
@@ -30,21 +31,21 @@ def _generator(*key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=key))
 
 
-def model(n_features: int) -> ConvexTest:
-    return ConvexTest.from_pool(latent.background(50_000, _generator(0, 70)), n_features, 71)
+def convex(n_bumps: int) -> ConvexTest:
+    return with_quantile(latent.background(50_000, _generator(0, 70)), n_bumps, 71)
 
 
-def median_seconds(world: LatentWorld, alternative: ConvexTest, toys: int) -> float:
-    results = [likelihood_ratio(world.toy(_generator(72, index)), alternative, 0) for index in range(toys)]
+def median_seconds(world: LatentWorld, test: ConvexTest, toys: int) -> float:
+    results = [likelihood_ratio(world.toy(_generator(72, index)), test, 0) for index in range(toys)]
     return float(np.median([result.seconds for result in results]))
 
 
-def spread_over_starts(alternative: ConvexTest, starts: int = 20) -> float:
+def spread_over_starts(test: ConvexTest, starts: int = 20) -> float:
     """Range of t over random starts, coefficients drawn from the prior that the ridge is."""
     dataset = LatentWorld().toy(_generator(75), expected_signal=50.0)
-    problem = ConvexProblem.of(alternative, dataset)
+    problem = ConvexProblem.of(test, dataset)
     rng = _generator(76)
-    scale = np.append(np.full(alternative.n_parameters, alternative.ridge**-0.5), [1.0, 0.1])
+    scale = np.append(np.full(test.n_parameters, test.ridge**-0.5), [1.0, 0.1])
     maxima = [problem.maximum(scale * rng.standard_normal(len(scale))) for _ in range(starts)]
     print({str(maximum.status) for maximum in maxima}, "evaluations", [best.evaluations for best in maxima])
     return float(np.ptp([2.0 * best.value for best in maxima]))
@@ -54,12 +55,10 @@ def spread_over_starts(alternative: ConvexTest, starts: int = 20) -> float:
 @click.option("--toys", default=15, show_default=True)
 def main(toys: int) -> None:
     """Print the table of costs and the spread of t over starts."""
-    for name, (n_features, world) in CASES.items():
-        print(f"{name}: {median_seconds(world, model(n_features), toys):.3f} core-s a toy", flush=True)
-    for n_features in (50, 100, 300):
-        print(
-            f"M = {n_features}, range of t over 20 random starts: {spread_over_starts(model(n_features)):.1e}"
-        )
+    for name, (n_bumps, world) in CASES.items():
+        print(f"{name}: {median_seconds(world, convex(n_bumps), toys):.3f} core-s a toy", flush=True)
+    for n_bumps in (50, 100, 300):
+        print(f"M = {n_bumps}, range of t over 20 random starts: {spread_over_starts(convex(n_bumps)):.1e}")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from quantile_rule import with_quantile
 from scipy import stats
 
 from covad.nplm.convex.capacity import DatasetSizes, with_capacity
@@ -39,7 +40,7 @@ class Study:
     """An ensemble of null toys. `agrees` says what is expected of it; a control is not in the family."""
 
     key: int
-    n_features: int = 100
+    n_bumps: int = 100
     nu: float = 0.0
     nuisances: int = 1
     normalisation: bool = True
@@ -60,8 +61,8 @@ class Study:
 
 STUDIES = {
     "m100": Study(1),
-    "m50": Study(2, n_features=50),
-    "m300": Study(3, n_features=300),
+    "m50": Study(2, n_bumps=50),
+    "m300": Study(3, n_bumps=300),
     "m100-up": Study(4, nu=1.0),
     "m100-down": Study(5, nu=-1.0),
     "m100-none": Study(6, nuisances=0, normalisation=False),
@@ -81,21 +82,21 @@ STUDIES = {
 
 
 @cache
-def alternative(study: Study) -> ConvexTest:
-    """The test of the study: features and ridge by one of the rules, from events of their own."""
-    seeds = np.random.SeedSequence(SEED, spawn_key=(0, study.n_features)).spawn(2)
+def convex(study: Study) -> ConvexTest:
+    """The test of the study: bumps and ridge by one of the rules, from events of their own."""
+    seeds = np.random.SeedSequence(SEED, spawn_key=(0, study.n_bumps)).spawn(2)
     pool = latent.background(50_000, np.random.default_rng(seeds[0]))
     if not study.matched:
-        return ConvexTest.from_pool(pool, study.n_features, seeds[1])
+        return with_quantile(pool, study.n_bumps, seeds[1])
     sizes = DatasetSizes(study.expected, study.world().n_reference)
-    return with_capacity(pool, study.n_features, seeds[1], sizes=sizes)
+    return with_capacity(pool, study.n_bumps, seeds[1], sizes=sizes)
 
 
 def null_of(study: Study) -> ConvexNull:
     """The analytic null, from a reference ten times as large as that of a toy."""
     rng = np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=(0, 0)))
     sample = study.world(reference_factor=10).toy(rng)
-    return analytic_null(alternative(study), sample, _truth(study), study.world().n_reference)
+    return analytic_null(convex(study), sample, _truth(study), study.world().n_reference)
 
 
 def _truth(study: Study) -> np.ndarray:
@@ -104,14 +105,14 @@ def _truth(study: Study) -> np.ndarray:
 
 
 def run_toy(study: Study, null: ConvexNull, index: int) -> dict[str, object]:
-    model = alternative(study)
+    test = convex(study)
     dataset = study.toy(index)
-    result = likelihood_ratio(dataset, model, seed=0)
+    result = likelihood_ratio(dataset, test, seed=0)
     row: dict[str, object] = {"index": index, "t": result.t, "status": str(result.status)}
     row |= {"evaluations": result.tau.evaluations, "seconds": round(result.seconds, 4)}
     if index < WITH_QUADRATIC:
-        likelihood = ConvexProblem.of(model, dataset).likelihood.penalised
-        truth = np.concatenate([np.zeros(model.n_parameters), _truth(study)])
+        likelihood = ConvexProblem.of(test, dataset).likelihood.penalised
+        truth = np.concatenate([np.zeros(test.n_parameters), _truth(study)])
         row["quadratic_t"] = null.quadratic_t(likelihood.ascent(truth, np.float64)[1])
     return row
 

@@ -3,7 +3,7 @@
     python benchmarks/convex_power.py --out power.jsonl --test convex-100-0 --test network --toys 400
     python benchmarks/convex_power.py --out power.jsonl --summary
 
-A test `convex-M-S` has M features with the centres of seed S, as wide as the 10 % quantile of distances;
+A test `convex-M-S` has M bumps with the centres of seed S, as wide as the 10 % quantile of distances;
 `matched-M-S` has the same centres and the width that gives it the capacity of the network, as in studies;
 `network` is the paper's, with one start. All
 tests see the same toys; null and signal toys are independent. Stopped runs go on where they were.
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from quantile_rule import with_quantile
 from scipy import stats
 
 from covad.nplm.convex.capacity import with_capacity
@@ -42,23 +43,23 @@ def _generator(*key: int) -> np.random.Generator:
 
 
 @cache
-def alternative(name: str) -> NplmTest:
+def named(name: str) -> NplmTest:
     """A test by its name."""
     if name == "network":
         return NetworkTest(clip=CLIP, search=ONE_START)
     kind, *numbers = name.split("-")
-    n_features, seed = (int(part) for part in numbers)
+    n_bumps, seed = (int(part) for part in numbers)
     pool = latent.background(50_000, _generator(0, 53, seed))
-    rule = {"convex": ConvexTest.from_pool, "matched": with_capacity}[kind]
-    return rule(pool, n_features, np.random.SeedSequence(SEED, spawn_key=(0, 54, seed)))
+    rule = {"convex": with_quantile, "matched": with_capacity}[kind]
+    return rule(pool, n_bumps, np.random.SeedSequence(SEED, spawn_key=(0, 54, seed)))
 
 
 @cache
 def null_of(name: str) -> ConvexNull:
     """The analytic null of a convex test."""
-    model = alternative(name)
-    assert isinstance(model, ConvexTest)
-    return analytic_null(model, LatentWorld(n_reference=520_000).toy(_generator(0, 0)), n_reference=52_000)
+    test = named(name)
+    assert isinstance(test, ConvexTest)
+    return analytic_null(test, LatentWorld(n_reference=520_000).toy(_generator(0, 0)), n_reference=52_000)
 
 
 def read_rows(path: Path) -> dict[tuple[str, str, int], dict[str, object]]:
@@ -80,7 +81,7 @@ def run(names: tuple[str, ...], toys: int, out: Path) -> None:
                 dataset = LatentWorld().toy(_generator(key, index), expected_signal=expected_signal)
                 for name in missing:
                     result = likelihood_ratio(
-                        dataset, alternative(name), np.random.SeedSequence(SEED, spawn_key=(key, index, 1))
+                        dataset, named(name), np.random.SeedSequence(SEED, spawn_key=(key, index, 1))
                     )
                     row = {"test": name, "ensemble": ensemble, "index": index, "t": result.t}
                     row |= {"status": str(result.status), "seconds": round(result.seconds, 4)}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from quantile_rule import with_quantile
 
 from covad.nplm.convex.capacity import with_capacity
 from covad.nplm.convex.convex import ConvexTest, columns
@@ -23,23 +24,23 @@ from covad.toys.pools import LatentEvents, fingerprint, open_pools
 
 EVENTS = 60_000
 SIGNAL_EVENTS = 20_000
-N_FEATURES = 100
+N_BUMPS = 100
 #: Spread of h by the ridge, and capacity; without one the width is the 10 % quantile of distances.
 RULES = ((1.0, None), (1.0, 45.0), (3.0, 45.0), (10.0, 45.0), (3.0, 30.0), (3.0, 60.0))
 
 
-def model_of(events: Float32, spread: float, target: float | None) -> ConvexTest:
+def test_of(events: Float32, spread: float, target: float | None) -> ConvexTest:
     if target is None:
-        return ConvexTest.from_pool(events, N_FEATURES, seed=0, spread=spread)
-    return with_capacity(events, N_FEATURES, 0, target, spread)
+        return with_quantile(events, N_BUMPS, seed=0, spread=spread)
+    return with_capacity(events, N_BUMPS, 0, target, spread)
 
 
-def null_of(model: ConvexTest, x: Float32, expected: float, n_reference: int) -> ConvexNull:
+def null_of(test: ConvexTest, x: Float32, expected: float, n_reference: int) -> ConvexNull:
     """All nuisances profiled, the normalisation to 10 %."""
-    n = model.basis.n_columns
+    n = test.basis.n_columns
     weights = np.full(len(x), expected / len(x))
     moments = ScoreMoments.of(x, weights, np.ones(len(x))).for_reference_of(n_reference, sampled=len(x))
-    ridge = np.append(model.ridge_by_column, np.zeros(x.shape[1] - n))
+    ridge = np.append(test.ridge_by_column, np.zeros(x.shape[1] - n))
     auxiliary = np.zeros(x.shape[1])
     auxiliary[n:] = 1.0
     auxiliary[-1] = 100.0
@@ -64,18 +65,18 @@ def lines(directory: RunDirectory) -> Iterator[str]:
         pools = open_pools(directory.pools(space), fingerprint(directory.pools(space)))
         centre = tuple(0.0 for _ in study.nu[0])
         for spread, target in RULES:
-            model = model_of(pools.basis, spread, target)
-            x = columns(model.basis, *first(pools.reference.sample, EVENTS), True)
-            null = null_of(model, x, study.sizes.expected, study.sizes.reference)
+            test = test_of(pools.basis, spread, target)
+            x = columns(test.basis, *first(pools.reference.sample, EVENTS), True)
+            null = null_of(test, x, study.sizes.expected, study.sizes.reference)
             found = []
             for name, yields in study.signals.items():
                 signal = first(pools.signal(name, centre).sample, SIGNAL_EVENTS)
-                of_signal = columns(model.basis, *signal, True).astype(np.float64)
+                of_signal = columns(test.basis, *signal, True).astype(np.float64)
                 found += [f"{expected_z(null, of_signal, injected):.2f}" for injected in yields]
             rule = "10 % quantile" if target is None else f"capacity {target:g}"
             numbers = [
-                f"{model.basis.widths[0]:.2f}",
-                f"{model.ridge:.2f}",
+                f"{test.basis.width:.2f}",
+                f"{test.ridge:.2f}",
                 f"{null.law.mean:.1f}",
                 *found,
             ]

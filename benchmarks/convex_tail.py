@@ -21,7 +21,7 @@ import click
 import numpy as np
 from scipy import stats
 
-from covad.nplm.convex.basis import Precomputed, evaluate
+from covad.nplm.convex.basis import evaluate
 from covad.nplm.convex.capacity import with_capacity
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, analytic_null
@@ -31,7 +31,7 @@ from covad.nplm.statistic import likelihood_ratio
 from covad.toys import latent_world as latent
 
 SEED = 20261115
-POOL, N_REFERENCE, EXPECTED, N_FEATURES = 100_000, 52_000, 10_000.0, 100
+POOL, N_REFERENCE, EXPECTED, N_BUMPS = 100_000, 52_000, 10_000.0, 100
 AIM = 4.5  # sigma
 REFERENCE_TILT = EXPECTED / N_REFERENCE
 
@@ -41,10 +41,21 @@ def _generator(*key: int) -> np.random.Generator:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """A basis for events that are rows of columns already."""
+
+    n_columns: int
+    n_ridged: int
+
+    def fill(self, events: Float32, out: Float32) -> None:
+        out[...] = events
+
+
+@dataclass(frozen=True)
 class Tilted:
     """The discrete null, the test, and the directions in which data are tilted."""
 
-    model: ConvexTest
+    test: ConvexTest
     phi: Float32
     response: Float32
     null: ConvexNull
@@ -52,14 +63,14 @@ class Tilted:
 
     @classmethod
     def build(cls) -> Tilted:
-        bumps = with_capacity(latent.background(50_000, _generator(0, 60)), N_FEATURES, 61)
+        bumps = with_capacity(latent.background(50_000, _generator(0, 60)), N_BUMPS, 61)
         events = latent.background(POOL, _generator(0, 62))
         phi = evaluate(bumps.basis, events)
-        model = ConvexTest(Precomputed(phi.shape[1], bumps.basis.n_ridged), bumps.ridge)
+        test = ConvexTest(Columns(phi.shape[1], bumps.basis.n_ridged), bumps.ridge)
         g = latent.response(events)
         whole = _dataset(phi, g, np.arange(POOL), np.arange(POOL), _generator(0, 63))
-        null = analytic_null(model, whole, n_reference=N_REFERENCE)
-        return cls(model, phi, g, null, (phi @ _tilt(null, phi)).astype(np.float32))
+        null = analytic_null(test, whole, n_reference=N_REFERENCE)
+        return cls(test, phi, g, null, (phi @ _tilt(null, phi)).astype(np.float32))
 
     def toy(self, index: int) -> tuple[Dataset, float]:
         """A tilted toy and the logarithm of its weight."""
@@ -144,7 +155,7 @@ def run(toys: int, out: Path) -> None:
     with out.open("a") as stream:
         for count, index in enumerate(missing, start=1):
             dataset, log_weight = tilted.toy(index)
-            result = likelihood_ratio(dataset, tilted.model, 0)
+            result = likelihood_ratio(dataset, tilted.test, 0)
             row = {"index": index, "t": result.t, "log_weight": log_weight, "status": str(result.status)}
             print(json.dumps(row), file=stream, flush=True)
             if count % 100 == 0:

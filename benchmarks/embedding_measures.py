@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from quantile_rule import with_quantile
 
 from covad.embedding.embed import embed_family
 from covad.embedding.encoder import Encoder
@@ -36,7 +37,7 @@ SELECTION = Selection()
 GRID = (-2.0, -1.0, 1.0, 2.0)
 #: Width of the normalisation nuisance and features of the convex test, as in the paper's toys and by default.
 NORMALISATION_SIGMA = 0.1
-N_FEATURES = 100
+N_BUMPS = 100
 #: Events for the features of the convex test and for its null.
 POOL = 100_000
 BLOCK = 1 << 16
@@ -89,15 +90,15 @@ def agreement(model: ResponseModel, pairs: Pairs) -> dict[str, Any]:
 
 def reach(model: ResponseModel, pairs: Pairs, nu: float, pool: NDArray[np.float32]) -> dict[str, Any]:
     """Closure reach of the convex test at nu, both nuisances profiled."""
-    alternative = ConvexTest.from_pool(pool, N_FEATURES, seed=1)
-    n = alternative.basis.n_columns
+    test = with_quantile(pool, N_BUMPS, seed=1)
+    n = test.basis.n_columns
     truth = np.array([nu, 0.0])
     ridge, auxiliary = np.zeros(n + 2), np.zeros(n + 2)
-    ridge[: alternative.basis.n_ridged] = alternative.ridge
+    ridge[: test.basis.n_ridged] = test.ridge
     auxiliary[n:] = 1.0, NORMALISATION_SIGMA**-2
-    columns, log_ratio = _columns(alternative, model, pool, truth)
+    columns, log_ratio = _columns(test, model, pool, truth)
     null = ScalableNull.of(columns, log_ratio, ridge, auxiliary, n)
-    misfit = Misfit.matched(_matched(alternative, model, pairs, truth))
+    misfit = Misfit.matched(_matched(test, model, pairs, truth))
     result = closure_reach(misfit, null)
     return {
         "events": result.n_events,
@@ -115,21 +116,21 @@ def response_of(model: ResponseModel, z: NDArray[np.float32]) -> Response:
 
 
 def _columns(
-    alternative: ConvexTest, model: ResponseModel, z: NDArray[np.float32], truth: NDArray[np.float64]
+    test: ConvexTest, model: ResponseModel, z: NDArray[np.float32], truth: NDArray[np.float64]
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """(phi, slopes in the nuisances) and log r at the truth."""
     response = response_of(model, z)
     slopes = nuisance_slopes(response, truth).astype(np.float32)
-    return np.hstack([evaluate(alternative.basis, z), slopes]), nuisance_shift(response, truth)
+    return np.hstack([evaluate(test.basis, z), slopes]), nuisance_shift(response, truth)
 
 
 def _matched(
-    alternative: ConvexTest, model: ResponseModel, pairs: Pairs, truth: NDArray[np.float64]
+    test: ConvexTest, model: ResponseModel, pairs: Pairs, truth: NDArray[np.float64]
 ) -> Iterator[MatchedEvents]:
     at = (float(truth[0]),)
     for start in range(0, len(pairs), BLOCK):
         rows = slice(start, start + BLOCK)
-        nominal, log_ratio = _columns(alternative, model, pairs.nominal[rows], truth)
-        shifted, _ = _columns(alternative, model, pairs.z[at][rows], truth)
+        nominal, log_ratio = _columns(test, model, pairs.nominal[rows], truth)
+        shifted, _ = _columns(test, model, pairs.z[at][rows], truth)
         weights = (p[rows].astype(np.float64) for p in (pairs.nominal_passes, pairs.passes[at]))
         yield MatchedEvents(nominal, shifted, log_ratio, *weights)

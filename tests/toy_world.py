@@ -82,11 +82,6 @@ class _MishapTest:
     inner: NplmTest
     kind: str
     marker: str
-    name: str = "mishap"
-
-    @property
-    def n_parameters(self) -> int:
-        return self.inner.n_parameters
 
     def fit(self, dataset: Any, null: Any, seed: Any) -> TauFit:
         fit = self.inner.fit(dataset, null, seed)

@@ -26,7 +26,7 @@ _THREAD_VARIABLES = (
 
 
 def cores() -> int:
-    """Cores that this process may use, where the system tells (Linux); else all of the machine."""
+    """Return the cores that this process may use, where the system tells (Linux); else all of the machine."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -34,7 +34,7 @@ def cores() -> int:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Processes started meanwhile compute on one thread; they have to know before they import numpy."""
+    """Let processes that are started meanwhile use one thread; they must know before they import numpy."""
     before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     try:
@@ -48,16 +48,16 @@ def one_thread() -> Iterator[None]:
 
 
 def follow_parent() -> None:
-    """Ctrl-C reaches the whole group, but the parent decides; and whoever loses its parent leaves."""
+    """Leave Ctrl-C, which reaches the whole group, to the parent, and end this process with its parent."""
+
+    def leave_with_parent() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            wait([parent.sentinel])
+            os._exit(1)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-
-
-def _leave_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
+    threading.Thread(target=leave_with_parent, daemon=True).start()
 
 
 def run_jobs(function: Callable[..., None], jobs: Sequence[tuple[Any, ...]], workers: int) -> None:
@@ -65,34 +65,41 @@ def run_jobs(function: Callable[..., None], jobs: Sequence[tuple[Any, ...]], wor
 
     Results are files. The first failure ends all others; what they have stored stays.
     """
+    context = multiprocessing.get_context("spawn")
+    level = logging.getLogger("covad").getEffectiveLevel()
     waiting = deque(jobs)
     running: dict[Connection, SpawnProcess] = {}
     try:
         while waiting or running:
             while waiting and len(running) < workers:
-                connection, process = _start(function, waiting.popleft())
-                running[connection] = process
+                ours, theirs = context.Pipe(duplex=False)
+                arguments = (function, waiting.popleft(), theirs, level)
+                process = context.Process(target=_work, args=arguments, daemon=True)
+                with one_thread():
+                    process.start()
+                theirs.close()
+                running[ours] = process
             for ready in wait(list(running)):
                 connection = cast("Connection", ready)
-                _finish(connection, running.pop(connection))
+                process = running.pop(connection)
+                try:
+                    failure = connection.recv()
+                except (EOFError, OSError):
+                    process.join()
+                    failure = WorkerError(f"a worker process died (exit code {process.exitcode})")
+                finally:
+                    connection.close()
+                process.join()
+                if failure is not None:
+                    raise failure
     finally:
         for process in running.values():
             process.kill()
             process.join()
 
 
-def _start(function: Callable[..., None], job: tuple[Any, ...]) -> tuple[Connection, SpawnProcess]:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    level = logging.getLogger("covad").getEffectiveLevel()
-    process = context.Process(target=_work, args=(function, job, theirs, level), daemon=True)
-    with one_thread():
-        process.start()
-    theirs.close()
-    return ours, process
-
-
 def _work(function: Callable[..., None], job: tuple[Any, ...], connection: Connection, level: int) -> None:
+    """Do one job in a process of its own, and send None or what went wrong."""
     follow_parent()
     logging.basicConfig(format="covad: %(message)s")
     logging.getLogger("covad").setLevel(level)
@@ -104,16 +111,3 @@ def _work(function: Callable[..., None], job: tuple[Any, ...], connection: Conne
         connection.send(WorkerError(f"{function.__name__} failed: {type(failure).__name__}: {failure}"))
     else:
         connection.send(None)
-
-
-def _finish(connection: Connection, process: SpawnProcess) -> None:
-    try:
-        failure = connection.recv()
-    except (EOFError, OSError):
-        process.join()
-        failure = WorkerError(f"a worker process died (exit code {process.exitcode})")
-    finally:
-        connection.close()
-    process.join()
-    if failure is not None:
-        raise failure

@@ -135,17 +135,12 @@ class NanBecomesMinusOne:
         return {**self.right.describe(), "kind": self.name}
 
     def build(self, source: Source) -> NplmTest:
-        return _LostFits(self.right.build(source), self.name)
+        return _LostFits(self.right.build(source))
 
 
 @dataclass(frozen=True)
 class _LostFits:
     right: NplmTest
-    name: str
-
-    @property
-    def n_parameters(self) -> int:
-        return self.right.n_parameters
 
     def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:
         fit = self.right.fit(dataset, null, seed)

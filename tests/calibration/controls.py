@@ -73,8 +73,8 @@ class SecondOrder:
     @classmethod
     def of(cls, suite: Suite, draw: Draw) -> SecondOrder:
         n, sample = draw.n_reference, suite.moments_sample(draw)
-        model = suite.convex.build(SOURCE)
-        null, problem = analytic_null(model, sample, n_reference=n), ConvexProblem.of(model, sample)
+        test = suite.convex.build(SOURCE)
+        null, problem = analytic_null(test, sample, n_reference=n), ConvexProblem.of(test, sample)
         moments = ScoreMoments.of(problem.reference, sample.weights, np.ones(len(sample.weights)))
         return cls(
             null.form,

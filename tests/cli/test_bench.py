@@ -50,7 +50,7 @@ def test_plain_torch_takes_the_same_steps_as_covads_adam(chunk):
     torch.manual_seed(0)
     baseline = bench.TorchTraining(toy, chunk)
     start = baseline.theta()
-    network = bench.BoxedNetwork(clip=bench.CLIP)
+    network = bench.NetworkTest(clip=bench.CLIP)
     settings = bench.AdamSettings(epochs=30)
     ours = bench.train(network.likelihood(toy), start, network.limits(toy), settings)
     baseline.run(30)

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from convex_world import bumps
 
 from covad.inference.misfit import MatchedEvents, Misfit
 from covad.inference.reach import ScalableNull, closure_reach, predicted_shift
-from covad.nplm.convex.convex import ConvexProblem, ConvexTest, columns
+from covad.nplm.convex.convex import ConvexProblem, columns
 from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Response
 from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty
@@ -26,7 +27,7 @@ class World:
         self.damping = damping
         self.toys = latent.LatentWorld(n_reference=int(5.2 * expected), expected=expected)
         pool = latent.background(20_000, np.random.default_rng(1))
-        self.test = ConvexTest.from_pool(pool, 30, seed=1)
+        self.test = bumps(pool, 30, seed=1)
 
     def response(self, z: np.ndarray) -> np.ndarray:
         g = latent.response(z).copy()

@@ -7,8 +7,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from convex_world import bumps
 
-from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.fit import Status
 from covad.nplm.network.network import NetworkTest
 from covad.nplm.network.search import ONE_START, Search
@@ -66,11 +66,11 @@ def test_a_result_carries_status_costs_and_both_fits():
 def test_a_fit_of_the_papers_size_takes_less_than_100_megabytes(kind):
     """Of arrays, beyond the dataset itself; the compiler has done its work before."""
     pool = latent.background(5_000, np.random.default_rng(0))
-    alternative = NetworkTest(search=ONE_START) if kind == "network" else ConvexTest.from_pool(pool)
-    likelihood_ratio(LatentWorld(3000, 800.0).toy(np.random.default_rng(2)), alternative, 0)
+    test = NetworkTest(search=ONE_START) if kind == "network" else bumps(pool, 100)
+    likelihood_ratio(LatentWorld(3000, 800.0).toy(np.random.default_rng(2)), test, 0)
     dataset = LatentWorld().toy(np.random.default_rng(2))
     tracemalloc.start()
-    likelihood_ratio(dataset, alternative, 0)
+    likelihood_ratio(dataset, test, 0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 1e6 < peak < 100e6

@@ -199,18 +199,13 @@ class Stretched:
         return {"kind": "stretched", "clip": self.clip}
 
     def build(self, source):
-        return StretchedAlternative(CHEAP.build(source), self.clip)
+        return StretchedTest(CHEAP.build(source), self.clip)
 
 
 @dataclass(frozen=True)
-class StretchedAlternative:
+class StretchedTest:
     inner: Any
     clip: float
-    name: str = "stretched"
-
-    @property
-    def n_parameters(self):
-        return self.inner.n_parameters
 
     def fit(self, dataset, null, seed):
         fit = self.inner.fit(dataset, null, seed)

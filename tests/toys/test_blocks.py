@@ -5,7 +5,7 @@ import pytest
 from toy_world import Mishap, small_ensemble
 
 from covad.errors import FileFormatError, ToyStoreError
-from covad.toys.blocks import STORE_SCHEMA, decode, encode, read_summary
+from covad.toys.blocks import STORE_SCHEMA, decode, encode, read_footer
 from covad.toys.ensembles import Block
 from covad.toys.toy import run_block
 
@@ -27,12 +27,12 @@ def content(toys):
 
 
 def test_what_is_encoded_is_decoded_to_the_bit(toys, content):
-    summary, found = decode(content, "block")
+    footer, found = decode(content, "block")
     assert found == toys
-    assert (summary.schema, summary.ensemble, summary.start, summary.stop) == (STORE_SCHEMA, NAME, 0, 8)
-    assert summary.failed == {str(toy.index): toy.reason for toy in toys if toy.failed}
-    assert summary.failed
-    assert read_summary(content, "block") == summary
+    assert (footer.schema, footer.ensemble, footer.start, footer.stop) == (STORE_SCHEMA, NAME, 0, 8)
+    assert footer.failed == {str(toy.index): toy.reason for toy in toys if toy.failed}
+    assert footer.failed
+    assert read_footer(content, "block") == footer
 
 
 def test_equal_toys_give_equal_files(toys, content):
@@ -60,7 +60,7 @@ def test_every_truncation_is_noticed(content):
         with pytest.raises(FileFormatError):
             decode(content[:size], "block")
         with pytest.raises(FileFormatError):
-            read_summary(content[:size], "block")
+            read_footer(content[:size], "block")
 
 
 def test_another_schema_is_named(toys, content, monkeypatch):

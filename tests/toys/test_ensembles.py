@@ -1,5 +1,5 @@
 import json
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +10,18 @@ from toy_world import CHEAP, Mishap, small_draw, small_ensemble
 
 from covad.errors import PlanError
 from covad.toys.drawing import LatentSource
-from covad.toys.ensembles import BLOCK, Block, Request, Shard, Stream, Treatment, canonical, contiguous
+from covad.toys.ensembles import (
+    BLOCK,
+    Block,
+    Draw,
+    Ensemble,
+    Request,
+    Shard,
+    Stream,
+    Treatment,
+    canonical,
+    contiguous,
+)
 from covad.toys.tests import TunedNetwork
 
 CHANGES = {
@@ -58,7 +69,69 @@ def test_identity_is_stable_between_versions():
     network = small_ensemble(TunedNetwork(clip=1.5))
     assert network.identity == "f355d040cb9e9686f70d"
     assert network.seeds(7).number == 2482625229359884100
-    assert small_ensemble().identity == "af5e7c07e0820cdf3e24"
+    assert small_ensemble().identity == "57abc2cd75327ec19045"
+
+
+EXAMPLES = [
+    (
+        Ensemble(
+            Draw("covariant", Treatment.PROFILED, 10_000, 52_000, (0,)),
+            TunedNetwork(clip=1.4),
+            LatentSource(1),
+            seed=7,
+        ),
+        (348739605, 487674485, 1778526594, 2959662725, 1492356522, 2397634340, 2383657762, 2499362531),
+        "c01eaf9769e5eb68d301",
+    ),
+    (
+        Ensemble(
+            Draw("contrastive", Treatment.NONE, 200.5, 4000, (1, -0.5), "signal", 30, 2, None),
+            TunedNetwork(clip=0.75, widths=(4, 2, 1), starts=3, hops=2),
+            LatentSource(2),
+            seed=8,
+            stream=Stream.SCAN,
+        ),
+        (944988650, 2076888471, 1247054313, 2710542038, 936061032, 3587463694, 1086330557, 3726686584),
+        "d39f5dedd8ea5b3283d2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("ensemble", "words", "identity"), EXAMPLES)
+def test_seeds_and_identities_are_pinned(ensemble, words, identity):
+    """Whatever the fields are called: other words would reseed every toy of every study."""
+    assert ensemble._seed_words == words
+    assert ensemble.identity == identity
+
+
+@dataclass(frozen=True)
+class LaterDraw(Draw):
+    weighted: bool = False
+    corrections: tuple[str, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class LaterNetwork(TunedNetwork):
+    momentum: float = 0.0
+
+
+@dataclass(frozen=True)
+class LaterEnsemble(Ensemble):
+    importance: float = 1.0
+
+
+@pytest.mark.parametrize(("ensemble", "words", "identity"), EXAMPLES)
+def test_a_field_that_is_added_counts_only_where_it_differs_from_its_default(ensemble, words, identity):
+    draw, test = LaterDraw(**vars(ensemble.draw)), LaterNetwork(**vars(ensemble.test))
+    later = LaterEnsemble(draw, test, ensemble.source, ensemble.seed, ensemble.stream)
+    assert (later._seed_words, later.identity) == (words, identity)
+    for changes in ({"weighted": True}, {"corrections": ("jes",)}):
+        other = replace(later, draw=replace(draw, **changes))
+        assert other._seed_words != words
+        assert other.identity != identity
+    for other in (replace(later, test=replace(test, momentum=0.9)), replace(later, importance=2.0)):
+        assert other._seed_words == words
+        assert other.identity != identity
 
 
 def test_one_value_has_one_identity():

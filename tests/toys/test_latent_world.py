@@ -37,7 +37,7 @@ def pearson_p(first, second, bins=16):
     return chi2.sf(np.square(counts - expected).sum() / expected, bins**2 - 1)
 
 
-@pytest.mark.parametrize("k", range(latent.N_FEATURES))
+@pytest.mark.parametrize("k", range(latent.N_DIMENSIONS))
 def test_the_background_follows_the_mixture(uniforms, k):
     assert kstest(uniforms[:, k], "uniform").pvalue > RARE
 

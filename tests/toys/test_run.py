@@ -38,8 +38,8 @@ def stored(directory):
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_the_number_of_workers_changes_nothing(tmp_path, expected, workers):
-    summary = run_toys([Request(small_ensemble(), TOYS)], ToyStore(tmp_path), local(workers))
-    assert (summary.computed, summary.failed) == (TOYS, 0)
+    found = run_toys([Request(small_ensemble(), TOYS)], ToyStore(tmp_path), local(workers))
+    assert (found.computed, found.failed) == (TOYS, 0)
     assert stored(tmp_path) == expected
 
 
@@ -82,8 +82,8 @@ def test_damaged_blocks_are_computed_again(tmp_path, expected, caplog):
     content = bytearray(flipped.read_bytes())
     content[300] ^= 1
     flipped.write_bytes(content)
-    summary = run_toys([Request(small_ensemble(), TOYS)], store, local(1))
-    assert (summary.corrupt, summary.computed) == (2, 2 * BLOCK)
+    found = run_toys([Request(small_ensemble(), TOYS)], store, local(1))
+    assert (found.corrupt, found.computed) == (2, 2 * BLOCK)
     assert truncated.name in caplog.text
     assert flipped.name in caplog.text
     assert stored(tmp_path) == expected
@@ -92,9 +92,9 @@ def test_damaged_blocks_are_computed_again(tmp_path, expected, caplog):
 def test_failed_toys_are_stored_and_not_tried_again(tmp_path):
     ensemble = small_ensemble(Mishap("raise"))
     store = ToyStore(tmp_path)
-    summary = run_toys([Request(ensemble, BLOCK)], store, local(1))
+    found = run_toys([Request(ensemble, BLOCK)], store, local(1))
     counts = store.counts([Request(ensemble, BLOCK)])[0]
-    assert summary.failed == counts.failed > 0
+    assert found.failed == counts.failed > 0
     assert counts.done + counts.failed == BLOCK
     assert run_toys([Request(ensemble, BLOCK)], store, local(1)).computed == 0
 

@@ -6,6 +6,7 @@ import pytest
 from toy_world import Mishap, results, small_ensemble
 
 from covad.errors import ToyStoreError
+from covad.toys.blocks import COLUMNS
 from covad.toys.ensembles import Block, Request
 from covad.toys.store import Counts, ToyStore
 from covad.toys.toy import run_block
@@ -44,6 +45,23 @@ def test_what_is_stored_is_loaded_in_order(store, toys):
     assert found.t.tolist() == [toy.t for toy in toys]
     assert found.column("nu_delta").shape == (30, 1)
     assert (found.failed, found.missing) == (0, 0)
+
+
+def test_the_table_has_all_stored_toys_in_order(store, toys):
+    """Failed ones too, with nulls; the missing ones are no rows."""
+    failing = small_ensemble(Mishap("raise"))
+    some = run_block(Block(failing, 0, 10))
+    assert 0 < sum(toy.failed for toy in some) < 10
+    fill(store, some, 0, 10, ensemble=failing)
+    table = store.load(Request(failing, 30)).table()
+    assert table.schema == COLUMNS
+    assert table["index"].to_pylist() == list(range(10))
+    assert table["t"].to_pylist() == [toy.t for toy in some]
+    assert table["reason"].to_pylist() == [toy.reason for toy in some]
+    assert [tuple(row) if row else None for row in table["nu_tau"].to_pylist()] == [t.nu_tau for t in some]
+    assert table["t"].null_count == sum(toy.failed for toy in some)
+    empty = store.load(Request(small_ensemble(), 5)).table()
+    assert (empty.num_rows, empty.schema) == (0, COLUMNS)
 
 
 def test_blocks_are_named_by_ensemble_and_range(store, toys):

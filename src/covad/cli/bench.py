@@ -14,13 +14,13 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from covad.cli.adam import PAPER_TRAINING, AdamSettings, train
 from covad.nplm.convex.capacity import with_capacity
 from covad.nplm.dataset import Dataset, Float64, Normalisation
 from covad.nplm.fit import NplmTest
-from covad.nplm.network.adam import PAPER_TRAINING, AdamSettings, train
 from covad.nplm.network.architecture import LEFT, RIGHT
 from covad.nplm.network.likelihood import NetworkLikelihood
-from covad.nplm.network.network import BoxedNetwork, NetworkTest
+from covad.nplm.network.network import NetworkTest
 from covad.nplm.network.search import DEFAULT_SEARCH, ONE_START
 from covad.nplm.statistic import likelihood_ratio
 from covad.toys.latent_world import LatentWorld, background
@@ -64,8 +64,8 @@ def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> dict[str, float]
     repetitions = FAST if fast else FULL
     toys = [world.toy(np.random.default_rng([7, i])) for i in range(max(repetitions.fits, 2))]
     tests = contenders()
-    for alternative in tests.values():  # compile
-        likelihood_ratio(LatentWorld(2000, 400.0).toy(np.random.default_rng(0)), alternative, 0)
+    for test in tests.values():  # compile
+        likelihood_ratio(LatentWorld(2000, 400.0).toy(np.random.default_rng(0)), test, 0)
     figures: dict[str, list[float]] = {}
     for turn in range(repetitions.rounds):
         _measure_steps(toys[0], repetitions, figures)
@@ -80,7 +80,7 @@ def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> dict[str, float]
 
 def _measure_steps(toy: Dataset, repetitions: Repetitions, figures: dict[str, list[float]]) -> None:
     """Epochs of the baselines, evaluations of the likelihood, and what the arithmetic alone would take."""
-    network = BoxedNetwork(clip=CLIP)
+    network = NetworkTest(clip=CLIP)
     likelihood = network.likelihood(toy)
     theta = np.random.default_rng(1).uniform(-1.0, 1.0, likelihood.architecture.n_variables)
     epochs = AdamSettings(epochs=repetitions.epochs)
@@ -108,11 +108,9 @@ def _measure_tests(
     turn: int,
     figures: dict[str, list[float]],
 ) -> None:
-    for name, alternative in tests.items():
+    for name, test in tests.items():
         count = repetitions.searches if name == "search" else repetitions.fits
-        seconds = [
-            likelihood_ratio(toys[(turn + i) % len(toys)], alternative, turn).seconds for i in range(count)
-        ]
+        seconds = [likelihood_ratio(toys[(turn + i) % len(toys)], test, turn).seconds for i in range(count)]
         figures.setdefault(f"{name}_core_seconds", []).append(float(np.mean(seconds)))
 
 

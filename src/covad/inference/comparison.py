@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from covad.errors import ComparisonWarning, DatasetError, InferenceError, UnknownNameError
 from covad.inference.nuisances import NuisanceFit, judge_nuisances
 from covad.inference.significance import AnalyticNull, observed_z
-from covad.nplm.convex.basis import GaussianBasis, evaluate
+from covad.nplm.convex.basis import GaussianBasis
 from covad.nplm.convex.capacity import CapacityError, DatasetSizes, with_capacity
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
@@ -71,8 +71,7 @@ class Comparison:
         """Return the fitted h, the log of data over expectation that no nuisance explains, at any points."""
         values = _points(points, "points")
         self._space.check(values, "points")
-        phi = evaluate(self._test.basis, self._space(values)).astype(np.float64)
-        h = phi @ self._outcome.tau.parameters
+        h = self._test.h(self._outcome.tau.parameters, self._space(values))
         if self.expected is None:
             h = h + self._outcome.tau.nu_norm - self._outcome.delta.nu_norm
         return np.asarray(h)

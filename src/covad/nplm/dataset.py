@@ -48,7 +48,7 @@ class Response:
 
     @classmethod
     def none(cls, n_events: int) -> Response:
-        """No shape nuisances."""
+        """Return a response without shape nuisances."""
         return cls(np.zeros((n_events, 0), dtype=np.float32))
 
     @property
@@ -56,6 +56,7 @@ class Response:
         return int(self.linear.shape[1])
 
     def check(self, n_events: int, where: str) -> None:
+        """Raise if the columns do not fit `n_events` events or are not finite; `where` is for the message."""
         if self.linear.ndim != 2 or len(self.linear) != n_events:
             raise DatasetError(
                 f"the response of the {where} has shape {self.linear.shape} for {n_events} events: "
@@ -124,5 +125,5 @@ class Dataset:
 
     @property
     def n_nuisances(self) -> int:
-        """Shape nuisances, without the normalisation."""
+        """Return the number of shape nuisances, without the normalisation."""
         return self.reference_response.n_nuisances

@@ -1,4 +1,4 @@
-"""What a fit returns: a small frozen result with a status, never a bare float."""
+"""What every test offers, and what its fits return: a frozen result with a status, never a bare float."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Status(StrEnum):
 
     @staticmethod
     def worst(*statuses: Status) -> Status:
-        """The status of a quantity made of several fits."""
+        """Return the status of a quantity that is made of several fits."""
         order = list(Status)
         return max(statuses, key=order.index)
 
@@ -50,14 +50,12 @@ class TauFit(Fit):
 
 
 class NplmTest(Protocol):
-    """A family of functions h, and the way to maximise tau over it."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def n_parameters(self) -> int: ...
+    """A test of NPLM's kind: a family of functions h, and the way to maximise tau over it."""
 
     def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:
         """Maximise tau over h and the nuisances, starting from `null`, the Delta fit."""
+        ...
+
+    def h(self, parameters: Float64, z: Float32) -> Float64:
+        """Return h at any events, for the `parameters` of a fit."""
         ...

@@ -34,7 +34,7 @@ class GaussianPenalty:
 
     @classmethod
     def of_nuisances(cls, dataset: Dataset) -> GaussianPenalty:
-        """The auxiliary terms: shape nuisances in units of their sigma, then the normalisation, if any."""
+        """Return the auxiliary terms: shape nuisances in units of sigma, then the normalisation, if any."""
         norm = dataset.normalisation
         centre = [*dataset.measured] + ([norm.measured] if norm else [])
         precision = [1.0] * dataset.n_nuisances + ([norm.sigma**-2] if norm else [])
@@ -50,7 +50,7 @@ class GaussianPenalty:
 
 @dataclass(frozen=True)
 class ColumnLikelihood:
-    """log L of a model that is linear in its parameters: f = columns . theta. It is concave.
+    """log L where f is linear in its parameters, f = columns . theta. It is concave.
 
     Delta has the columns (g, 1), the convex test (phi, g, 1). Products run in the columns' own precision,
     block by block, and are accumulated in float64.
@@ -90,7 +90,7 @@ class ColumnLikelihood:
 
     @cached_property
     def score(self) -> Float64:
-        """Gradient at theta = 0 without the penalty: the columns of the data minus those of the reference."""
+        """Return the gradient at theta = 0 without the penalty: columns of the data minus the reference's."""
         sums = np.zeros(len(self.data_sums))
         for start in range(0, len(self.weights), BLOCK):
             rows = slice(start, start + BLOCK)
@@ -98,7 +98,7 @@ class ColumnLikelihood:
         return self.data_sums - sums
 
     def ascent(self, theta: Float64, precision: type[np.floating[Any]]) -> tuple[float, Float64]:
-        """Value and gradient without the curvature; only the small e^f - 1 is summed in `precision`."""
+        """Return value and gradient, no curvature; only the small e^f - 1 is summed in `precision`."""
         coefficients = theta.astype(precision)
         expected = 0.0
         slope = self.score
@@ -137,13 +137,13 @@ class QuadraticLikelihood:
 
 
 def nuisance_columns(response: Response, normalisation: bool) -> Float64:
-    """(g, 1): the columns of the nuisances where the response is linear."""
+    """Return (g, 1), the columns of the nuisances where the response is linear."""
     g = response.linear.astype(np.float64)
     return np.column_stack([g, np.ones(len(g))]) if normalisation else g
 
 
 def nuisance_shift(response: Response, nu: Float64) -> Float64:
-    """nu.g(z) + 1/2 nu.D(z).nu (eq:logr-poly) + nu_N, where nu is (shape..., [normalisation])."""
+    """Return nu.g(z) + 1/2 nu.D(z).nu (eq:logr-poly) + nu_N, where nu is (shape..., [normalisation])."""
     k = response.n_nuisances
     shift: Float64 = response.linear.astype(np.float64) @ nu[:k]
     if response.quadratic is not None:
@@ -152,7 +152,7 @@ def nuisance_shift(response: Response, nu: Float64) -> Float64:
 
 
 def nuisance_slopes(response: Response, nu: Float64) -> Float64:
-    """Derivatives of `nuisance_shift` by nu, (events, nuisances)."""
+    """Return the derivatives of `nuisance_shift` by nu, (events, nuisances)."""
     k = response.n_nuisances
     slopes = nuisance_columns(response, normalisation=len(nu) > k)
     if response.quadratic is not None:
@@ -161,7 +161,7 @@ def nuisance_slopes(response: Response, nu: Float64) -> Float64:
 
 
 def weighted_quadratic(response: Response, weights: Float64) -> Float64:
-    """sum_i weights_i D(z_i), the curvature that the quadratic terms add; zero without them."""
+    """Return sum_i weights_i D(z_i), the curvature that the quadratic terms add; zero without them."""
     k = response.n_nuisances
     if response.quadratic is None:
         return np.zeros((k, k))
@@ -169,13 +169,13 @@ def weighted_quadratic(response: Response, weights: Float64) -> Float64:
 
 
 def log_ratio(f_data: Float64, f_reference: Float64, weights: Float64) -> float:
-    """sum_D f - sum_R w (e^f - 1), in float64."""
+    """Return sum_D f - sum_R w (e^f - 1), in float64."""
     return float(f_data.sum() - weights @ np.expm1(f_reference))
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def log_likelihood(dataset: Dataset, h_data: Float64, h_reference: Float64, nu: Float64) -> float:
-    """log L of given h at the events, with all its terms, in float64; not finite where e^f overflows."""
+    """Return log L of given h at the events, all terms, in float64; not finite where e^f overflows."""
     f_data = h_data + nuisance_shift(dataset.data_response, nu)
     f_reference = h_reference + nuisance_shift(dataset.reference_response, nu)
     value = log_ratio(f_data, f_reference, dataset.weights)
@@ -183,7 +183,7 @@ def log_likelihood(dataset: Dataset, h_data: Float64, h_reference: Float64, nu: 
 
 
 def fit_nuisances(dataset: Dataset) -> Fit:
-    """Delta (eq:Delta): the maximum over the nuisances alone, to machine precision."""
+    """Fit Delta (eq:Delta), the maximum over the nuisances alone, to machine precision."""
     clock = time.process_time()
     penalty = GaussianPenalty.of_nuisances(dataset)
     start = penalty.centre * 0.0
@@ -207,10 +207,10 @@ def fit_nuisances(dataset: Dataset) -> Fit:
 
 
 def split_nuisances(nu: Float64, n_shape: int) -> tuple[Float64, float]:
-    """(shape nuisances, normalisation or 0) from the vector that the fits use."""
+    """Split the vector that the fits use into the shape nuisances, and the normalisation or 0."""
     return nu[:n_shape].copy(), float(nu[n_shape:].sum())
 
 
 def join_nuisances(fit: Fit, dataset: Dataset) -> Float64:
-    """The vector that the fits use: shape nuisances, then the normalisation, if any."""
+    """Join to the vector that the fits use: shape nuisances, then the normalisation, if any."""
     return np.append(fit.nu, fit.nu_norm) if dataset.normalisation else fit.nu.copy()

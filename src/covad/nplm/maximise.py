@@ -63,17 +63,22 @@ def maximise(function: Smooth, start: Float64, tolerance: float = 1e-12, budget:
         predicted = 0.5 * float(here.gradient @ step)
         if predicted < tolerance + ROUNDING * abs(here.value):
             return Maximum(theta + step, here.value + predicted, Status.CONVERGED, evaluations)
-        step = _shorten(function, theta, step, here.value)
-        if not step.any():
-            status = Status.CONVERGED if predicted < LOST_GAIN else Status.UNCONVERGED
-            return Maximum(theta, here.value, status, evaluations)
+        # halve the step until it gains
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(HALVINGS):
+                if function.value(theta + step) > here.value:
+                    break
+                step = 0.5 * step
+            else:
+                status = Status.CONVERGED if predicted < LOST_GAIN else Status.UNCONVERGED
+                return Maximum(theta, here.value, status, evaluations)
         theta = theta + step
         here = function.expand(theta)
     return Maximum(theta, here.value, Status.UNCONVERGED, budget)
 
 
 def newton_step(here: Expansion) -> Float64:
-    """Curvature^-1 gradient; where the curvature is not positive, its eigenvalues are turned."""
+    """Return curvature^-1 gradient; eigenvalues of the curvature that are not positive change their sign."""
     try:
         factor = np.linalg.cholesky(here.curvature)
     except np.linalg.LinAlgError:
@@ -81,13 +86,3 @@ def newton_step(here: Expansion) -> Float64:
         values = np.maximum(np.abs(values), 1e-10 * np.abs(values).max() + 1e-300)
         return np.asarray(vectors @ ((vectors.T @ here.gradient) / values))
     return np.asarray(np.linalg.solve(factor.T, np.linalg.solve(factor, here.gradient)))
-
-
-def _shorten(function: Smooth, theta: Float64, step: Float64, value: float) -> Float64:
-    """Halve the step until it gains; zero if it never does."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(HALVINGS):
-            if function.value(theta + step) > value:
-                return step
-            step = 0.5 * step
-    return np.zeros_like(step)

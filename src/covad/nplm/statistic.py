@@ -1,4 +1,4 @@
-"""The test statistic t = tau - Delta of one dataset (eq:t-decomp), whichever model h is."""
+"""The test statistic t = tau - Delta of one dataset (eq:t-decomp), for any test."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Outcome:
     seconds: float  # of CPU
 
 
-def likelihood_ratio(dataset: Dataset, alternative: NplmTest, seed: Seed) -> Outcome:
-    """Test `dataset` against its reference. Without nuisances Delta is zero and t = tau (eq:nplm-t)."""
+def likelihood_ratio(dataset: Dataset, test: NplmTest, seed: Seed) -> Outcome:
+    """Test a dataset against its reference. Without nuisances Delta is zero and t = tau (eq:nplm-t)."""
     clock = time.process_time()
     delta = fit_nuisances(dataset)
-    tau = alternative.fit(dataset, delta, seed)
+    tau = test.fit(dataset, delta, seed)
     return Outcome(
         t=tau.value - delta.value,
         tau=tau,

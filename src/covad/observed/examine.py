@@ -136,8 +136,8 @@ def _generator(run: FinishedRun, sha256: str) -> np.random.Generator:
 def _tested(
     group: Group, dataset: Dataset, events: ObservedEvents, background: BackgroundEvents, sha256: str
 ) -> TestResult:
-    alternative = group.ensemble.test.build(group.ensemble.source)
-    outcome = likelihood_ratio(dataset, alternative, int(sha256[:8], 16))
+    test = group.ensemble.test.build(group.ensemble.source)
+    outcome = likelihood_ratio(dataset, test, int(sha256[:8], 16))
     if outcome.status is Status.FAILED:
         return TestResult(group.test, outcome.status, None, None, None, (), (), None)
     return TestResult(
@@ -148,7 +148,7 @@ def _tested(
         delta=float(outcome.delta.value),
         nu_tau=tuple(float(x) for x in outcome.tau.nu),
         significances=tuple(_significances(outcome.t, group)),
-        excess=find_excess(events, background, dataset, alternative, outcome),
+        excess=find_excess(events, background, dataset, test, outcome),
     )
 
 

@@ -12,12 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.events.layout import EventLayout
-from covad.nplm.convex.basis import evaluate
-from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Dataset, Float32, Float64
-from covad.nplm.fit import NplmTest, TauFit
+from covad.nplm.fit import NplmTest
 from covad.nplm.likelihood import join_nuisances, nuisance_shift
-from covad.nplm.network.network import BoxedNetwork
 from covad.nplm.statistic import Outcome
 from covad.observed.background import BackgroundEvents
 from covad.observed.dataset import ObservedEvents
@@ -108,7 +105,7 @@ def find_excess(
     events: ObservedEvents,
     background: BackgroundEvents,
     dataset: Dataset,
-    alternative: NplmTest,
+    test: NplmTest,
     outcome: Outcome,
 ) -> Excess:
     """The top events by h of the fit tau, with the background expected there."""
@@ -116,7 +113,7 @@ def find_excess(
     order = np.argsort(-h, kind="stable")[: max(FEWEST_TOP, round(TOP_SHARE * len(h)))]
     threshold = float(h[order[-1]])
     yields = _expected_yields(background, dataset, outcome)
-    in_region = h_of(alternative, outcome.tau, background.sample.z) >= threshold
+    in_region = test.h(outcome.tau.parameters, background.sample.z) >= threshold
     mine = observables_of(events.layout, events.particles)
     theirs = observables_of(events.layout, background.particles)
     return Excess(
@@ -129,15 +126,6 @@ def find_excess(
             _compare(name, mine[name], theirs[name], order, in_region, yields) for name in mine
         ),
     )
-
-
-def h_of(alternative: NplmTest, fit: TauFit, z: Float32) -> Float64:
-    """The fitted h at any events."""
-    if isinstance(alternative, ConvexTest):
-        return np.asarray(evaluate(alternative.basis, z).astype(np.float64) @ fit.parameters)
-    if isinstance(alternative, BoxedNetwork):
-        return alternative.output(fit.parameters, z)
-    raise TypeError(f"h of the test '{alternative.name}' cannot be evaluated at other events")
 
 
 def _expected_yields(background: BackgroundEvents, dataset: Dataset, outcome: Outcome) -> Float64:

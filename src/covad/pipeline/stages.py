@@ -17,7 +17,7 @@ from covad.study.plan import background_first, clips_to_tune, models_to_choose, 
 from covad.toys.backends.dask import BatchCluster, DaskWorkers
 from covad.toys.backends.local import LocalWorkers
 from covad.toys.ensembles import Shard
-from covad.toys.run import Backend, RunSummary, run_toys, stoppable
+from covad.toys.run import Backend, ToysComputed, run_toys, stoppable
 
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
 LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
@@ -40,7 +40,7 @@ def run_study(
     shard: Shard | None = None,
     until: str = STAGES[-1],
     workers: int | None = None,
-) -> RunSummary | None:
+) -> ToysComputed | None:
     """Do what is missing of the study, up to a stage; return None if that is before the toys.
 
     A shard computes toys only: many jobs that simulate, train or tune the same would overwrite each other.

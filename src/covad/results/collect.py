@@ -50,15 +50,15 @@ class Group:
     @cached_property
     def analytic(self) -> ConvexNull | None:
         """The null of the convex test without toys, at nu = 0."""
-        alternative = self.ensemble.test.build(self.ensemble.source)
-        if not isinstance(alternative, ConvexTest):
+        test = self.ensemble.test.build(self.ensemble.source)
+        if not isinstance(test, ConvexTest):
             return None
         draw = self.ensemble.draw
         sizes = self.ensemble.source.pool_sizes(draw)
         most = draw.n_reference * _MOMENT_SAMPLE
         sample = Draw(**{**vars(draw), "n_reference": most if sizes is None else min(most, sizes[0])})
         dataset = self.ensemble.source.draw(sample, self.ensemble.seeds(0))
-        return analytic_null(alternative, dataset, n_reference=draw.n_reference)
+        return analytic_null(test, dataset, n_reference=draw.n_reference)
 
     @cached_property
     def nulls(self) -> dict[str, Null]:

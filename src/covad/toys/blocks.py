@@ -1,4 +1,4 @@
-"""A block of toys as one Parquet file: its columns, and the summary with a digest in its footer."""
+"""A block of toys as one Parquet file: its columns, and a footer with a digest."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ COLUMNS = pa.schema(
 
 
 @dataclass(frozen=True)
-class Summary:
+class BlockFooter:
     """What the footer says of a block, so that a status need not read the toys."""
 
     schema: int
@@ -68,8 +68,8 @@ class Summary:
     digest: str
 
     @classmethod
-    def of(cls, ensemble: str, toys: tuple[Toy, ...]) -> Summary:
-        """Everything is made from the toys, so that it can be made again and compared."""
+    def of(cls, ensemble: str, toys: tuple[Toy, ...]) -> BlockFooter:
+        """Make the footer from the toys alone, so that it can be made again and compared."""
         content = [STORE_SCHEMA, ensemble, [vars(toy) for toy in toys]]
         return cls(
             schema=STORE_SCHEMA,
@@ -83,50 +83,52 @@ class Summary:
         )
 
 
+def toy_table(toys: tuple[Toy, ...]) -> pa.Table:
+    """Return toys as an Arrow table, one row each; what a failed toy lacks is null."""
+    return pa.Table.from_pylist([vars(toy) for toy in toys], schema=COLUMNS)
+
+
 def encode(ensemble: str, toys: tuple[Toy, ...]) -> bytes:
-    """The file of a block."""
+    """Return the content of the file of a block."""
     refuse_collisions(toys)
-    summary = canonical(asdict(Summary.of(ensemble, toys)))
-    table = pa.Table.from_pylist([vars(toy) for toy in toys], schema=COLUMNS)
+    footer = canonical(asdict(BlockFooter.of(ensemble, toys)))
     buffer = pa.BufferOutputStream()
     with pq.ParquetWriter(buffer, COLUMNS, **_LAYOUT) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({_KEY: summary})
+        writer.write_table(toy_table(toys))
+        writer.add_key_value_metadata({_KEY: footer})
     return bytes(buffer.getvalue())
 
 
-def decode(content: bytes, name: str) -> tuple[Summary, tuple[Toy, ...]]:
-    """The toys of a file, checked against its digest; `name` is for the message."""
+def decode(content: bytes, name: str) -> tuple[BlockFooter, tuple[Toy, ...]]:
+    """Return footer and toys of a file, checked against its digest; `name` is for the message."""
     try:
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-        summary = _summary(file.metadata.metadata, name)
-        rows = file.read(use_threads=False).to_pylist()
-        toys = tuple(Toy(**{key: _plain(value) for key, value in row.items()}) for row in rows)
-        found = Summary.of(summary.ensemble, toys)
+        footer = _footer(file.metadata.metadata, name)
+        rows: list[dict[str, Any]] = file.read(use_threads=False).to_pylist()
+        for row in rows:
+            row |= {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
+        toys = tuple(Toy(**row) for row in rows)
+        found = BlockFooter.of(footer.ensemble, toys)
     except _UNREADABLE as failure:
         raise FileFormatError(f"{name}: unreadable ({_first_line(failure)})") from failure
-    if found != summary:
+    if found != footer:
         raise FileFormatError(f"{name}: its toys do not fit its digest")
-    return summary, toys
+    return footer, toys
 
 
-def read_summary(content: bytes, name: str) -> Summary:
-    """The footer alone: fast, and blind to damage elsewhere in the file."""
+def read_footer(content: bytes, name: str) -> BlockFooter:
+    """Return the footer alone: fast, and blind to damage elsewhere in the file."""
     try:
-        return _summary(pq.read_metadata(pa.BufferReader(content)).metadata, name)
+        return _footer(pq.read_metadata(pa.BufferReader(content)).metadata, name)
     except _UNREADABLE as failure:
         raise FileFormatError(f"{name}: unreadable ({_first_line(failure)})") from failure
 
 
-def _summary(metadata: dict[bytes, bytes], name: str) -> Summary:
+def _footer(metadata: dict[bytes, bytes], name: str) -> BlockFooter:
     facts = json.loads(metadata[_KEY])
     if facts["schema"] != STORE_SCHEMA:
         raise FileFormatError(f"{name}: has schema {facts['schema']}, but {STORE_SCHEMA} was expected")
-    return Summary(**facts)
-
-
-def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return BlockFooter(**facts)
 
 
 def _first_line(failure: BaseException) -> str:
@@ -135,7 +137,7 @@ def _first_line(failure: BaseException) -> str:
 
 
 def refuse_collisions(toys: Iterable[Toy]) -> None:
-    """Two toys with one seed, or with the same events, are one toy counted twice."""
+    """Raise if two toys have one seed or the same events: they are one toy counted twice."""
     for name in ("seed", "events"):
         seen: dict[int, int] = {}
         for toy in toys:

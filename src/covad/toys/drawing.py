@@ -17,16 +17,25 @@ from covad.toys import pools
 from covad.toys.ensembles import Draw, Ensemble, ToySeeds, Treatment
 from covad.toys.pools import LatentEvents
 
+#: Raised with every change of the events that `covad.toys.latent_world` draws.
+LATENT_VERSION = 2
+#: Events from which the basis of the convex test is chosen.
+BASIS_EVENTS = 50_000
+#: An offset of t beyond this share of the null's standard deviation deserves a warning.
+TOLERATED_OFFSET = 0.1
+#: Standard deviations of a Poisson number that a pool must be able to serve.
+_MARGIN = 6.0
+
 
 def true_nuisances(draw: Draw, n_nuisances: int) -> Float64:
-    """nu of the draw as an array, of the length that the source has."""
+    """Return nu of the draw as an array; raise if the source has another number of nuisances."""
     if len(draw.nu) != n_nuisances:
         raise PlanError(f"nu = {list(draw.nu)} has {len(draw.nu)} values, the source {n_nuisances} nuisances")
     return np.array(draw.nu, dtype=np.float64)
 
 
 def assemble(draw: Draw, reference: LatentEvents, data: LatentEvents, seeds: ToySeeds) -> Dataset:
-    """One toy, with auxiliary values thrown around the truth: nu0 ~ N(nu, 1), nu_N0 ~ N(0, sigma)."""
+    """Make one toy, with auxiliary values thrown around the truth: nu0 ~ N(nu, 1), nu_N0 ~ N(0, sigma)."""
     rng = np.random.default_rng(seeds.auxiliary)
     measured = rng.normal(draw.nu, 1.0)
     normalisation = None
@@ -46,25 +55,15 @@ def assemble(draw: Draw, reference: LatentEvents, data: LatentEvents, seeds: Toy
     )
 
 
-def _known(draw: Draw, sample: LatentEvents) -> Response:
-    """As much of the response as the treatment and the order let the test know."""
+def _known(draw: Draw, events: LatentEvents) -> Response:
+    """Return as much of the response as the treatment and the order let the test know."""
     if draw.treatment is Treatment.NONE:
-        return Response.none(len(sample))
+        return Response.none(len(events))
     if draw.response_order == 1:
-        return Response(sample.response.linear)
-    if sample.response.quadratic is None:
+        return Response(events.response.linear)
+    if events.response.quadratic is None:
         raise PlanError("response order 2 needs a source with quadratic response columns")
-    return sample.response
-
-
-#: Raised with every change of the events that `covad.toys.latent_world` draws.
-LATENT_VERSION = 2
-#: Events from which the basis of the convex test is chosen.
-BASIS_EVENTS = 50_000
-#: An offset of t beyond this share of the null's standard deviation deserves a warning.
-TOLERATED_OFFSET = 0.1
-#: Standard deviations of a Poisson number that a pool must be able to serve.
-_MARGIN = 6.0
+    return events.response
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class LatentSource:
 
     @property
     def n_dimensions(self) -> int:
-        return latent.N_FEATURES
+        return latent.N_DIMENSIONS
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
         self.check(draw)
@@ -103,7 +102,7 @@ class LatentSource:
         return None
 
     def check(self, draw: Draw) -> None:
-        """Fresh events never run out, but they are of one signal only."""
+        """Raise if the draw asks for another signal; fresh events never run out."""
         if draw.signal not in (None, latent.SIGNAL):
             raise PlanError(f"the latent world has one signal, '{latent.SIGNAL}', not '{draw.signal}'")
 
@@ -117,7 +116,7 @@ class PoolSource:
 
     @classmethod
     def open(cls, directory: Path, verify: bool = True) -> PoolSource:
-        """Pools of a directory, by default checked against their digests."""
+        """Return the source of a directory of pools, by default checked against their digests."""
         if verify:
             pools.verify(directory)
         return cls(directory.resolve(), pools.fingerprint(directory))
@@ -144,7 +143,7 @@ class PoolSource:
         return len(there.reference), len(there.background(draw.nu))
 
     def check(self, draw: Draw) -> None:
-        """Refuse toys that the pools could not serve, or only those with few events."""
+        """Raise if a toy may need more events than a pool has."""
         there = self._pools()
         needs = [
             ("reference", there.reference, float(draw.n_reference)),
@@ -165,7 +164,7 @@ class PoolSource:
 
 
 def _at_most(expected: float, pool: pools.Pool) -> float:
-    """What a Poisson number practically never exceeds."""
+    """Return what the number of events of a toy practically never exceeds."""
     mean = expected * pool.yield_ratio
     return mean + _MARGIN * float(np.sqrt(mean))
 
@@ -183,7 +182,7 @@ class PoolOffset:
 
 
 def pool_offset(ensemble: Ensemble) -> PoolOffset:
-    """f = (1/P_D + 1/P_R) / (1/N_D + 1/N_R) of the null's standard deviation; zero for fresh events.
+    """Return the offset f = (1/P_D + 1/P_R) / (1/N_D + 1/N_R) of the null's standard deviation; 0 if fresh.
 
     A toy takes no event of a pool twice, so that it is a fair sample of the world, and t has no bias over
     worlds. But all toys of a run lie around the same two pools: the share f of the variance of the score is

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from covad.errors import PlanError
 from covad.nplm.dataset import Dataset, Float32
 from covad.nplm.fit import NplmTest
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 #: Raised whenever a change of covad changes the toys: old blocks are then not mistaken for new ones.
 TOY_SCHEMA = 2
@@ -70,6 +74,40 @@ class Draw:
             raise PlanError(f"the response has order 1 or 2, not {self.response_order}")
 
 
+def draw_recipe(draw: Draw) -> dict[str, Any]:
+    """Return the draw as the plain data from which seeds and identities are hashed.
+
+    The keys are written out, and frozen: a field of `Draw` that gets another name keeps its key here, or all
+    toys of all studies would get other seeds. A field that is added later enters by itself, but only where
+    it differs from its default, so that the toys that exist keep theirs.
+    """
+    recipe = {
+        "embedding": draw.embedding,
+        "treatment": draw.treatment.value,
+        "expected": draw.expected,
+        "n_reference": draw.n_reference,
+        "nu": draw.nu,
+        "signal": draw.signal,
+        "injected": draw.injected,
+        "response_order": draw.response_order,
+        "normalisation_sigma": draw.normalisation_sigma,
+    }
+    return recipe | added_fields(draw, recipe)
+
+
+def added_fields(settings: DataclassInstance, known: Collection[str]) -> dict[str, Any]:
+    """Return the fields of a dataclass beyond the `known` ones that differ from their default."""
+    added = {}
+    for entry in fields(settings):
+        if entry.name in known or not entry.compare:
+            continue
+        default = entry.default if entry.default_factory is MISSING else entry.default_factory()
+        value = getattr(settings, entry.name)
+        if value != default:
+            added[entry.name] = value
+    return added
+
+
 @dataclass(frozen=True)
 class ToySeeds:
     """Separate streams within a toy, so that more data events leave the reference as it was."""
@@ -82,7 +120,7 @@ class ToySeeds:
 
     @property
     def number(self) -> int:
-        """64 bits that stand for the seed of the whole toy."""
+        """Return 64 bits that stand for the seed of the whole toy."""
         return int(self.root.generate_state(1, np.uint64)[0])
 
 
@@ -91,26 +129,26 @@ class Source(Hashable, Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Changes whenever the events would."""
+        """Return a name that changes whenever the events would."""
         ...
 
     @property
     def n_dimensions(self) -> int:
-        """Dimensions of the latent space."""
+        """Return the number of dimensions of the latent space."""
         ...
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset: ...
 
     def basis_events(self) -> Float32:
-        """Events of the reference that no toy uses: the basis of the convex test comes from them."""
+        """Return events of the reference that no toy uses: the basis of the convex test comes from them."""
         ...
 
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
-        """(P_R, P_D) if toys share finite pools, None if every toy has fresh events."""
+        """Return (P_R, P_D) if toys share finite pools, None if every toy has fresh events."""
         ...
 
     def check(self, draw: Draw) -> None:
-        """Raise an error that says why such toys cannot be drawn."""
+        """Raise an error that says why such toys cannot be drawn, if they cannot."""
         ...
 
 
@@ -119,11 +157,11 @@ class TunedTest(Hashable, Protocol):
 
     @property
     def degrees_of_freedom(self) -> int:
-        """The mean of t under the null, to which the test is tuned."""
+        """Return the mean of t under the null, to which the test is tuned."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Plain data that enters the ensemble's identity."""
+        """Return the plain data that enters the ensemble's identity, under frozen keys."""
         ...
 
     def build(self, source: Source) -> NplmTest: ...
@@ -140,33 +178,34 @@ class Ensemble:
     stream: Stream = Stream.TOYS
 
     def describe(self) -> dict[str, Any]:
-        """Everything that decides the values of the toys, as plain data."""
+        """Return everything that decides the values of the toys, as plain data."""
         return {
             "schema": TOY_SCHEMA,
             "seed": self.seed,
             "source": self.source.fingerprint,
             "stream": self.stream.value,
-            "draw": asdict(self.draw),
+            "draw": draw_recipe(self.draw),
             "test": self.test.describe(),
+            **added_fields(self, ("draw", "test", "source", "seed", "stream")),
         }
 
     @cached_property
     def identity(self) -> str:
-        """Name of the ensemble on disk."""
+        """Return the name of the ensemble on disk."""
         return hashlib.sha256(canonical(self.describe())).hexdigest()[:20]
 
     @cached_property
     def _seed_words(self) -> tuple[int, ...]:
-        """Of the draw and the stream only: two tests, or two clips W, see the same datasets.
+        """Hash the draw and the stream only: two tests, or two clips W, see the same datasets.
 
         Any difference of nu, signal, size, treatment or stream gives independent toys, as comparisons
         between ensembles assume.
         """
-        digest = hashlib.sha256(canonical([asdict(self.draw), self.stream.value])).digest()
+        digest = hashlib.sha256(canonical([draw_recipe(self.draw), self.stream.value])).digest()
         return tuple(int(word) for word in np.frombuffer(digest, dtype="<u4"))
 
     def seeds(self, index: int) -> ToySeeds:
-        """The random numbers of toy `index`."""
+        """Return the random numbers of toy `index`."""
         root = np.random.SeedSequence(self.seed, spawn_key=(*self._seed_words, index))
         return ToySeeds(root, *root.spawn(4))
 
@@ -196,7 +235,7 @@ class Block:
 
     @property
     def label(self) -> str:
-        """For messages."""
+        """Name the toys in a message."""
         return f"{self.start} to {self.stop - 1} of ensemble {self.ensemble.identity}"
 
 
@@ -213,27 +252,21 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """From 'I/N'."""
+        """Read a shard that is written I/N."""
         number, slash, total = text.partition("/")
         if not (slash and number.isdecimal() and total.isdecimal()):
             raise PlanError(f"a shard is written I/N, for instance 2/8, not '{text}'")
         return cls(int(number), int(total))
 
     def blocks(self, requests: Sequence[Request]) -> Iterator[Block]:
-        """This shard's blocks. The division depends on the requests alone, not on what is done already."""
-        for number, block in enumerate(_all_blocks(requests)):
-            if number % self.total == self.number - 1:
-                yield block
-
-
-def _all_blocks(requests: Sequence[Request]) -> Iterator[Block]:
-    for request in requests:
-        for start in range(0, request.toys, BLOCK):
+        """Yield this shard's blocks. They depend on the requests alone, not on what is done already."""
+        starts = ((request, start) for request in requests for start in range(0, request.toys, BLOCK))
+        for request, start in islice(starts, self.number - 1, None, self.total):
             yield Block(request.ensemble, start, min(start + BLOCK, request.toys))
 
 
 def contiguous(indices: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Sorted indices as half-open ranges."""
+    """Yield sorted indices as half-open ranges."""
     start = previous = None
     for index in indices:
         if start is None or previous is None:
@@ -247,5 +280,5 @@ def contiguous(indices: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def canonical(content: Any) -> bytes:
-    """One text for one content: the JSON that digests are made of. NaN and infinity are refused."""
+    """Return the one JSON text of a content, which digests are made of. NaN and infinity are refused."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from covad.nplm.dataset import Dataset, Normalisation, Response
 
-N_FEATURES = 4
+N_DIMENSIONS = 4
 #: What its one signal is called.
 SIGNAL = "signal"
 #: Mixture: fraction, mean and spread of each component; the spread is a diagonal.
@@ -38,42 +38,35 @@ _CHUNK = 4096
 
 def background(n_events: int, rng: np.random.Generator) -> NDArray[np.float32]:
     """Draw from the nominal background density."""
-    z = np.empty((n_events, N_FEATURES), dtype=np.float32)
+    z = np.empty((n_events, N_DIMENSIONS), dtype=np.float32)
     for start in range(0, n_events, _CHUNK):
-        _fill_background(z[start : start + _CHUNK], rng)
+        chunk = z[start : start + _CHUNK]
+        uniform = rng.random(len(chunk))
+        component = np.zeros(len(chunk), dtype=np.intp)
+        for edge in _EDGES:
+            component += uniform >= edge
+        # standard normal values, in pairs by radius and angle (Box and Muller), which is faster
+        pairs = chunk.reshape(2, -1)
+        angle = rng.random(pairs.shape[1], dtype=np.float32)
+        angle *= 2.0 * np.pi
+        np.cos(angle, out=pairs[0])
+        np.sin(angle, out=pairs[1])
+        pairs *= np.sqrt(2.0 * rng.standard_exponential(pairs.shape[1], dtype=np.float32))
+        chunk *= _SPREADS.take(component, axis=0)
+        chunk += _MEANS.take(component, axis=0)
     return z
-
-
-def _fill_background(z: NDArray[np.float32], rng: np.random.Generator) -> None:
-    uniform = rng.random(len(z))
-    component = np.zeros(len(z), dtype=np.intp)
-    for edge in _EDGES:
-        component += uniform >= edge
-    _fill_normal(z, rng)
-    z *= _SPREADS.take(component, axis=0)
-    z += _MEANS.take(component, axis=0)
-
-
-def _fill_normal(z: NDArray[np.float32], rng: np.random.Generator) -> None:
-    """Independent standard normal values, in pairs by radius and angle (Box and Muller), which is faster."""
-    pairs = z.reshape(2, -1)
-    angle = rng.random(pairs.shape[1], dtype=np.float32)
-    angle *= 2.0 * np.pi
-    np.cos(angle, out=pairs[0])
-    np.sin(angle, out=pairs[1])
-    pairs *= np.sqrt(2.0 * rng.standard_exponential(pairs.shape[1], dtype=np.float32))
 
 
 def signal(n_events: int, rng: np.random.Generator) -> NDArray[np.float32]:
     """Draw from the signal density."""
-    z = rng.standard_normal((n_events, N_FEATURES), dtype=np.float32)
+    z = rng.standard_normal((n_events, N_DIMENSIONS), dtype=np.float32)
     z *= _SIGNAL_SPREAD
     z += _SIGNAL_MEAN
     return z
 
 
 def response(z: NDArray[np.float32], n_nuisances: int = 1) -> NDArray[np.float32]:
-    """The exact g(z), (events, nuisances)."""
+    """Return the exact g(z), (events, nuisances)."""
     g: NDArray[np.float32] = z @ _DIRECTIONS[:n_nuisances].T
     g += _OFFSETS[:n_nuisances]
     np.tanh(g, out=g)
@@ -103,7 +96,7 @@ class LatentWorld:
     def toy(
         self, rng: np.random.Generator, nu: NDArray[np.float64] | float = 0.0, expected_signal: float = 0.0
     ) -> Dataset:
-        """One pseudo-experiment at the true nuisances nu, auxiliary values thrown around the truth."""
+        """Draw one pseudo-experiment at the true nuisances nu, auxiliary values thrown around the truth."""
         k = self.n_nuisances
         truth = np.broadcast_to(np.asarray(nu, dtype=np.float64), (max(k, np.size(nu)),))
         reference = background(self.n_reference, rng)

@@ -40,7 +40,7 @@ class LatentEvents:
         return len(self.z)
 
     def joined(self, other: LatentEvents) -> LatentEvents:
-        """These events, then the others."""
+        """Return these events, then the others."""
         mine, theirs = self.response, other.response
         quadratic = None
         if mine.quadratic is not None and theirs.quadratic is not None:
@@ -60,7 +60,7 @@ class Pool:
         return len(self.sample)
 
     def pick(self, n_events: int, rng: np.random.Generator) -> LatentEvents:
-        """Random events, none twice."""
+        """Draw random events, none twice."""
         if n_events > len(self):
             raise TooFewEventsError(f"a toy needs {n_events} events, but a pool has only {len(self)}")
         rows = rng.choice(len(self), size=n_events, replace=False, shuffle=False)
@@ -70,7 +70,7 @@ class Pool:
         return LatentEvents(self.sample.z.take(rows, axis=0), picked)
 
     def pick_poisson(self, expected: float, rng: np.random.Generator) -> LatentEvents:
-        """A Poisson number of events, for a yield of `expected` at nu = 0."""
+        """Draw a Poisson number of events, for a yield of `expected` at nu = 0."""
         return self.pick(int(rng.poisson(expected * self.yield_ratio)), rng)
 
 
@@ -139,7 +139,7 @@ def _write_array(directory: Path, name: str, array: NDArray[np.float32]) -> dict
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest as plain data."""
+    """Read the manifest as plain data."""
     path = directory / MANIFEST
     try:
         manifest = json.loads(path.read_text())
@@ -152,7 +152,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def fingerprint(directory: Path) -> str:
-    """Digest of the manifest, and with it of all arrays."""
+    """Return a digest of the manifest, and with it of all arrays."""
     return hashlib.sha256(canonical(read_manifest(directory))).hexdigest()[:20]
 
 
@@ -165,7 +165,7 @@ def verify(directory: Path) -> None:
 
 
 def _arrays(entry: Any) -> list[dict[str, str]]:
-    """All array entries of a manifest."""
+    """Return all array entries of a manifest."""
     if isinstance(entry, list):
         return [array for item in entry for array in _arrays(item)]
     if not isinstance(entry, dict):

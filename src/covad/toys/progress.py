@@ -18,7 +18,7 @@ LINE_EVERY_SECONDS = 30.0
 
 @dataclass
 class ToyProgress:
-    """Counts toys as they are stored."""
+    """The count of toys, as they are stored."""
 
     total: int
     bar: Progress
@@ -29,27 +29,23 @@ class ToyProgress:
     last_line: float = field(default_factory=time.monotonic)
 
     def advance(self, toys: int, failed: int) -> None:
+        """Count `toys` more, of which some `failed`, and show where the run stands."""
         self.done += toys
         self.failed += failed
-        self.bar.update(self.task, completed=self.done, description=self._pace())
-        if self.bar.disable and time.monotonic() - self.last_line > LINE_EVERY_SECONDS:
-            self.last_line = time.monotonic()
-            log.info("%d of %d toys, %s, %s left", self.done, self.total, self._pace(), self._left())
-
-    def _rate(self) -> float:
-        return self.done / max(time.monotonic() - self.started, 1e-9)
-
-    def _pace(self) -> str:
-        return f"{self._rate():.3g} toys/s" + (f", {self.failed} failed" if self.failed else "")
-
-    def _left(self) -> str:
-        seconds = round((self.total - self.done) / max(self._rate(), 1e-9))
-        return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+        now = time.monotonic()
+        rate = self.done / max(now - self.started, 1e-9)
+        pace = f"{rate:.3g} toys/s" + (f", {self.failed} failed" if self.failed else "")
+        self.bar.update(self.task, completed=self.done, description=pace)
+        if self.bar.disable and now - self.last_line > LINE_EVERY_SECONDS:
+            self.last_line = now
+            seconds = round((self.total - self.done) / max(rate, 1e-9))
+            left = f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+            log.info("%d of %d toys, %s, %s left", self.done, self.total, pace, left)
 
 
 @contextmanager
 def toy_progress(total: int) -> Iterator[ToyProgress]:
-    """Progress on stderr while the block lasts."""
+    """Show progress on stderr while the block lasts."""
     console = Console(stderr=True)
     columns = (TextColumn("toys"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:

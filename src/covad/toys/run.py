@@ -18,7 +18,7 @@ from covad.toys.store import ToyStore
 
 log = logging.getLogger(__name__)
 
-#: Takes blocks, gives their toys as they are finished: `results` of LocalWorkers or DaskWorkers.
+#: Takes blocks, yields their toys as they are finished: `results` of LocalWorkers or DaskWorkers.
 Backend = Callable[[Iterable[Block]], Generator[BlockResult, None, None]]
 
 
@@ -36,7 +36,7 @@ class RunStopped(KeyboardInterrupt):
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Ctrl-C and SIGTERM raise `RunStopped` meanwhile."""
+    """Let Ctrl-C and SIGTERM raise `RunStopped` while the block lasts."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -53,8 +53,8 @@ def stoppable() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class RunSummary:
-    """What a run did."""
+class ToysComputed:
+    """How many toys a run computed."""
 
     computed: int
     failed: int
@@ -63,7 +63,7 @@ class RunSummary:
 
 def run_toys(
     requests: Sequence[Request], store: ToyStore, backend: Backend, shard: Shard | None = None
-) -> RunSummary:
+) -> ToysComputed:
     """Bring the requests to their number of toys; what is stored already is not computed again."""
     for request in requests:
         request.ensemble.source.check(request.ensemble.draw)
@@ -73,7 +73,7 @@ def run_toys(
     left = store.missing(list((shard or Shard()).blocks(requests)))
     computed = failed = 0
     if not left:
-        return RunSummary(computed, failed, len(corrupt))
+        return ToysComputed(computed, failed, len(corrupt))
     with (
         toy_progress(sum(len(block) for block in left)) as progress,
         closing(backend(block for block in left if not store.has(block))) as results,
@@ -83,7 +83,7 @@ def run_toys(
             failures = sum(toy.failed for toy in toys)
             progress.advance(len(toys), failures)
             computed, failed = computed + len(toys), failed + failures
-    return RunSummary(computed, failed, len(corrupt))
+    return ToysComputed(computed, failed, len(corrupt))
 
 
 def _warn_of_pool_offsets(requests: Sequence[Request]) -> None:

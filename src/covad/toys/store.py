@@ -10,19 +10,21 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
 from covad.storage.atomic import replacing, writing
-from covad.toys.blocks import Summary, decode, encode, read_summary, refuse_collisions
-from covad.toys.ensembles import Block, Ensemble, Request, contiguous
+from covad.toys.blocks import BlockFooter, decode, encode, read_footer, refuse_collisions, toy_table
+from covad.toys.ensembles import Block, Request, contiguous
 from covad.toys.toy import Toy
 
 log = logging.getLogger(__name__)
@@ -65,16 +67,20 @@ class EnsembleToys:
         return self.requested - len(self.toys)
 
     def column(self, name: str) -> NDArray[np.float64]:
-        """A number, or a tuple of numbers, of every toy that is done."""
+        """Return one number, or tuple of numbers, for every toy that is done."""
         return np.array([getattr(toy, name) for toy in self.done], dtype=np.float64)
 
     @property
     def t(self) -> NDArray[np.float64]:
-        """Of the toys that are done."""
+        """Return t of the toys that are done."""
         return self.column("t")
 
+    def table(self) -> pa.Table:
+        """Return all stored toys as an Arrow table, one row each; a failed toy has nulls and a reason."""
+        return toy_table(self.toys)
+
     def t_by_index(self) -> NDArray[np.float64]:
-        """Of all requested toys; NaN marks one that failed or is missing."""
+        """Return t of all requested toys; NaN marks one that failed or is missing."""
         t = np.full(self.requested, np.nan)
         for toy in self.done:
             t[toy.index] = toy.t
@@ -83,7 +89,7 @@ class EnsembleToys:
 
 @dataclass(frozen=True)
 class _StoredBlock:
-    """A block and what its name says."""
+    """The file of a block, and what its name says."""
 
     path: Path
     ensemble: str
@@ -91,16 +97,16 @@ class _StoredBlock:
     stop: int
 
     def toys(self) -> tuple[Toy, ...]:
-        """Its toys, checked against the digest and the name."""
-        summary, toys = decode(self._content(), str(self.path))
-        self._compare(summary)
+        """Read the toys, checked against the digest and the name."""
+        footer, toys = decode(self._content(), str(self.path))
+        self._compare(footer)
         return toys
 
-    def summary(self) -> Summary:
-        """Its footer, checked against the name only."""
-        summary = read_summary(self._content(), str(self.path))
-        self._compare(summary)
-        return summary
+    def footer(self) -> BlockFooter:
+        """Read the footer, checked against the name only."""
+        footer = read_footer(self._content(), str(self.path))
+        self._compare(footer)
+        return footer
 
     def _content(self) -> bytes:
         try:
@@ -108,8 +114,8 @@ class _StoredBlock:
         except OSError as failure:  # gone, for instance: another run set it aside
             raise FileFormatError(f"{self.path}: cannot be read ({failure.strerror})") from failure
 
-    def _compare(self, summary: Summary) -> None:
-        if (summary.ensemble, summary.start, summary.stop) != (self.ensemble, self.start, self.stop):
+    def _compare(self, footer: BlockFooter) -> None:
+        if (footer.ensemble, footer.start, footer.stop) != (self.ensemble, self.start, self.stop):
             raise FileFormatError(f"{self.path}: holds other toys than its name says")
 
 
@@ -127,9 +133,13 @@ class ToyStore:
         """
         if self.has(block):
             return False
-        path = self._path(block)
-        self._describe(block.ensemble)
-        content = encode(block.ensemble.identity, toys)
+        description = self.directory / f"{block.ensemble.identity}.json"
+        if not description.exists():  # keep beside the blocks what they are
+            with writing(description):
+                self.directory.mkdir(parents=True, exist_ok=True)
+            with replacing(description) as temporary, writing(description):
+                temporary.write_text(json.dumps(block.ensemble.describe(), indent=1) + "\n")
+        path, content = self._path(block), encode(block.ensemble.identity, toys)
         with replacing(path) as temporary, writing(path):
             temporary.write_bytes(content)
         return True
@@ -138,39 +148,47 @@ class ToyStore:
         return self._path(block).exists()
 
     def missing(self, blocks: Sequence[Block]) -> list[Block]:
-        """What of the blocks is still to be computed."""
-        stored = self._stored_indices()
+        """Return what of the blocks is still to be computed."""
+        stored: dict[str, set[int]] = {}
+        for there in self._blocks():
+            stored.setdefault(there.ensemble, set()).update(range(there.start, there.stop))
         left = []
         for block in blocks:
-            there = stored.get(block.ensemble.identity, set())
-            indices = [index for index in range(block.start, block.stop) if index not in there]
+            done = stored.get(block.ensemble.identity, set())
+            indices = [index for index in range(block.start, block.stop) if index not in done]
             left += [Block(block.ensemble, start, stop) for start, stop in contiguous(indices)]
         return left
 
     def counts(self, requests: Sequence[Request]) -> list[Counts]:
-        """Where the requests stand, from the footers alone, in one pass over the directory."""
-        summaries: dict[str, list[Summary]] = {}
+        """Count where the requests stand, from the footers alone, in one pass over the directory."""
+        footers: dict[str, list[BlockFooter]] = {}
         for block in self._blocks():
             with suppress(FileFormatError):  # its toys count as missing
-                summaries.setdefault(block.ensemble, []).append(block.summary())
-        return [_count(summaries.get(r.ensemble.identity, []), r.toys) for r in requests]
+                footers.setdefault(block.ensemble, []).append(block.footer())
+        return [_count(footers.get(r.ensemble.identity, []), r.toys) for r in requests]
 
     def load(self, request: Request) -> EnsembleToys:
-        """The toys that are there; corrupt blocks are left out, as `missing` toys."""
+        """Return the toys that are there; corrupt blocks are left out, as `missing` toys."""
         return self.load_all([request])[request.ensemble.identity]
 
     def load_all(self, requests: Sequence[Request]) -> dict[str, EnsembleToys]:
-        """The toys of many requests, by identity, in one pass over the directory."""
+        """Return the toys of many requests, by identity, in one pass over the directory."""
         found: dict[str, dict[int, Toy]] = {request.ensemble.identity: {} for request in requests}
         for block in self._blocks():
             if block.ensemble in found:
                 with suppress(FileFormatError):
                     for toy in block.toys():
                         found[block.ensemble].setdefault(toy.index, toy)
-        return {r.ensemble.identity: _first(r.toys, found[r.ensemble.identity]) for r in requests}
+        loaded = {}
+        for request in requests:
+            stored = found[request.ensemble.identity]
+            toys = tuple(stored[index] for index in sorted(stored) if index < request.toys)
+            refuse_collisions(toys)
+            loaded[request.ensemble.identity] = EnsembleToys(request.toys, toys)
+        return loaded
 
     def set_corrupt_aside(self, requests: Sequence[Request]) -> list[Path]:
-        """Verify the blocks of these requests; what is not as it was written is moved away, with a word."""
+        """Verify the blocks of these requests; move away, and log, what is not as it was written."""
         wanted = {request.ensemble.identity for request in requests}
         moved = []
         for block in self._blocks():
@@ -179,12 +197,17 @@ class ToyStore:
             try:
                 block.toys()
             except FileFormatError as failure:
-                moved.append(self._set_aside(block.path))
-                log.warning("%s; set aside as %s, its toys will be computed again", failure, moved[-1])
+                target = self.directory / "corrupt" / f"{block.path.name}.{time.time_ns()}"
+                with writing(target):
+                    target.parent.mkdir(exist_ok=True)
+                    with suppress(FileNotFoundError):  # another run was faster
+                        block.path.rename(target)
+                moved.append(target)
+                log.warning("%s; set aside as %s, its toys will be computed again", failure, target)
         return moved
 
     def corrupt(self) -> list[Path]:
-        """Blocks that were set aside."""
+        """Return the blocks that were set aside."""
         return sorted((self.directory / "corrupt").glob("*"))
 
     def sweep(self) -> None:
@@ -198,62 +221,30 @@ class ToyStore:
         return self.directory / f"{block.ensemble.identity}-{block.start:08d}-{block.stop:08d}.parquet"
 
     def _blocks(self) -> Iterator[_StoredBlock]:
-        """All blocks: by ensemble, then start, the longer first, so that overlaps are resolved in one way."""
+        """Yield all blocks: by ensemble, then start, the longer first, so that overlaps end in one way."""
         blocks = []
         for path in self.directory.glob("*.parquet"):
             if parts := _NAME.fullmatch(path.name):
                 blocks.append(_StoredBlock(path, parts["ensemble"], int(parts["start"]), int(parts["stop"])))
         yield from sorted(blocks, key=lambda block: (block.ensemble, block.start, -block.stop))
 
-    def _stored_indices(self) -> dict[str, set[int]]:
-        stored: dict[str, set[int]] = {}
-        for block in self._blocks():
-            stored.setdefault(block.ensemble, set()).update(range(block.start, block.stop))
-        return stored
 
-    def _set_aside(self, path: Path) -> Path:
-        target = self.directory / "corrupt" / f"{path.name}.{time.time_ns()}"
-        with writing(target):
-            target.parent.mkdir(exist_ok=True)
-            with suppress(FileNotFoundError):  # another run was faster
-                path.rename(target)
-        return target
-
-    def _describe(self, ensemble: Ensemble) -> None:
-        """Keep beside the blocks what they are."""
-        path = self.directory / f"{ensemble.identity}.json"
-        if path.exists():
-            return
-        with writing(path):
-            self.directory.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary, writing(path):
-            temporary.write_text(json.dumps(ensemble.describe(), indent=1) + "\n")
-
-
-def _first(requested: int, stored: Mapping[int, Toy]) -> EnsembleToys:
-    toys = tuple(stored[index] for index in sorted(stored) if index < requested)
-    refuse_collisions(toys)
-    return EnsembleToys(requested, toys)
-
-
-def _count(summaries: Sequence[Summary], requested: int) -> Counts:
+def _count(footers: Sequence[BlockFooter], requested: int) -> Counts:
+    """Count the first `requested` toys; a toy of overlapping blocks counts once."""
     stored: set[int] = set()
     failures: dict[int, str] = {}
     unconverged: set[int] = set()
-    for summary in summaries:
-        fresh = set(range(summary.start, min(summary.stop, requested))) - stored
-        failures |= {int(i): why for i, why in summary.failed.items() if int(i) in fresh}
-        unconverged |= fresh.intersection(summary.unconverged)
+    for footer in footers:
+        fresh = set(range(footer.start, min(footer.stop, requested))) - stored
+        failures |= {int(i): why for i, why in footer.failed.items() if int(i) in fresh}
+        unconverged |= fresh.intersection(footer.unconverged)
         stored |= fresh
-    reasons: dict[str, int] = {}
-    for why in failures.values():
-        reasons[why] = reasons.get(why, 0) + 1
     return Counts(
         requested=requested,
         done=len(stored) - len(failures),
         failed=len(failures),
         missing=requested - len(stored),
         unconverged=len(unconverged),
-        reasons=reasons,
-        seconds=sum(summary.seconds for summary in summaries),
+        reasons=dict(Counter(failures.values())),
+        seconds=sum(footer.seconds for footer in footers),
     )

@@ -12,7 +12,7 @@ from covad.nplm.convex.capacity import DatasetSizes, default_capacity, with_capa
 from covad.nplm.dataset import Float32
 from covad.nplm.fit import NplmTest
 from covad.nplm.network.architecture import count_parameters
-from covad.toys.ensembles import Source
+from covad.toys.ensembles import Source, added_fields
 
 if TYPE_CHECKING:
     from covad.nplm.convex.basis import GaussianBasis
@@ -37,7 +37,15 @@ class TunedNetwork:
         return count_parameters(self.widths)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "network", **asdict(self)}
+        """Return the settings under frozen keys: the identity of stored toys is hashed from them."""
+        settings = {
+            "kind": "network",
+            "clip": self.clip,
+            "widths": self.widths,
+            "starts": self.starts,
+            "hops": self.hops,
+        }
+        return settings | added_fields(self, settings)
 
     def build(self, source: Source) -> NplmTest:  # noqa: ARG002
         from covad.nplm.network.network import NetworkTest

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 
 from covad.errors import FileFormatError, PlanError
-from covad.nplm.dataset import Dataset
 from covad.nplm.fit import NplmTest, Status
 from covad.nplm.statistic import Outcome, likelihood_ratio
 from covad.toys.ensembles import Block, Ensemble, Source, TunedTest
@@ -56,7 +55,7 @@ def run_block(block: Block) -> tuple[Toy, ...]:
 
 
 def failed_block(block: Block, reason: str) -> tuple[Toy, ...]:
-    """The toys of a block that no worker survived."""
+    """Return the failed toys of a block that no worker survived."""
     ensemble = block.ensemble
     indices = range(block.start, block.stop)
     return tuple(Toy(i, ensemble.seeds(i).number, None, Status.FAILED, reason) for i in indices)
@@ -67,14 +66,21 @@ def run_toy(ensemble: Ensemble, index: int) -> Toy:
 
     A plan that cannot be drawn, or an unreadable pool, would fail every toy alike: that ends the run.
     """
-    alternative = _alternative(ensemble.test, ensemble.source)
+    test = _build(ensemble.test, ensemble.source)
     seeds = ensemble.seeds(index)
     facts: dict[str, Any] = {"index": index, "seed": seeds.number, "events": None}
     clock = time.process_time()
     try:
         dataset = ensemble.source.draw(ensemble.draw, seeds)
-        facts |= _drawn(dataset, time.process_time() - clock)
-        result = likelihood_ratio(dataset, alternative, seeds.fit)
+        facts["draw_seconds"] = time.process_time() - clock
+        digest = hashlib.blake2b(digest_size=8)
+        for events in (dataset.data, dataset.reference):
+            digest.update(events[:_DIGEST_EVENTS].tobytes())
+        facts["events"] = int.from_bytes(digest.digest(), "little")
+        facts["n_data"] = len(dataset.data)
+        facts["measured"] = tuple(float(x) for x in dataset.measured)
+        facts["measured_norm"] = dataset.normalisation.measured if dataset.normalisation else None
+        result = likelihood_ratio(dataset, test, seeds.fit)
     except (PlanError, FileFormatError):
         raise
     except Exception as failure:  # one bad toy must not end the run
@@ -83,25 +89,13 @@ def run_toy(ensemble: Ensemble, index: int) -> Toy:
 
 
 @lru_cache(maxsize=16)
-def _alternative(settings: TunedTest, source: Source) -> NplmTest:
-    """Built once per process."""
+def _build(settings: TunedTest, source: Source) -> NplmTest:
+    """Build a test once per process."""
     return settings.build(source)
 
 
-def _drawn(dataset: Dataset, seconds: float) -> dict[str, Any]:
-    digest = hashlib.blake2b(digest_size=8)
-    for sample in (dataset.data, dataset.reference):
-        digest.update(sample[:_DIGEST_EVENTS].tobytes())
-    return {
-        "events": int.from_bytes(digest.digest(), "little"),
-        "n_data": len(dataset.data),
-        "measured": tuple(float(x) for x in dataset.measured),
-        "measured_norm": dataset.normalisation.measured if dataset.normalisation else None,
-        "draw_seconds": seconds,
-    }
-
-
 def _tested(result: Outcome) -> dict[str, Any]:
+    """Return what a toy keeps of its fits. A t that no fit should give makes it a failed one."""
     tau, delta = result.tau, result.delta
     facts: dict[str, Any] = {
         "evaluations": tau.evaluations + delta.evaluations,
@@ -119,13 +113,9 @@ def _tested(result: Outcome) -> dict[str, Any]:
     }
     if result.status == Status.FAILED:
         return facts | {"status": Status.FAILED, "reason": "the likelihood could not be computed"}
-    if not _finite(numbers):
+    flat = [x for value in numbers.values() for x in (value if isinstance(value, tuple) else (value,))]
+    if not all(math.isfinite(x) for x in flat):
         return facts | {"status": Status.FAILED, "reason": "a fit returned a number that is not finite"}
     if numbers["t"] < -_ROUNDING_OF_T:
         return facts | {"status": Status.FAILED, "reason": "tau came out below Delta, which h = 0 gives"}
     return facts | numbers | {"status": result.status.value}
-
-
-def _finite(numbers: dict[str, Any]) -> bool:
-    flat = [x for value in numbers.values() for x in (value if isinstance(value, tuple) else (value,))]
-    return all(math.isfinite(x) for x in flat)

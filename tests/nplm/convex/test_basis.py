@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from covad.errors import DatasetError, FileFormatError, TooFewEventsError
-from covad.nplm.convex.basis import GaussianBasis, Precomputed, evaluate, spread_centres
+from covad.nplm.convex.basis import GaussianBasis, evaluate, spread_centres
 from covad.toys import latent_world as latent
 
 POOL = latent.background(6_000, np.random.default_rng(1))
@@ -19,14 +20,14 @@ def slow_basis(basis: GaussianBasis, z: np.ndarray) -> np.ndarray:
     rows = []
     for event in z.astype(np.float64):
         u = (event - basis.location) / basis.scale
-        bumps = [np.exp(-np.sum((u - c) ** 2) / (2 * s**2)) for s in basis.widths for c in basis.centres]
+        bumps = [np.exp(-np.sum((u - c) ** 2) / (2 * basis.width**2)) for c in basis.centres]
         rows.append([*bumps, 1.0] if basis.constant else bumps)
     return np.array(rows)
 
 
 @pytest.mark.parametrize("constant", [True, False])
 def test_values_follow_the_definition(constant: bool) -> None:
-    basis = GaussianBasis.from_pool(POOL, 12, 5, width_quantiles=(0.1, 0.4), constant=constant)
+    basis = replace(GaussianBasis.from_pool(POOL, 12, 5, width=0.7), constant=constant)
     z = latent.background(700, np.random.default_rng(2))
     assert (basis.n_columns, basis.n_ridged) == (12 + constant, 12)
     np.testing.assert_allclose(evaluate(basis, z), slow_basis(basis, z), atol=3e-6)
@@ -44,13 +45,6 @@ def test_a_shift_and_a_scale_of_the_latent_space_change_nothing() -> None:
     moved = (POOL * 3.0 + 5.0).astype(np.float32)
     here, there = (GaussianBasis.from_pool(pool, 10, 5) for pool in (POOL, moved))
     np.testing.assert_allclose(evaluate(here, POOL), evaluate(there, moved), atol=1e-4)
-
-
-def test_widths_are_quantiles_of_pair_distances() -> None:
-    basis = GaussianBasis.from_pool(POOL, 10, 5, width_quantiles=(0.1, 0.5))
-    u = (POOL[:1000] - basis.location) / basis.scale
-    distances = np.linalg.norm(u[:, None] - u, axis=2)[np.triu_indices(1000, k=1)]
-    np.testing.assert_allclose(basis.widths, np.quantile(distances, [0.1, 0.5]), rtol=0.03)
 
 
 def test_centres_are_different_events_and_cover_the_pool() -> None:
@@ -73,9 +67,10 @@ def test_the_seed_decides() -> None:
 
 
 def test_storage_round_trip() -> None:
-    basis = GaussianBasis.from_pool(POOL, 10, 5, constant=False)
+    basis = replace(GaussianBasis.from_pool(POOL, 10, 5, width=0.7), constant=False)
     stored = json.loads(json.dumps(basis.settings()))
     restored = GaussianBasis.restore(basis.arrays(), stored)
+    assert (restored.width, restored.constant) == (0.7, False)
     np.testing.assert_array_equal(evaluate(basis, POOL), evaluate(restored, POOL))
 
 
@@ -96,8 +91,8 @@ def test_bad_pools_are_named() -> None:
         GaussianBasis.from_pool(bad, 10, 5)
     with pytest.raises(TooFewEventsError, match="pool of 5"):
         GaussianBasis.from_pool(POOL[:5], 10, 5)
-    with pytest.raises(DatasetError, match="shared"):
-        GaussianBasis.from_pool(POOL, 11, 5, width_quantiles=(0.1, 0.2))
+    with pytest.raises(DatasetError, match="at least one bump, not 0"):
+        GaussianBasis.from_pool(POOL, 0, 5)
     with pytest.raises(DatasetError, match="constant over the pool"):
         GaussianBasis.from_pool(np.ones_like(POOL), 10, 5)
 
@@ -105,5 +100,3 @@ def test_bad_pools_are_named() -> None:
 def test_events_with_other_columns_are_named() -> None:
     with pytest.raises(DatasetError, match="3 dimensions"):
         evaluate(GaussianBasis.from_pool(POOL, 10, 5), POOL[:, :3])
-    with pytest.raises(DatasetError, match="4 columns, not 6"):
-        evaluate(Precomputed(6, 6), POOL)

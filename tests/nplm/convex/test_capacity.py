@@ -21,33 +21,33 @@ def clustered(n_events):
 @pytest.mark.parametrize("pool", [POOL, clustered(20_000)], ids=["one cluster", "four"])
 @pytest.mark.parametrize("target", [15.0, 25.0])
 def test_the_capacity_is_the_one_asked_for_whatever_the_space(pool, target):
-    model = with_capacity(pool, 50, 3, target, sizes=SIZES)
-    assert capacity(model, pool, SIZES) == pytest.approx(target, rel=0.01)
+    test = with_capacity(pool, 50, 3, target, sizes=SIZES)
+    assert capacity(test, pool, SIZES) == pytest.approx(target, rel=0.01)
 
 
 def test_a_sorted_pool_has_the_capacity_of_its_mix():
     pool = clustered(40_000)
     in_order = pool[np.argsort(pool[:, 0])]
-    model = with_capacity(in_order, 40, 3, 20.0, sizes=SIZES)
-    assert capacity(model, pool, SIZES) == pytest.approx(20.0, rel=0.02)
+    test = with_capacity(in_order, 40, 3, 20.0, sizes=SIZES)
+    assert capacity(test, pool, SIZES) == pytest.approx(20.0, rel=0.02)
 
 
 def test_it_is_the_mean_of_the_analytic_null_but_for_the_nuisances():
-    model = with_capacity(POOL, 50, 3, sizes=SIZES)
+    test = with_capacity(POOL, 50, 3, sizes=SIZES)
     world = LatentWorld(n_reference=52_000, expected=10_000.0)
-    null = analytic_null(model, world.toy(np.random.default_rng(4)))
+    null = analytic_null(test, world.toy(np.random.default_rng(4)))
     assert null.law.mean == pytest.approx(default_capacity(50, 1e4), abs=1.0)
 
 
 def test_more_data_need_wider_bumps():
     small, large = (with_capacity(POOL, 40, 3, 15.0, sizes=DatasetSizes(n, 5 * int(n))) for n in (1e3, 1e5))
-    assert large.basis.widths[0] > 1.1 * small.basis.widths[0]
+    assert large.basis.width > 1.1 * small.basis.width
 
 
 def test_units_of_the_space_do_not_matter():
     factors = np.array([0.01, 1.0, 30.0, 1000.0], np.float32)
     here, there = (with_capacity(pool, 20, 3) for pool in (POOL, POOL * factors + 5.0 * factors))
-    assert here.basis.widths == pytest.approx(there.basis.widths, rel=1e-3)
+    assert here.basis.width == pytest.approx(there.basis.width, rel=1e-3)
 
 
 def test_the_default_is_that_of_the_network_or_half_of_the_features():
@@ -63,8 +63,8 @@ def test_few_events_bear_less_capacity():
 
 @pytest.mark.parametrize("n_bumps", [1, 2, 3])
 def test_few_bumps_do_as_well(n_bumps):
-    model = with_capacity(POOL, n_bumps, 3, sizes=SIZES)
-    assert capacity(model, POOL, SIZES) == pytest.approx(1 + 0.5 * n_bumps, rel=0.01)
+    test = with_capacity(POOL, n_bumps, 3, sizes=SIZES)
+    assert capacity(test, POOL, SIZES) == pytest.approx(1 + 0.5 * n_bumps, rel=0.01)
 
 
 def test_narrow_bumps_that_hold_no_event_do_not_hide_the_right_width():

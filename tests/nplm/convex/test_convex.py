@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from convex_world import Precomputed, bumps
 from scipy.optimize import minimize
 
 from covad.errors import DatasetError
-from covad.nplm.convex.basis import Precomputed
 from covad.nplm.convex.convex import ConvexProblem, ConvexTest
 from covad.nplm.dataset import Dataset, Normalisation, Response
 from covad.nplm.fit import Status
@@ -19,7 +19,7 @@ from covad.toys import latent_world as latent
 from covad.toys.latent_world import LatentWorld
 
 POOL = latent.background(5_000, np.random.default_rng(1))
-MODEL = ConvexTest.from_pool(POOL, 20, seed=2)
+TEST = bumps(POOL, 20, seed=2)
 WORLD = LatentWorld(n_reference=5_200, expected=1_000.0)
 
 
@@ -71,7 +71,7 @@ def test_a_climb_that_fails_ends_at_h_zero(size: float) -> None:
         ),
         data_response=Response(dataset.data_response.linear, np.full((n_d, 1, 1), size, np.float32)),
     )
-    result = likelihood_ratio(torn, MODEL, 0)
+    result = likelihood_ratio(torn, TEST, 0)
     assert result.status is not Status.CONVERGED
     assert result.t == 0.0
     assert not result.tau.parameters.any()
@@ -80,16 +80,16 @@ def test_a_climb_that_fails_ends_at_h_zero(size: float) -> None:
 
 @pytest.mark.parametrize("measured", [1e19, 1e37])
 def test_an_absurd_auxiliary_value_is_reported(measured: float) -> None:
-    result = likelihood_ratio(replace(toy(5), normalisation=Normalisation(0.1, measured)), MODEL, 0)
+    result = likelihood_ratio(replace(toy(5), normalisation=Normalisation(0.1, measured)), TEST, 0)
     assert result.delta.status is Status.UNCONVERGED
     assert result.status is not Status.CONVERGED
     assert np.isfinite(result.t)
     assert result.t >= 0
 
 
-def reference_fit(dataset: Dataset, model: ConvexTest) -> tuple[float, np.ndarray]:
+def reference_fit(dataset: Dataset, test: ConvexTest) -> tuple[float, np.ndarray]:
     """tau in float64 by a general optimiser, from the written-out formula."""
-    problem = ConvexProblem.of(model, dataset)
+    problem = ConvexProblem.of(test, dataset)
     x_r, x_d = problem.reference.astype(np.float64), problem.data.astype(np.float64)
     centre, precision = problem.auxiliary.centre, problem.auxiliary.precision
 
@@ -115,8 +115,8 @@ def test_tau_agrees_with_a_general_optimiser(n_nuisances: int, sigma: float | No
     dataset = toy(3 + n_nuisances, world, expected_signal=30.0)
     uneven = np.random.default_rng(8).uniform(0.5, 1.5, size=len(dataset.weights))
     dataset = replace(dataset, weights=dataset.weights * uneven / uneven.mean())
-    tau = likelihood_ratio(dataset, MODEL, 0).tau
-    value, theta = reference_fit(dataset, MODEL)
+    tau = likelihood_ratio(dataset, TEST, 0).tau
+    value, theta = reference_fit(dataset, TEST)
     assert tau.status is Status.CONVERGED
     assert tau.value == pytest.approx(value, abs=2e-5)
     np.testing.assert_allclose(tau.parameters, theta[: len(tau.parameters)], atol=2e-4)
@@ -125,19 +125,19 @@ def test_tau_agrees_with_a_general_optimiser(n_nuisances: int, sigma: float | No
 
 def test_twenty_random_starts_end_at_one_maximum() -> None:
     dataset = toy(4, expected_signal=20.0)
-    problem = ConvexProblem.of(MODEL, dataset)
+    problem = ConvexProblem.of(TEST, dataset)
     rng = np.random.default_rng(5)
-    spread = np.append(np.full(21, MODEL.ridge**-0.5), [1.0, 0.1])
+    spread = np.append(np.full(21, TEST.ridge**-0.5), [1.0, 0.1])
     maxima = [problem.maximum(spread * rng.standard_normal(23)) for _ in range(20)]
     assert {maximum.status for maximum in maxima} == {Status.CONVERGED}
     tau = np.array([2.0 * maximum.value for maximum in maxima])
     assert np.ptp(tau) < 1e-4
-    assert tau[0] == pytest.approx(likelihood_ratio(dataset, MODEL, 0).tau.value, abs=1e-4)
+    assert tau[0] == pytest.approx(likelihood_ratio(dataset, TEST, 0).tau.value, abs=1e-4)
 
 
 def test_t_can_be_computed_again_from_what_is_stored() -> None:
     dataset = toy(6)
-    tau = likelihood_ratio(dataset, MODEL, 0).tau
+    tau = likelihood_ratio(dataset, TEST, 0).tau
     assert dataset.normalisation is not None
     shift_d = dataset.data_response.linear @ tau.nu + tau.nu_norm
     shift_r = dataset.reference_response.linear @ tau.nu + tau.nu_norm
@@ -164,23 +164,23 @@ def test_order_and_splitting_of_events_do_not_matter() -> None:
         weights=np.repeat(0.5 * dataset.weights, 2),
         reference_response=Response(np.repeat(dataset.reference_response.linear, 2, axis=0)),
     )
-    t = likelihood_ratio(dataset, MODEL, 0).t
-    assert likelihood_ratio(permuted, MODEL, 0).t == pytest.approx(t, abs=1e-5)
-    assert likelihood_ratio(doubled, MODEL, 0).t == pytest.approx(t, abs=1e-5)
+    t = likelihood_ratio(dataset, TEST, 0).t
+    assert likelihood_ratio(permuted, TEST, 0).t == pytest.approx(t, abs=1e-5)
+    assert likelihood_ratio(doubled, TEST, 0).t == pytest.approx(t, abs=1e-5)
 
 
 def test_t_is_not_negative_falls_with_the_ridge_and_repeats_bitwise() -> None:
     dataset = toy(10)
-    t = [likelihood_ratio(dataset, replace(MODEL, ridge=ridge), 0).t for ridge in (1e-2, 1.0, 1e2, 1e6)]
+    t = [likelihood_ratio(dataset, replace(TEST, ridge=ridge), 0).t for ridge in (1e-2, 1.0, 1e2, 1e6)]
     assert t == sorted(t, reverse=True)
     assert t[-1] >= 0
-    assert likelihood_ratio(dataset, MODEL, 0).t == likelihood_ratio(dataset, MODEL, 1).t
+    assert likelihood_ratio(dataset, TEST, 0).t == likelihood_ratio(dataset, TEST, 1).t
 
 
 def test_the_nuisance_fit_is_found_again_when_the_ridge_is_stiff() -> None:
     """What is left of h is the constant: a free yield beside a measured normalisation."""
     dataset = toy(11, nu=1.0)
-    result = likelihood_ratio(dataset, replace(MODEL, ridge=1e9), 0)
+    result = likelihood_ratio(dataset, replace(TEST, ridge=1e9), 0)
     assert np.abs(result.tau.parameters[:-1]).max() < 1e-5
     free_yield = replace(dataset, normalisation=Normalisation(1e4))
     norm = dataset.normalisation
@@ -195,15 +195,15 @@ def test_bad_settings_are_named() -> None:
         with pytest.raises(DatasetError, match="ridge"):
             ConvexTest(Precomputed(3, 3), ridge)
     with pytest.raises(DatasetError, match="spread"):
-        ConvexTest.from_pool(POOL, 10, 0, spread=0.0)
+        bumps(POOL, 10, 0, spread=0.0)
     with pytest.raises(DatasetError, match="4 dimensions, the bumps 3"):
-        likelihood_ratio(toy(16), ConvexTest.from_pool(POOL[:, :3], 10, 0), 0)
+        likelihood_ratio(toy(16), bumps(POOL[:, :3], 10, 0), 0)
 
 
 def test_the_ridge_rule_gives_h_unit_spread() -> None:
     rng = np.random.default_rng(17)
-    a = rng.standard_normal((20, 400)) * MODEL.ridge**-0.5
+    a = rng.standard_normal((20, 400)) * TEST.ridge**-0.5
     out = np.empty((len(POOL), 21), dtype=np.float32)
-    MODEL.basis.fill(POOL, out)
+    TEST.basis.fill(POOL, out)
     h = out[:, :20] @ a
     assert np.square(h).mean() == pytest.approx(1.0, rel=0.2)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from convex_world import Precomputed, bumps
 from scipy import stats
 
 from covad.errors import DatasetError
-from covad.nplm.convex.basis import Precomputed
 from covad.nplm.convex.convex import ConvexProblem, ConvexTest
 from covad.nplm.convex.law import ConvexNull, ScoreMoments, analytic_null
 from covad.nplm.dataset import Dataset, Response
@@ -16,7 +16,7 @@ from covad.nplm.statistic import likelihood_ratio
 from covad.toys import latent_world as latent
 from covad.toys.latent_world import LatentWorld
 
-MODEL = ConvexTest.from_pool(latent.background(5_000, np.random.default_rng(1)), 15, seed=2)
+TEST = bumps(latent.background(5_000, np.random.default_rng(1)), 15, seed=2)
 WORLD = LatentWorld(n_reference=10_400, expected=2_000.0)
 
 
@@ -38,12 +38,12 @@ def test_one_hot_null_is_known() -> None:
 
 
 def test_one_hot_toys_follow_it() -> None:
-    model = ConvexTest(Precomputed(6, 6), 0.0)
+    test = ConvexTest(Precomputed(6, 6), 0.0)
     rng = np.random.default_rng(4)
     toys = [one_hot(6, 6_000, 3_000.0, rng) for _ in range(300)]
-    law = analytic_null(model, toys[0]).law
+    law = analytic_null(test, toys[0]).law
     # false-alarm rate 1e-3
-    assert stats.kstest(law.sf([likelihood_ratio(toy, model, 0).t for toy in toys]), "uniform").pvalue > 1e-3
+    assert stats.kstest(law.sf([likelihood_ratio(toy, test, 0).t for toy in toys]), "uniform").pvalue > 1e-3
 
 
 def test_without_ridge_and_reference_noise_it_is_wilks() -> None:
@@ -60,10 +60,10 @@ def test_moments_of_the_score_by_simulation() -> None:
     world = LatentWorld(n_reference=520, expected=100.0)
     rng = np.random.default_rng(6)
     big = LatentWorld(n_reference=52_000, expected=100.0).toy(rng)
-    null = analytic_null(MODEL, big, n_reference=520)
+    null = analytic_null(TEST, big, n_reference=520)
     scores = []
     for _ in range(1_500):
-        problem = ConvexProblem.of(MODEL, world.toy(rng))
+        problem = ConvexProblem.of(TEST, world.toy(rng))
         scores.append(problem.likelihood.penalised.ascent(np.zeros(18), np.float64)[1])
     # eigenvalues of a whitened variance lie between the edges (1 +- sqrt(18/1500))^2, here with some room
     root = np.linalg.inv(np.linalg.cholesky(null.variance))
@@ -76,8 +76,8 @@ def test_moments_of_the_score_by_simulation() -> None:
 def test_profiled_toys_follow_the_analytic_null(nu: float) -> None:
     rng = np.random.default_rng(np.random.SeedSequence(20261115, spawn_key=(100, int(nu))))
     big = LatentWorld(n_reference=104_000, expected=2_000.0).toy(rng)
-    null = analytic_null(MODEL, big, np.array([nu, 0.0]), n_reference=WORLD.n_reference)
-    results = [likelihood_ratio(WORLD.toy(rng, nu), MODEL, 0) for _ in range(150)]
+    null = analytic_null(TEST, big, np.array([nu, 0.0]), n_reference=WORLD.n_reference)
+    results = [likelihood_ratio(WORLD.toy(rng, nu), TEST, 0) for _ in range(150)]
     assert {result.status for result in results} == {Status.CONVERGED}
     # false-alarm rate 1e-3 each
     assert stats.kstest(null.law.sf([result.t for result in results]), "uniform").pvalue > 1e-3
@@ -86,13 +86,13 @@ def test_profiled_toys_follow_the_analytic_null(nu: float) -> None:
 def test_the_quadratic_form_is_close_toy_by_toy() -> None:
     rng = np.random.default_rng(8)
     null = analytic_null(
-        MODEL, LatentWorld(n_reference=104_000, expected=2_000.0).toy(rng), n_reference=10_400
+        TEST, LatentWorld(n_reference=104_000, expected=2_000.0).toy(rng), n_reference=10_400
     )
     differences = []
     for _ in range(40):
         dataset = WORLD.toy(rng)
-        y = ConvexProblem.of(MODEL, dataset).likelihood.penalised.ascent(np.zeros(18), np.float64)[1]
-        differences.append(likelihood_ratio(dataset, MODEL, 0).t - null.quadratic_t(y))
+        y = ConvexProblem.of(TEST, dataset).likelihood.penalised.ascent(np.zeros(18), np.float64)[1]
+        differences.append(likelihood_ratio(dataset, TEST, 0).t - null.quadratic_t(y))
     assert np.std(differences) < 0.15 * null.law.std
 
 
@@ -100,16 +100,16 @@ def test_a_wrong_null_is_detected() -> None:
     """Without nuisances, data at nu = 2 do not follow the null: the comparison can fail."""
     world = LatentWorld(n_reference=10_400, expected=2_000.0, n_nuisances=0, normalisation_sigma=None)
     rng = np.random.default_rng(9)
-    law = analytic_null(MODEL, world.toy(rng)).law
-    t = [likelihood_ratio(world.toy(rng, 2.0), MODEL, 0).t for _ in range(60)]
+    law = analytic_null(TEST, world.toy(rng)).law
+    t = [likelihood_ratio(world.toy(rng, 2.0), TEST, 0).t for _ in range(60)]
     assert stats.kstest(law.sf(t), "uniform").pvalue < 1e-3
 
 
 def test_the_variance_of_the_reference_scales_with_its_size() -> None:
     dataset = WORLD.toy(np.random.default_rng(10))
-    half = analytic_null(MODEL, dataset, n_reference=5_200).law.mean
-    whole = analytic_null(MODEL, dataset).law.mean
-    endless = analytic_null(MODEL, dataset, n_reference=10**12).law.mean
+    half = analytic_null(TEST, dataset, n_reference=5_200).law.mean
+    whole = analytic_null(TEST, dataset).law.mean
+    endless = analytic_null(TEST, dataset, n_reference=10**12).law.mean
     assert half - endless == pytest.approx(2.0 * (whole - endless), rel=1e-6)
 
 
@@ -134,12 +134,12 @@ def test_away_from_the_reference_its_weighted_sums_fluctuate_as_a_whole() -> Non
 
 
 def test_significance_of_an_observed_t() -> None:
-    null = analytic_null(MODEL, WORLD.toy(np.random.default_rng(12)))
+    null = analytic_null(TEST, WORLD.toy(np.random.default_rng(12)))
     observed = null.significance(null.law.isf(stats.norm.sf(5.0)), stretch=0.01)
     assert (observed.z, observed.p) == pytest.approx((5.0, stats.norm.sf(5.0)))
-    assert observed.extrapolated
+    assert observed.beyond_toys
     assert 0.01 < observed.z_uncertainty < 0.1
-    assert not null.significance(null.law.mean).extrapolated
+    assert not null.significance(null.law.mean).beyond_toys
     assert null.significance(0.0).p == 1.0
     with pytest.raises(DatasetError, match="nan"):
         null.significance(np.nan)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from convex_world import bumps
 
-from covad.nplm.convex.convex import ConvexProblem, ConvexTest
+from covad.nplm.convex.convex import ConvexProblem
 from covad.nplm.convex.quadratic import CurvedLikelihood
 from covad.nplm.dataset import Dataset, Response
 from covad.nplm.fit import Status
@@ -16,7 +17,7 @@ from covad.nplm.statistic import likelihood_ratio
 from covad.toys import latent_world as latent
 from covad.toys.latent_world import LatentWorld
 
-MODEL = ConvexTest.from_pool(latent.background(5_000, np.random.default_rng(1)), 8, seed=2)
+TEST = bumps(latent.background(5_000, np.random.default_rng(1)), 8, seed=2)
 
 
 def toy(seed: int, nu: float = 0.0, n_nuisances: int = 1) -> Dataset:
@@ -35,17 +36,17 @@ def curved(dataset: Dataset, size: float) -> Dataset:
 
 def test_a_vanishing_quadratic_response_changes_nothing() -> None:
     dataset = toy(13, nu=1.0)
-    bent = likelihood_ratio(curved(dataset, 0.0), MODEL, 0)
+    bent = likelihood_ratio(curved(dataset, 0.0), TEST, 0)
     assert bent.status is Status.CONVERGED
-    assert bent.t == pytest.approx(likelihood_ratio(dataset, MODEL, 0).t, abs=1e-5)
+    assert bent.t == pytest.approx(likelihood_ratio(dataset, TEST, 0).t, abs=1e-5)
 
 
 def test_a_quadratic_response_is_maximised() -> None:
     dataset = curved(toy(14, nu=1.0), -3.0)
-    result = likelihood_ratio(dataset, MODEL, 0)
+    result = likelihood_ratio(dataset, TEST, 0)
     assert result.status is Status.CONVERGED
     assert result.t >= 0
-    assert result.tau.nu != pytest.approx(likelihood_ratio(toy(14, nu=1.0), MODEL, 0).tau.nu, abs=1e-4)
+    assert result.tau.nu != pytest.approx(likelihood_ratio(toy(14, nu=1.0), TEST, 0).tau.nu, abs=1e-4)
 
 
 def test_a_response_without_maximum_is_reported() -> None:
@@ -59,14 +60,14 @@ def test_a_response_without_maximum_is_reported() -> None:
         ),
         data_response=Response(dataset.data_response.linear, np.full((n_d, 1, 1), 1.0, np.float32)),
     )
-    result = likelihood_ratio(bent, MODEL, 0)
+    result = likelihood_ratio(bent, TEST, 0)
     assert result.status is not Status.CONVERGED
     assert np.isfinite(result.t)
 
 
 def test_derivatives_are_those_of_the_value() -> None:
     dataset = curved(toy(16, n_nuisances=2), -3.0)
-    problem = ConvexProblem.of(MODEL, dataset)
+    problem = ConvexProblem.of(TEST, dataset)
     n = problem.n_basis
     penalty = GaussianPenalty(problem.auxiliary.centre, problem.auxiliary.precision + problem.ridge)
     sums = problem.data[:, :n].sum(axis=0, dtype=np.float64)

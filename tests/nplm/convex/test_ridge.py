@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from convex_world import bumps
 
-from covad.nplm.convex.convex import ConvexProblem, ConvexTest
+from covad.nplm.convex.convex import ConvexProblem
 from covad.nplm.convex.ridge import climb
 from covad.nplm.fit import Status
 from covad.toys import latent_world as latent
 from covad.toys.latent_world import LatentWorld
 
-MODEL = ConvexTest.from_pool(latent.background(5_000, np.random.default_rng(1)), 20, seed=2)
+TEST = bumps(latent.background(5_000, np.random.default_rng(1)), 20, seed=2)
 WORLD = LatentWorld(n_reference=5_200, expected=1_000.0)
 
 
 def problem(seed: int, expected_signal: float = 0.0) -> ConvexProblem:
-    return ConvexProblem.of(MODEL, WORLD.toy(np.random.default_rng(seed), expected_signal=expected_signal))
+    return ConvexProblem.of(TEST, WORLD.toy(np.random.default_rng(seed), expected_signal=expected_signal))
 
 
 @pytest.mark.parametrize("expected_signal", [0.0, 50.0, 600.0, 5_000.0])

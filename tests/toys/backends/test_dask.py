@@ -82,8 +82,8 @@ def test_a_killed_worker_costs_its_block_only(tmp_path, two_workers, pool, monke
 
     ensemble = small_ensemble(Mishap("slow"))
     store = ToyStore(tmp_path)
-    summary = run_toys([Request(ensemble, TOYS)], store, kill_one_mid_run)
-    assert (summary.computed, summary.failed) == (TOYS, 0)
+    found = run_toys([Request(ensemble, TOYS)], store, kill_one_mid_run)
+    assert (found.computed, found.failed) == (TOYS, 0)
     expected = results(run_block(Block(small_ensemble(), 0, TOYS)))
     assert results(store.load(Request(ensemble, TOYS)).toys) == expected
 

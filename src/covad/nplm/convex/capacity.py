@@ -46,24 +46,24 @@ class DatasetSizes:
 
 
 def default_capacity(n_bumps: int, expected: float) -> float:
-    """That of the paper's network; less with few bumps or few events, and one for the constant.
+    """Return the capacity of the paper's network, or less with few bumps or events; one is the constant's.
 
     With 45 degrees of freedom in 200 events the analytic null is a few per cent off (docs/convex.md).
     """
     return min(NETWORK_CAPACITY, 1.0 + n_bumps / 2.0, 1.0 + expected / EVENTS_PER_CAPACITY)
 
 
-def capacity(model: ConvexTest, events: Float32, sizes: DatasetSizes) -> float:
-    """The mean of t under the null, without nuisances: each of them takes away up to one."""
-    columns = evaluate(model.basis, events)
+def capacity(test: ConvexTest, events: Float32, sizes: DatasetSizes) -> float:
+    """Return the mean of t under the null, without nuisances: each of them takes away up to one."""
+    columns = evaluate(test.basis, events)
     moments = ScoreMoments.of(
         columns, np.full(len(events), sizes.expected / len(events)), np.ones(len(events))
     )
     null = ConvexNull.of(
         moments.for_reference_of(sizes.reference, sampled=len(events)),
-        ridge=model.ridge_by_column,
-        auxiliary=np.zeros(model.n_parameters),
-        n_basis=model.n_parameters,
+        ridge=test.ridge_by_column,
+        auxiliary=np.zeros(test.n_parameters),
+        n_basis=test.n_parameters,
     )
     return null.law.mean
 
@@ -76,22 +76,28 @@ def with_capacity(
     spread: float = 3.0,
     sizes: DatasetSizes | None = None,
 ) -> ConvexTest:
-    """Bumps of the one width that gives the test the capacity `target`, and the ridge of `spread`."""
+    """Choose the test: bumps of the one width that gives it the capacity `target`, and the ridge of `spread`.
+
+    The `pool` holds reference events that no test uses; it may be sorted.
+    """
     sizes = sizes or DatasetSizes()
     target = default_capacity(n_bumps, sizes.expected) if target is None else target
     basis = GaussianBasis.from_pool(pool, n_bumps, seed)
-    events = _some_of(pool)
+    some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
+    events = pool[np.sort(some)]
+    distances = np.linalg.norm(basis.centres[:, None] - basis.centres[None], axis=2)
+    median_distance = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
 
     def at(log_width: float) -> ConvexTest:
         # four digits, so that no rounding of a matrix library moves the bumps
         width = float(f"{np.exp(log_width):.4g}")
-        return ConvexTest.with_prior(replace(basis, widths=np.array([width])), events, spread)
+        return ConvexTest.with_prior(replace(basis, width=width), events, spread)
 
     def capacity_at(log_width: float) -> float:
         return capacity(at(log_width), events, sizes)
 
     tried: dict[float, float] = {}
-    for log_width in np.log(_median_distance(basis) * WIDTHS):
+    for log_width in np.log(median_distance * WIDTHS):
         tried[log_width] = capacity_at(log_width)
         if tried[log_width] >= target:
             break
@@ -104,15 +110,3 @@ def with_capacity(
             f"a capacity of {target:.4g} cannot be had with {n_bumps} bumps: it is at most {most:.3g}", most
         )
     return at(brentq(lambda log_width: capacity_at(log_width) - target, narrow, wide, xtol=1e-3))
-
-
-def _some_of(pool: Float32) -> Float32:
-    """Random events of the pool, which may be sorted."""
-    rng = np.random.default_rng(len(pool))
-    return pool[np.sort(rng.choice(len(pool), min(EVENTS, len(pool)), replace=False))]
-
-
-def _median_distance(basis: GaussianBasis) -> float:
-    centres = basis.centres
-    distances = np.linalg.norm(centres[:, None] - centres[None], axis=2)
-    return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0

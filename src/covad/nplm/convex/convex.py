@@ -2,8 +2,8 @@
 
 f = phi.a + nu.g + nu_N is linear in everything that is fitted, so log L - lambda/2 |a|^2 is concave and its
 maximum does not depend on where one starts. The ridge acts on the bumps, not on the constant: the yield is
-free in the alternative, as it is for the network. tau is twice log L, without the ridge term, at that
-maximum. With a quadratic response log L need not be concave: see `curved`.
+free, as it is for the network. tau is twice log L, without the ridge term, at that maximum. With a quadratic
+response log L need not be concave: see `quadratic.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from covad.errors import DatasetError
-from covad.nplm.convex.basis import Basis, GaussianBasis, evaluate
+from covad.nplm.convex.basis import Basis, evaluate
 from covad.nplm.convex.quadratic import CurvedLikelihood, climb_from
 from covad.nplm.convex.ridge import RidgedLikelihood, climb
 from covad.nplm.dataset import Dataset, Float32, Float64, Response
@@ -30,34 +30,17 @@ class ConvexTest:
 
     basis: Basis
     ridge: float
-    name: str = "convex"
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.ridge) and self.ridge >= 0):
             raise DatasetError(f"the ridge must be finite and not negative, not {self.ridge}")
 
     @classmethod
-    def from_pool(
-        cls,
-        pool: Float32,
-        n_bumps: int = 100,
-        seed: Seed = 0,
-        width_quantiles: tuple[float, ...] = (0.1,),
-        spread: float = 1.0,
-    ) -> ConvexTest:
-        """Bumps with widths by quantiles, and the ridge, from reference events that no test uses.
-
-        `covad.nplm.convex.capacity.with_capacity` finds the width by what it does to the null.
-        """
-        basis = GaussianBasis.from_pool(pool, n_bumps, seed, width_quantiles)
-        return cls.with_prior(basis, pool, spread)
-
-    @classmethod
     def with_prior(cls, basis: Basis, pool: Float32, spread: float) -> ConvexTest:
-        """The ridge that, seen as a prior, gives h the standard deviation `spread` at a typical event.
+        """Choose the ridge that, seen as a prior, gives h the standard deviation `spread` at a typical event.
 
         lambda = E_R[sum_j phi_j^2] / spread^2, whatever the number of bumps; six digits of it, since the
-        sums of a matrix library depend on its threads.
+        sums of a matrix library depend on its threads. `capacity.with_capacity` chooses the width too.
         """
         if not spread > 0:
             raise DatasetError(f"the spread of h must be positive, not {spread}")
@@ -71,17 +54,24 @@ class ConvexTest:
 
     @property
     def ridge_by_column(self) -> Float64:
-        """lambda for the bumps, zero for the constant."""
+        """Return lambda for the bumps, zero for the constant."""
         ridge = np.zeros(self.n_parameters)
         ridge[: self.basis.n_ridged] = self.ridge
         return ridge
 
+    def h(self, parameters: Float64, z: Float32) -> Float64:
+        """Return h(z) of each event, summed in float64."""
+        return np.asarray(evaluate(self.basis, z).astype(np.float64) @ parameters)
+
     def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:  # noqa: ARG002
-        """tau. Nothing is random here: the seed, which the interface offers, is not used."""
+        """Maximise tau. Nothing is random here: the seed, which the interface offers, is not used."""
         clock = time.process_time()
         problem = ConvexProblem.of(self, dataset)
         start = np.append(np.zeros(self.n_parameters), join_nuisances(null, dataset))
-        best = _or_start(problem.maximum(start), start, null)
+        best = problem.maximum(start)
+        if not (2.0 * best.value >= null.value and np.isfinite(best.value)):
+            # h = 0 is higher: t is never negative, whatever became of the climb
+            best = replace(best, theta=start, value=0.5 * null.value)
         a, nuisances = np.split(best.theta, [self.n_parameters])
         nu, nu_norm = split_nuisances(nuisances, dataset.n_nuisances)
         return TauFit(
@@ -110,16 +100,16 @@ class ConvexProblem:
     auxiliary: GaussianPenalty
 
     @classmethod
-    def of(cls, model: ConvexTest, dataset: Dataset) -> ConvexProblem:
-        n = model.basis.n_columns
+    def of(cls, test: ConvexTest, dataset: Dataset) -> ConvexProblem:
+        n = test.basis.n_columns
         nuisances = GaussianPenalty.of_nuisances(dataset)
-        ridge = np.append(model.ridge_by_column, np.zeros(len(nuisances.centre)))
+        ridge = np.append(test.ridge_by_column, np.zeros(len(nuisances.centre)))
         norm = dataset.normalisation is not None
         return cls(
             dataset=dataset,
             n_basis=n,
-            reference=columns(model.basis, dataset.reference, dataset.reference_response, norm),
-            data=columns(model.basis, dataset.data, dataset.data_response, norm),
+            reference=columns(test.basis, dataset.reference, dataset.reference_response, norm),
+            data=columns(test.basis, dataset.data, dataset.data_response, norm),
             ridge=ridge,
             auxiliary=GaussianPenalty(
                 *(np.append(np.zeros(n), x) for x in (nuisances.centre, nuisances.precision))
@@ -128,13 +118,13 @@ class ConvexProblem:
 
     @cached_property
     def likelihood(self) -> RidgedLikelihood:
-        """log L of the linear response, with the ridge."""
+        """Return log L of the linear response, with the ridge."""
         sums = self.data.sum(axis=0, dtype=np.float64)
         ridged = ColumnLikelihood(self.reference, self.dataset.weights, sums, self._penalty)
         return RidgedLikelihood(ridged, self.ridge)
 
     def maximum(self, start: Float64) -> Maximum:
-        """The ridged maximum; `value` is log L there, without the ridge."""
+        """Climb to the ridged maximum; `value` is log L there, without the ridge."""
         concave = climb(self.likelihood, start)
         if self.dataset.reference_response.quadratic is None or concave.status is Status.FAILED:
             return concave
@@ -148,15 +138,8 @@ class ConvexProblem:
         return GaussianPenalty(self.auxiliary.centre, self.auxiliary.precision + self.ridge)
 
 
-def _or_start(best: Maximum, start: Float64, null: Fit) -> Maximum:
-    """The maximum, or h = 0 if that is higher: t is never negative, whatever became of the climb."""
-    if 2.0 * best.value >= null.value and np.isfinite(best.value):
-        return best
-    return replace(best, theta=start, value=0.5 * null.value)
-
-
 def columns(basis: Basis, events: Float32, response: Response, normalisation: bool) -> Float32:
-    """(phi, g, 1) of the events, in float32."""
+    """Return (phi, g, 1) of the events, in float32."""
     n, k = basis.n_columns, response.n_nuisances
     out = np.ones((len(events), n + k + normalisation), dtype=np.float32)
     basis.fill(events, out[:, :n])

@@ -29,14 +29,14 @@ from covad.nplm.dataset import Float64
 
 Complex128 = NDArray[np.complex128]
 
-#: Of an integral when its step was halved, which about squares the error: the finer one is good to 1e-10.
+#: Relative change of an integral when its step is halved, which about squares the error: then good to 1e-10.
 _CHANGE = 1e-8
 _MAX_HALVINGS = 8
 #: Values of x that are integrated at once: enough to hide the interpreter, few enough to stay in the cache.
 _TOGETHER = 16
 #: Beyond this, sinh(u) has left any integrand: 1 dof at x = 0 still decays like e^{-u/2}.
 _U_MAX = 80.0
-#: Of the logarithm of a saddle point, whose bracket spans a few units.
+#: Bisections of the logarithm of a saddle point, whose bracket spans a few units.
 _BISECTIONS = 24
 
 
@@ -64,31 +64,31 @@ class GeneralisedChi2:
 
     @property
     def effective_dof(self) -> float:
-        """Degrees of freedom of the scaled chi2 with the same mean and variance: (sum w)^2 / sum w^2."""
+        """Return the degrees of freedom of the scaled chi2 with the same mean and variance."""
         return 2.0 * self.mean**2 / self.variance
 
     def log_sf(self, x: ArrayLike) -> Float64:
-        """log P(Q > x), accurate to about 1e-10 relative in P wherever P < 0.9, and in 1 - P elsewhere."""
+        """Return log P(Q > x), good to about 1e-10 relative in P wherever P < 0.9, and in 1 - P elsewhere."""
         return self._log_tails(x)[0]
 
     def log_cdf(self, x: ArrayLike) -> Float64:
-        """log P(Q < x)."""
+        """Return log P(Q < x)."""
         return self._log_tails(x)[1]
 
     def sf(self, x: ArrayLike) -> Float64:
-        """P(Q > x), the p-value of an observed x."""
+        """Return P(Q > x), the p-value of an observed x."""
         return np.asarray(np.exp(self.log_sf(x)))
 
     def cdf(self, x: ArrayLike) -> Float64:
-        """P(Q < x)."""
+        """Return P(Q < x)."""
         return np.asarray(np.exp(self.log_cdf(x)))
 
     def z(self, x: ArrayLike) -> Float64:
-        """Significance of an observed x in standard deviations, one-sided: Phi(-Z) = P(Q > x)."""
+        """Return the significance of an observed x in standard deviations, one-sided: Phi(-Z) = P(Q > x)."""
         return np.asarray(-ndtri_exp(self.log_sf(x)))
 
     def isf(self, p: float) -> float:
-        """The x that is exceeded with probability p."""
+        """Return the x that is exceeded with probability p."""
         if not 0.0 < p < 1.0:
             raise DatasetError(f"a tail probability lies between 0 and 1, not at {p}")
         log_odds = np.log(p) - np.log1p(-p)
@@ -106,13 +106,13 @@ class GeneralisedChi2:
 
     @cached_property
     def _active(self) -> Float64:
-        """Weights without what is the rounding of an eigenvalue that is zero."""
+        """Drop weights that are the rounding of an eigenvalue of zero."""
         size = np.abs(self.weights)
         active: Float64 = self.weights[size > 1e-13 * size.max()]
         return active
 
     def _log_tails(self, x: ArrayLike) -> tuple[Float64, Float64]:
-        """log P(Q > x) and log P(Q < x): the smaller one by integration, the other from it."""
+        """Return log P(Q > x) and log P(Q < x); each x is computed once."""
         values = np.asarray(x, dtype=np.float64)
         if np.isnan(values).any():
             raise DatasetError("the tail of a generalised chi2 was asked for at NaN")
@@ -128,6 +128,7 @@ class GeneralisedChi2:
         return {}
 
     def _compute(self, x: Float64) -> tuple[Float64, Float64]:
+        """Compute the smaller tail by integration, and the other from it."""
         weights = self._active
         log_sf, log_cdf = np.zeros_like(x), np.zeros_like(x)
         above = (x == np.inf) | ((x >= 0) & (weights.max() <= 0))
@@ -143,7 +144,7 @@ class GeneralisedChi2:
 
 
 def _log_upper_tails(weights: Float64, x: Float64) -> Float64:
-    """log P(Q > x) of many x; neighbours, whose contours are alike, are integrated together."""
+    """Return log P(Q > x) of many x; neighbours, whose contours are alike, are integrated together."""
     found = np.empty_like(x)
     order = np.argsort(x)
     for start in range(0, len(x), _TOGETHER):
@@ -153,7 +154,7 @@ def _log_upper_tails(weights: Float64, x: Float64) -> Float64:
 
 
 def _log_upper_tail(weights: Float64, x: Float64) -> Float64:
-    """log P(Q > x), by the trapezoidal rule over s = c + i y + kappa y^2, one contour per x.
+    """Integrate log P(Q > x) by the trapezoidal rule over s = c + i y + kappa y^2, one contour per x.
 
     The contour bends towards where e^{-s x} decays. With y = width * sinh(u) the rule converges
     exponentially, also where the integrand has only a power to decay with.
@@ -180,7 +181,7 @@ def _log_upper_tail(weights: Float64, x: Float64) -> Float64:
 
 
 def _log_mgf(weights: Float64, s: Complex128) -> Complex128:
-    """K(s) of each s, by modulus and phase: four times as fast as complex logarithms."""
+    """Return K(s) of each s, by modulus and phase: four times as fast as complex logarithms."""
     real, imaginary = 1.0 - 2.0 * weights * s.real[..., None], -2.0 * weights * s.imag[..., None]
     log_modulus = 0.5 * np.log(real**2 + imaginary**2).sum(axis=-1)
     phase = np.arctan2(imaginary, real).sum(axis=-1)
@@ -188,14 +189,14 @@ def _log_mgf(weights: Float64, s: Complex128) -> Complex128:
 
 
 def _sum(terms: Float64) -> Float64:
-    """Over the weights, for each x."""
+    """Sum over the weights, for each x."""
     return np.asarray(terms.sum(axis=1, keepdims=True))
 
 
 def _saddle(weights: Float64, x: Float64) -> Float64:
-    """The minimum over s > 0 of the convex exponent K(s) - s x - log s, before the first branch point.
+    """Find the minimum over s > 0 of the convex exponent K(s) - s x - log s, before the first branch point.
 
-    By bisection of log s, up to what moves the contour by a millionth: it need not run exactly through it.
+    log s is bisected up to what moves the contour by a millionth: it need not run exactly through it.
     """
     largest = float(weights.max())
     edge = 0.5 / largest if largest > 0 else np.inf
@@ -217,9 +218,11 @@ def _saddle(weights: Float64, x: Float64) -> Float64:
 
 
 def _trapezoid(integrand: Callable[[Float64], Float64]) -> Float64:
-    """Integrals over u from 0 to infinity of functions that are even in u and die out, one per row."""
-    step = 0.25
-    end = _where_they_end(integrand)
+    """Integrate functions that are even in u and die out from 0 to infinity, one per row."""
+    step, end = 0.25, 2.0
+    while end < _U_MAX and np.abs(integrand(np.array([end]))).max() > 1e-17:
+        end *= 1.2
+    end *= 1.2  # all integrands are below double precision here
     total = 0.5 * integrand(np.zeros(1))[:, 0] + integrand(np.arange(step, end, step)).sum(axis=1)
     for _ in range(_MAX_HALVINGS):
         finer = total + integrand(np.arange(0.5 * step, end, step)).sum(axis=1)
@@ -228,11 +231,3 @@ def _trapezoid(integrand: Callable[[Float64], Float64]) -> Float64:
         if converged.all():
             break
     return np.asarray(step * total)
-
-
-def _where_they_end(integrand: Callable[[Float64], Float64]) -> float:
-    """A u beyond which all integrands are below double precision."""
-    end = 2.0
-    while end < _U_MAX and np.abs(integrand(np.array([end]))).max() > 1e-17:
-        end *= 1.2
-    return 1.2 * end

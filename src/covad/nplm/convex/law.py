@@ -46,7 +46,7 @@ class ScoreMoments:
 
     @classmethod
     def of(cls, columns: Float32, weights: Float64, growth: Float64) -> ScoreMoments:
-        """From reference columns, weights, and the growth e^f of the density from R to the truth.
+        """Sum over reference columns, weights, and the growth e^f of the density from R to the truth.
 
         The reference has fixed size and its weights are normalised to the yield, so C is centred:
         sum_R w^2 (e^f x - mean)(e^f x - mean)^T, which leaves nothing of a constant column where f = 0.
@@ -65,21 +65,18 @@ class ScoreMoments:
         return cls(information, variance)
 
     def for_reference_of(self, n_events: int, sampled: int) -> ScoreMoments:
-        """The same density, sampled by a reference of another size: its variance scales inversely."""
+        """Return the moments for a reference of another size: its variance scales inversely."""
         return ScoreMoments(self.information, self.reference_variance * (sampled / n_events))
 
 
 @dataclass(frozen=True)
-class Significance:
-    """Of an observed t.
-
-    `z_uncertainty` is that of the second order; `extrapolated` says that plain toys have not been as far.
-    """
+class AnalyticSignificance:
+    """p and Z of an observed t under the analytic null; `z_uncertainty` comes from its second order."""
 
     p: float
     z: float
     z_uncertainty: float
-    extrapolated: bool
+    beyond_toys: bool  # plain toys have not been as far
 
 
 @dataclass(frozen=True)
@@ -99,66 +96,58 @@ class ConvexNull:
         n_basis: int,
         free_yield: bool = False,
     ) -> ConvexNull:
-        """From the moments, the ridge and the auxiliary precision of every column, the basis first.
+        """Compute the null from the moments, and ridge and auxiliary precision by column, the basis first.
 
         `free_yield`: the last column is the constant of a yield that nobody knows, and the law is
         conditional on the number of data.
         """
         curvature = moments.information + np.diag(auxiliary)
-        form = _ridged_form(curvature, ridge)
+        ridged = curvature + np.diag(ridge)
+        try:
+            np.linalg.cholesky(ridged)
+        except np.linalg.LinAlgError as singular:
+            raise DatasetError(
+                "the basis is degenerate on the reference: a ridge > 0 is needed"
+            ) from singular
+        inverse = np.linalg.inv(ridged)
+        q_tau = inverse + (inverse * ridge) @ inverse
+        form: Float64 = np.asarray(0.5 * (q_tau + q_tau.T), dtype=np.float64)
         nuisances = slice(n_basis, None)
         form[nuisances, nuisances] -= np.linalg.inv(curvature[nuisances, nuisances])
         variance = curvature + moments.reference_variance
         if free_yield:
             constant = moments.information[:, -1]
             variance = variance - np.outer(constant, constant) / constant[-1]
-        root = _symmetric_root(variance)
+        values, vectors = np.linalg.eigh(variance)
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         weights: Float64 = np.asarray(np.linalg.eigvalsh(root @ form @ root), dtype=np.float64)
         return cls(form, variance, GeneralisedChi2(weights))
 
     def quadratic_t(self, y: Float64) -> float:
-        """The value of t in second order for one realisation of y, the score at the truth."""
+        """Return t in second order for one realisation of y, the score at the truth."""
         return float(y @ self.form @ y)
 
-    def significance(self, t: float, stretch: float = STRETCH) -> Significance:
-        """p and Z of an observed t; `stretch` bounds how far t - mean may differ from its second order."""
+    def significance(self, t: float, stretch: float = STRETCH) -> AnalyticSignificance:
+        """Return p and Z of an observed t; `stretch` bounds how far t - mean may be off its second order."""
         if not (np.isfinite(t) and stretch >= 0):
             raise DatasetError(f"no significance of t = {t} with a stretch of {stretch}")
         if t <= 0:
-            return Significance(p=1.0, z=-np.inf, z_uncertainty=0.0, extrapolated=False)
+            return AnalyticSignificance(p=1.0, z=-np.inf, z_uncertainty=0.0, beyond_toys=False)
         distance = t - self.law.mean
         low, z, high = self.law.z(self.law.mean + distance * np.array([1.0 - stretch, 1.0, 1.0 + stretch]))
         uncertainty = 0.5 * abs(float(high) - float(low))
-        return Significance(float(self.law.sf(t)), float(z), uncertainty, bool(z > REACH_OF_TOYS))
-
-
-def _ridged_form(curvature: Float64, ridge: Float64) -> Float64:
-    """Q_tau = H^-1 + H^-1 Lambda H^-1."""
-    ridged = curvature + np.diag(ridge)
-    try:
-        np.linalg.cholesky(ridged)
-    except np.linalg.LinAlgError as singular:
-        raise DatasetError("the basis is degenerate on the reference: a ridge > 0 is needed") from singular
-    inverse = np.linalg.inv(ridged)
-    form = inverse + (inverse * ridge) @ inverse
-    return np.asarray(0.5 * (form + form.T), dtype=np.float64)
-
-
-def _symmetric_root(matrix: Float64) -> Float64:
-    values, vectors = np.linalg.eigh(matrix)
-    root: Float64 = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    return root
+        return AnalyticSignificance(float(self.law.sf(t)), float(z), uncertainty, bool(z > REACH_OF_TOYS))
 
 
 def analytic_null(
-    alternative: ConvexTest, sample: Dataset, nu: Float64 | None = None, n_reference: int | None = None
+    test: ConvexTest, sample: Dataset, nu: Float64 | None = None, n_reference: int | None = None
 ) -> ConvexNull:
-    """The null of the test of datasets like `sample`, of which only the reference and the settings are used.
+    """Return the null of t for datasets like `sample`; only its reference, response and normalisation count.
 
     `nu` is the truth around which t is expanded, (shape..., [normalisation]); 0 unless told. A reference
     larger than that of the test estimates the moments better: give the size of the test's as `n_reference`.
     """
-    problem = ConvexProblem.of(alternative, sample)
+    problem = ConvexProblem.of(test, sample)
     n = problem.n_basis
     columns, growth = problem.reference, np.ones(len(sample.weights))
     if nu is not None:

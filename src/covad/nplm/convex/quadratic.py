@@ -45,18 +45,12 @@ class CurvedLikelihood:
             weighted = x * density[rows, None]
             gradient -= weighted.sum(axis=0)
             curvature += x.T @ weighted
-        shape = slice(len(a), len(a) + self.dataset.n_nuisances)
-        curvature[shape, shape] += self._bending(density)
-        return Expansion(self.value(theta), gradient, curvature)
-
-    def _bending(self, density: Float64) -> Float64:
-        """sum_R w e^f D - sum_D D: what a quadratic response adds to the curvature."""
         reference, data = self.dataset.reference_response.quadratic, self.dataset.data_response.quadratic
-        if reference is None or data is None:
-            return np.zeros((self.dataset.n_nuisances, self.dataset.n_nuisances))
-        expected: Float64 = np.tensordot(density, reference.astype(np.float64), axes=1)
-        bending: Float64 = expected - data.sum(axis=0, dtype=np.float64)
-        return bending
+        if reference is not None and data is not None:  # it adds sum_R w e^f D - sum_D D
+            expected = np.tensordot(density, reference.astype(np.float64), axes=1)
+            shape = slice(len(a), len(a) + self.dataset.n_nuisances)
+            curvature[shape, shape] += expected - data.sum(axis=0, dtype=np.float64)
+        return Expansion(self.value(theta), gradient, curvature)
 
     def _f(self, theta: Float64) -> Float64:
         a, nu = self._split(theta)
@@ -64,7 +58,7 @@ class CurvedLikelihood:
         return np.asarray(h + nuisance_shift(self.dataset.reference_response, nu))
 
     def _blocks(self) -> list[slice]:
-        """Rows of the reference: a copy of all columns in float64 would be the largest array of the fit."""
+        """Split the reference: a copy of all its columns in float64 would be the largest array of the fit."""
         return [slice(start, start + BLOCK) for start in range(0, len(self.phi), BLOCK)]
 
     def _split(self, theta: Float64) -> tuple[Float64, Float64]:
@@ -72,16 +66,14 @@ class CurvedLikelihood:
 
 
 def climb_from(likelihood: CurvedLikelihood, concave: Maximum, fallback: Float64) -> Maximum:
-    """The maximum nearest to the concave solution, or above `fallback` if that is higher; ridge included."""
+    """Climb from the concave solution, or from `fallback` if that ends higher; ridge included."""
     with np.errstate(over="ignore", invalid="ignore"):
         best = maximise(likelihood, concave.theta, TOLERANCE)
         if best.status is Status.FAILED or best.value < likelihood.value(fallback):
             best = maximise(likelihood, fallback, TOLERANCE)
         status = best.status
-        if status is Status.CONVERGED and not _is_maximum(likelihood, best.theta):
-            status = Status.UNCONVERGED
+        if status is Status.CONVERGED:
+            curvature = likelihood.expand(best.theta).curvature
+            if not np.linalg.eigvalsh(curvature).min() > 0:
+                status = Status.UNCONVERGED
     return Maximum(best.theta, best.value, status, concave.evaluations + best.evaluations)
-
-
-def _is_maximum(likelihood: CurvedLikelihood, theta: Float64) -> bool:
-    return bool(np.linalg.eigvalsh(likelihood.expand(theta).curvature).min() > 0)

@@ -37,16 +37,16 @@ class RidgedLikelihood:
     ridge: Float64
 
     def log_likelihood(self, theta: Float64, penalised_value: float) -> float:
-        """log L without the ridge."""
+        """Return log L without the ridge."""
         return penalised_value + 0.5 * float(self.ridge @ np.square(theta))
 
     def change(self, theta: Float64, gradient: Float64, step: Float64) -> float:
-        """Bound on the change of 2 log L when a step is taken."""
+        """Bound the change of 2 log L by a step."""
         return 2.0 * (abs(float(gradient @ step)) + abs(float((self.ridge * theta) @ step)))
 
 
 def climb(likelihood: RidgedLikelihood, start: Float64) -> Maximum:
-    """The ridged maximum; `value` is log L there, without the ridge."""
+    """Find the ridged maximum; `value` is log L there, without the ridge."""
     with np.errstate(over="ignore", invalid="ignore"):
         near = _climb_with_one_curvature(likelihood, start)
         if near.status is Status.CONVERGED:
@@ -59,7 +59,7 @@ def climb(likelihood: RidgedLikelihood, start: Float64) -> Maximum:
 
 
 def _climb_with_one_curvature(likelihood: RidgedLikelihood, start: Float64) -> Maximum:
-    """Steps curvature(start)^-1 gradient until log L stands still; `unconverged` if they do not contract."""
+    """Step by curvature(start)^-1 gradient until log L stands still; `unconverged` if steps do not shrink."""
     function = likelihood.penalised
     here = function.expand(start)
     stuck = Maximum(start, likelihood.log_likelihood(start, here.value), Status.UNCONVERGED, 1)

@@ -41,12 +41,12 @@ class RowMap(NamedTuple):
 
 
 def count_parameters(widths: tuple[int, ...]) -> int:
-    """Weights and biases: 45 for 4-4-4-1."""
+    """Return the number of weights and biases: 45 for 4-4-4-1."""
     return sum(n * (m + 1) for m, n in pairwise(widths))
 
 
 def packed(j: int, n: int) -> int:
-    """Place of (j, n), j >= n, in a packed lower triangle."""
+    """Return the place of (j, n), j >= n, in a packed lower triangle."""
     return j * (j + 1) // 2 + n
 
 
@@ -68,7 +68,7 @@ class _Counter:
         return first
 
     def pairs(self, count: Callable[[int, int], int]) -> Integers:
-        """Pairs of hidden layers, the higher one first."""
+        """Give rows to the pairs of hidden layers, the higher one first."""
         first = np.full((self.depth + 1, self.depth + 1), -1, dtype=np.int64)
         for high in range(1, self.depth):
             for low in range(1, high + 1):
@@ -133,7 +133,7 @@ class ProductTable:
     targets: list[int] = field(default_factory=list)
 
     def add(self, left: int, right: int, targets: dict[Pair, list[int]]) -> None:
-        """Rows from `left` on times rows from `right` on; targets[i, k] are the places of their product."""
+        """Add rows from `left` on times rows from `right` on; targets[i, k] are the places of a product."""
         n_left = 1 + max(i for i, _ in targets)
         n_right = 1 + max(k for _, k in targets)
         for k0, i0 in product(range(0, n_right, RIGHT), range(0, n_left, LEFT)):
@@ -163,7 +163,7 @@ class RowProducts:
     size: int
 
     def collect(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The vector (or flattened matrix) that the sums make."""
+        """Return the vector (or flattened matrix) that the sums make."""
         return np.asarray(
             np.bincount(self.targets, sums.ravel()[self.sources], minlength=self.size), np.float64
         )
@@ -181,7 +181,7 @@ class Architecture:
 
     @property
     def tiles(self) -> Integers:
-        """Tiles of the gradient, then those of the curvature."""
+        """Return the tiles of the gradient, then those of the curvature."""
         return np.concatenate([self.gradient.tiles, self.curvature.tiles])
 
     @property
@@ -217,12 +217,13 @@ class _Places:
         return int(self.rows.weights[-1]) + column
 
     def both(self, *pairs: Pair) -> list[int]:
-        """The places of each pair and of its mirror image, once."""
+        """Return the places of each pair and of its mirror image, once."""
         mirrored = {*pairs, *((b, a) for a, b in pairs)}
         return sorted(a * self.size + b for a, b in mirrored)
 
 
 def _gradient_products(rows: RowMap, n_columns: int) -> ProductTable:
+    """List the products of the gradient: c delta^l_n a^{l-1}_k of weights, c times a column of nuisances."""
     table, places = ProductTable(), _Places(rows, n_columns)
     depth = len(rows.widths) - 1
     for low in range(1, depth + 1):
@@ -239,17 +240,56 @@ def _gradient_products(rows: RowMap, n_columns: int) -> ProductTable:
 
 
 def _curvature_products(rows: RowMap, n_columns: int) -> ProductTable:
+    """List the products of the curvature, by pairs of layers: weight (j, i) of `high`, (n, k) of `low`."""
     table, places = ProductTable(), _Places(rows, n_columns)
-    depth = len(rows.widths) - 1
+    d, depth = rows.widths, len(rows.widths) - 1
+    weight, both = places.weight, places.both
     for high in range(1, depth):
-        table.add(rows.left[high, high], rows.right[high, high], _within_layer(places, high))
+        # two weights of one hidden layer; rows of the pairs (j, n) and (i, k) are packed triangles
+        units, inputs = range(d[high]), range(d[high - 1] + 1)
+        within = {
+            (packed(j, n), packed(i, k)): both(
+                (weight(high, j, i), weight(high, n, k)), (weight(high, j, k), weight(high, n, i))
+            )
+            for j, n in product(units, repeat=2)
+            for i, k in product(inputs, repeat=2)
+            if j >= n and i >= k
+        }
+        table.add(rows.left[high, high], rows.right[high, high], within)
         for low in range(1, high):
-            table.add(rows.left[high, low], rows.right[high, low], _between_layers(places, high, low))
-            table.add(rows.cross[high, low], rows.inputs[low - 1], _crossed(places, high, low))
+            # weights of two hidden layers: K^{lm} a^{l-1} a^{m-1}
+            low_units, low_inputs = range(d[low]), range(d[low - 1] + 1)
+            between = {
+                (j * d[low] + n, i * (d[low - 1] + 1) + k): both((weight(high, j, i), weight(low, n, k)))
+                for j, n, i, k in product(units, low_units, inputs, low_inputs)
+            }
+            table.add(rows.left[high, low], rows.right[high, low], between)
+            # the input of the upper weight depends on the lower one: only i = n in neighbouring layers
+            if low == high - 1:
+                crossed = {
+                    (j * d[low] + n, k): both((weight(high, j, n), weight(low, n, k)))
+                    for j, n, k in product(units, low_units, low_inputs)
+                }
+            else:
+                crossed = {
+                    ((j * d[high - 1] + i) * d[low] + n, k): both((weight(high, j, i), weight(low, n, k)))
+                    for j, i, n, k in product(units, range(d[high - 1]), low_units, low_inputs)
+                }
+            table.add(rows.cross[high, low], rows.inputs[low - 1], crossed)
     for low in range(1, depth + 1):
-        table.add(rows.output[low], rows.inputs[low - 1], _with_output(places, depth, low))
+        # a weight of the output, or a nuisance, and any weight
+        low_units, low_inputs = range(d[low]), range(d[low - 1] + 1)
+        with_output = {}
+        for i, n, k in product(range(d[depth - 1] + 1), low_units, low_inputs):
+            pair = (weight(depth, 0, i), weight(low, n, k))
+            with_output[i * d[low] + n, k] = [pair[0] * places.size + pair[1]] if low == depth else both(pair)
+        table.add(rows.output[low], rows.inputs[low - 1], with_output)
         if n_columns:
-            table.add(rows.shared[low], rows.inputs[low - 1], _with_nuisances(places, n_columns, low))
+            with_nuisances = {
+                (r * d[low] + n, k): both((places.nuisance(r), weight(low, n, k)))
+                for r, n, k in product(range(n_columns), low_units, low_inputs)
+            }
+            table.add(rows.shared[low], rows.inputs[low - 1], with_nuisances)
     if n_columns:
         among = {
             (r, s): [places.nuisance(r) * places.size + places.nuisance(s)]
@@ -257,60 +297,3 @@ def _curvature_products(rows: RowMap, n_columns: int) -> ProductTable:
         }
         table.add(rows.shared[depth], rows.columns, among)
     return table
-
-
-def _within_layer(places: _Places, high: int) -> dict[Pair, list[int]]:
-    units, inputs = range(places.rows.widths[high]), range(places.rows.widths[high - 1] + 1)
-    return {
-        (packed(j, n), packed(i, k)): places.both(
-            (places.weight(high, j, i), places.weight(high, n, k)),
-            (places.weight(high, j, k), places.weight(high, n, i)),
-        )
-        for j, n in product(units, repeat=2)
-        for i, k in product(inputs, repeat=2)
-        if j >= n and i >= k
-    }
-
-
-def _between_layers(places: _Places, high: int, low: int) -> dict[Pair, list[int]]:
-    d = places.rows.widths
-    return {
-        (j * d[low] + n, i * (d[low - 1] + 1) + k): places.both(
-            (places.weight(high, j, i), places.weight(low, n, k))
-        )
-        for j, n in product(range(d[high]), range(d[low]))
-        for i, k in product(range(d[high - 1] + 1), range(d[low - 1] + 1))
-    }
-
-
-def _crossed(places: _Places, high: int, low: int) -> dict[Pair, list[int]]:
-    d = places.rows.widths
-    if low == high - 1:
-        return {
-            (j * d[low] + n, k): places.both((places.weight(high, j, n), places.weight(low, n, k)))
-            for j, n, k in product(range(d[high]), range(d[low]), range(d[low - 1] + 1))
-        }
-    return {
-        ((j * d[high - 1] + i) * d[low] + n, k): places.both(
-            (places.weight(high, j, i), places.weight(low, n, k))
-        )
-        for j, i, n, k in product(range(d[high]), range(d[high - 1]), range(d[low]), range(d[low - 1] + 1))
-    }
-
-
-def _with_output(places: _Places, depth: int, low: int) -> dict[Pair, list[int]]:
-    d = places.rows.widths
-    result = {}
-    for i, n, k in product(range(d[depth - 1] + 1), range(d[low]), range(d[low - 1] + 1)):
-        pair = (places.weight(depth, 0, i), places.weight(low, n, k))
-        place = [pair[0] * places.size + pair[1]] if low == depth else places.both(pair)
-        result[i * d[low] + n, k] = place
-    return result
-
-
-def _with_nuisances(places: _Places, n_columns: int, low: int) -> dict[Pair, list[int]]:
-    d = places.rows.widths
-    return {
-        (r * d[low] + n, k): places.both((places.nuisance(r), places.weight(low, n, k)))
-        for r, n, k in product(range(n_columns), range(d[low]), range(d[low - 1] + 1))
-    }

@@ -1,8 +1,7 @@
 """A small weighted sample that stands in for a large one while a fit is far from its maximum.
 
 Events are sorted into cells of a binary tree that halves along the widest direction. In each cell the data,
-and likewise the reference, are replaced by 2d points (d dimensions) with the same weight, mean and
-covariance.
+and likewise the reference, are replaced by 2d points (d dimensions) of the same weight, mean and covariance.
 Data and reference share the cells, so that what is lost of third order is the same for both, and cancels in
 their difference as far as they agree. The likelihood of a smooth f is then right to about a unit of t, at a
 fifteenth of the cost: good enough to climb on, not to quote.
@@ -22,7 +21,7 @@ EVENTS_PER_CELL = 240
 
 @np.errstate(over="ignore", invalid="ignore")
 def condense(sample: PackedEvents, events_per_cell: int = EVENTS_PER_CELL) -> PackedEvents:
-    """The stand-in for `sample`. Features that overflow stay infinite, and the fit that meets them fails."""
+    """Return the stand-in for `sample`. Values that overflow stay infinite: the fit that meets them fails."""
     depth = max(0, int(np.log2(max(len(sample) / events_per_cell, 1.0))))
     cells = tree_cells(sample.z, depth)
     data = _moment_points(sample, sample.observed, cells)
@@ -40,7 +39,7 @@ def condense(sample: PackedEvents, events_per_cell: int = EVENTS_PER_CELL) -> Pa
 
 
 def tree_cells(z: Floats, depth: int) -> NDArray[np.int64]:
-    """(cells, events): `depth` halvings, each along the direction of the cell's largest variance.
+    """Sort events into (cells, events) by `depth` halvings along the direction of the largest variance.
 
     Cells are of one size. Where that does not work out, places are filled with len(z) + i, which stands for
     a copy of event i without weight.
@@ -63,7 +62,7 @@ def tree_cells(z: Floats, depth: int) -> NDArray[np.int64]:
 def _moment_points(
     sample: PackedEvents, weights: Float64, cells: NDArray[np.int64]
 ) -> tuple[Float64, Float64, Float64, Float64]:
-    """(z, g, D, weights) of the points: 2d in each cell, at the mean +- sqrt(d) times each principal axis.
+    """Return (z, g, D, weights) of 2d points in each cell, at the mean +- sqrt(d) times each principal axis.
 
     g varies along the axes as a linear fit inside the cell says; D is the cell's mean.
     """
@@ -84,18 +83,14 @@ def _moment_points(
     arms = np.swapaxes(axes * np.sqrt(n_dimensions * np.maximum(spread, 0.0))[:, None, :], 1, 2)
     steps = np.concatenate([arms, -arms], axis=1)
     n_points = 2 * n_dimensions
+    if sample.quadratic is None:
+        d_mean = np.zeros((len(event), 0))
+    else:
+        d = sample.quadratic[event].astype(np.float64)
+        d_mean = (share @ d.reshape(*event.shape, -1)).reshape(len(event), *sample.quadratic.shape[1:])
     return (
         (z_mean + steps).reshape(-1, n_dimensions),
         (g_mean + steps @ slopes).reshape(len(total) * n_points, -1),
-        np.repeat(_mean_quadratic(sample, event, share), n_points, axis=0),
+        np.repeat(d_mean, n_points, axis=0),
         np.repeat(total / n_points, n_points),
     )
-
-
-def _mean_quadratic(sample: PackedEvents, event: NDArray[np.int64], share: Float64) -> Float64:
-    """D averaged over each cell; without columns where the response is linear."""
-    if sample.quadratic is None:
-        return np.zeros((len(event), 0))
-    d = sample.quadratic[event].astype(np.float64)
-    means = share @ d.reshape(*event.shape, -1)
-    return np.asarray(means.reshape(len(event), *sample.quadratic.shape[1:]))

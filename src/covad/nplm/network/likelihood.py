@@ -54,12 +54,12 @@ class NetworkLikelihood:
         return self._sum(theta, 0)[0]
 
     def slope(self, theta: Float64) -> tuple[float, Float64]:
-        """Value and gradient."""
+        """Return value and gradient."""
         value, sums = self._sum(theta, 1)
         return value, self._gradient(theta, sums)
 
     def expand(self, theta: Float64) -> Expansion:
-        """Value, gradient and exact curvature."""
+        """Return value, gradient and exact curvature."""
         value, sums = self._sum(theta, 2)
         n_gradient = len(self._tables[1])
         size = self.architecture.n_variables
@@ -70,11 +70,11 @@ class NetworkLikelihood:
         return Expansion(value, self._gradient(theta, sums[:n_gradient]), curvature)
 
     def sharpen(self, theta: Float64) -> Expansion | None:  # noqa: ARG002
-        """Nothing to sharpen: `expand` is exact."""
+        """Return None: `expand` is exact already."""
         return None
 
     def scores(self) -> Floats:
-        """n - w e^f of each event, at the last theta that was evaluated."""
+        """Return n - w e^f of each event, at the last theta that was evaluated."""
         return unpack(self._scores, len(self.sample))
 
     def _sum(self, theta: Float64, order: int) -> tuple[float, Float64]:
@@ -103,7 +103,7 @@ class NetworkLikelihood:
 
     @np.errstate(over="ignore", invalid="ignore")
     def _shift(self, nu: Float64) -> None:
-        """With a quadratic response, the columns are g + D.nu, and f is nu.columns - 1/2 nu.D.nu."""
+        """Write the columns g + D.nu of a quadratic response, where f is nu.columns - 1/2 nu.D.nu."""
         if self.sample.quadratic is None:
             return
         k = self.sample.linear.shape[1]
@@ -113,7 +113,7 @@ class NetworkLikelihood:
         self._counts[:, 2:] = pack(-0.5 * (bent @ nu[:k].astype(self.dtype))[:, None], self.dtype)
 
     def _bend(self, curvature: Float64) -> None:
-        """What the quadratic response adds to the curvature of the shape nuisances: -sum c D."""
+        """Add what a quadratic response adds to the curvature of the shape nuisances: -sum c D."""
         if self.sample.quadratic is None:
             return
         k = self.sample.linear.shape[1]

@@ -28,7 +28,7 @@ class Expandable(Protocol):
     def expand(self, theta: Float64) -> Expansion: ...
 
     def sharpen(self, theta: Float64) -> Expansion | None:
-        """The expansion with its own curvature; None where `expand` has it already."""
+        """Return the expansion with its own curvature; None where `expand` has it already."""
         ...
 
 
@@ -83,7 +83,7 @@ def climb(function: Expandable, start: Float64, limits: Float64, settings: Newto
 
 
 def propose(here: Expansion, theta: Float64, limits: Float64, damping: float) -> tuple[Float64, float, float]:
-    """(point inside the box, predicted gain, damping that made the model concave)."""
+    """Return a point inside the box, its predicted gain, and the damping that made the model concave."""
     step = np.empty_like(theta)
     predicted, damping = bounded_step(
         here.gradient, here.curvature, -limits - theta, limits - theta, damping, step

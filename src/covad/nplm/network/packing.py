@@ -31,7 +31,7 @@ class PackedEvents:
 
     @classmethod
     def of(cls, dataset: Dataset) -> PackedEvents:
-        """Data first, then reference."""
+        """Join the data and then the reference."""
         first, second = dataset.data_response, dataset.reference_response
         quadratic = None
         if first.quadratic is not None and second.quadratic is not None:
@@ -51,18 +51,18 @@ class PackedEvents:
 
     @property
     def n_columns(self) -> int:
-        """Nuisances: those of the shape and the normalisation."""
+        """Return the number of nuisances: those of the shape and the normalisation."""
         return int(self.linear.shape[1]) + self.normalisation
 
     def columns(self) -> Floats:
-        """(g, 1), (events, nuisances)."""
+        """Return (g, 1), (events, nuisances)."""
         ones = np.ones((len(self), int(self.normalisation)), dtype=self.linear.dtype)
         return np.concatenate([self.linear, ones], axis=1)
 
 
 @np.errstate(over="ignore")
 def pack(columns: Floats, dtype: type[np.floating[Any]]) -> Floats:
-    """(events, columns) -> (tiles, columns, TILE); events beyond the end are zero, overflows infinite."""
+    """Pack (events, columns) as (tiles, columns, TILE); events beyond the end are 0, overflows infinite."""
     n_events, n_columns = columns.shape
     n_tiles = -(-n_events // TILE)
     padded = np.zeros((n_tiles * TILE, n_columns), dtype=dtype)
@@ -71,5 +71,5 @@ def pack(columns: Floats, dtype: type[np.floating[Any]]) -> Floats:
 
 
 def unpack(tiles: Floats, n_events: int) -> Floats:
-    """(tiles, TILE) -> (events,)."""
+    """Unpack (tiles, TILE) to (events,)."""
     return tiles.reshape(-1)[:n_events]

@@ -82,13 +82,17 @@ class TwoLevelSearch:
         self, full: NetworkLikelihood, limits: Float64, search: Search, rng: np.random.Generator
     ) -> None:
         self.full, self.limits, self.search, self.rng = full, limits, search, rng
-        self.condensed = _condensed(full)
+        sample = condense(full.sample)
+        if 2 * len(sample) > len(full.sample):  # there is little to condense
+            self.condensed = full
+        else:
+            self.condensed = NetworkLikelihood(sample, full.architecture.widths, full.penalty, full.dtype)
         self.borrowed = BorrowedCurvature(full, self.condensed)
         self.seen: list[float] = []
         self.peaks: list[_Peak] = []
 
     def run(self, nuisances: Float64) -> BoundedMaximum:
-        """The highest maximum that was found, climbed to the end."""
+        """Return the highest maximum that was found, climbed to the end."""
         self._start(nuisances)
         for _ in range(self.search.hops):
             self._hop()
@@ -102,7 +106,7 @@ class TwoLevelSearch:
         return BoundedMaximum(best.theta, best.value, best.status, self.full.evaluations)
 
     def _start(self, nuisances: Float64) -> None:
-        """Random candidates; the best of them are climbed on the full sample."""
+        """Climb random candidates on the condensed sample, and the best of them on the full one."""
         box = self.limits[: self.full.n_parameters]
         found = []
         for _ in range(self.search.starts * self.search.draws):
@@ -123,7 +127,7 @@ class TwoLevelSearch:
             self._polish(candidate)
 
     def _climb_condensed(self, start: Float64) -> Float64 | None:
-        """The maximum of the condensed sample above `start`, unless it is known."""
+        """Return the maximum of the condensed sample above `start`, or None if it is known."""
         end = climb(self.condensed, start, self.limits, self.search.condensed)
         if end.status is Status.FAILED or any(abs(end.value - value) < SAME for value in self.seen):
             return None
@@ -138,7 +142,7 @@ class TwoLevelSearch:
             self.peaks.sort(key=lambda peak: -peak.t)
 
     def _redraw(self, theta: Float64) -> Float64:
-        """Weights into and out of one hidden unit, anywhere in the box."""
+        """Draw the weights into and out of one hidden unit again, anywhere in the box."""
         rows = self.full.architecture.rows
         widths = rows.widths
         layer = int(self.rng.integers(1, len(widths) - 1)) if len(widths) > 2 else 0
@@ -154,11 +158,3 @@ class TwoLevelSearch:
         places = np.concatenate([into, out_of])
         redrawn[places] = self.rng.uniform(-self.limits[places], self.limits[places])
         return redrawn
-
-
-def _condensed(full: NetworkLikelihood) -> NetworkLikelihood:
-    """The likelihood of the condensed sample, or the full one where there is little to condense."""
-    sample = condense(full.sample)
-    if 2 * len(sample) > len(full.sample):
-        return full
-    return NetworkLikelihood(sample, full.architecture.widths, full.penalty, full.dtype)

@@ -32,31 +32,27 @@ class BatchCluster:
 
     @contextmanager
     def started(self) -> Iterator[Any]:
-        """The dask-jobqueue cluster, with its jobs submitted; they end with it."""
+        """Yield the dask-jobqueue cluster with its jobs submitted; they end with it."""
         with self.prepared() as cluster:
             cluster.scale(jobs=self.jobs)
             yield cluster
 
     def prepared(self) -> Any:
-        """The dask-jobqueue cluster before any job is submitted."""
+        """Return the dask-jobqueue cluster before any job is submitted."""
         try:
             import dask_jobqueue
         except ImportError as failure:
             raise MissingExtraError("a batch cluster needs the extra: pip install 'covad[dask]'") from failure
         kind = getattr(dask_jobqueue, {"slurm": "SLURMCluster", "htcondor": "HTCondorCluster"}[self.system])
-        _refuse_strange_options(kind, self.options)
+        # refuse strange options before dask-jobqueue does, half-way through its construction
+        makers = (*kind.__mro__, *kind.job_cls.__mro__)
+        known = {name for maker in makers for name in inspect.signature(maker.__init__).parameters}
+        for name in self.options:
+            if name not in known:
+                raise WorkerError(f"cluster.options.{name}: {kind.__name__} has no such option")
         # any free port for the dashboard: login nodes are shared
         options = {"scheduler_options": {"dashboard_address": ":0"}} | self.options
         return kind(cores=self.cores, processes=self.cores, memory=self.memory, **options)
-
-
-def _refuse_strange_options(kind: Any, options: dict[str, Any]) -> None:
-    """Before dask-jobqueue does, half-way through its construction and with a traceback."""
-    makers = (*kind.__mro__, *kind.job_cls.__mro__)
-    known = {name for maker in makers for name in inspect.signature(maker.__init__).parameters}
-    for name in options:
-        if name not in known:
-            raise WorkerError(f"cluster.options.{name}: {kind.__name__} has no such option")
 
 
 class DaskWorkers:
@@ -87,9 +83,12 @@ class DaskWorkers:
         return self._stack.enter_context(client)
 
     def results(self, blocks: Iterable[Block]) -> Generator[BlockResult, None, None]:
-        """As for local workers: Dask gives the block of a dead worker to another, a few times."""
+        """Yield the toys of every block as they are finished.
+
+        Dask gives the block of a dead worker to another, a few times.
+        """
         client = self._client
-        from distributed import as_completed
+        from distributed import KilledWorker, as_completed
 
         waiting = iter(blocks)
         futures = {client.submit(run_block, block, pure=False): block for block in islice(waiting, IN_FLIGHT)}
@@ -100,20 +99,15 @@ class DaskWorkers:
                 another = client.submit(run_block, following, pure=False)
                 futures[another] = following
                 finished.add(another)  # type: ignore[no-untyped-call]
-            yield block, _toys(future, block)
+            try:
+                toys = future.result()
+            except KilledWorker:
+                toys = failed_block(block, "too many Dask workers died computing this block")
+            except CovadError:
+                raise
+            except Exception as failure:
+                raise WorkerError(
+                    f"a Dask worker could not compute toys: {type(failure).__name__}: {failure}"
+                ) from failure
+            yield block, toys
             future.release()
-
-
-def _toys(future: Any, block: Block) -> Any:
-    from distributed import KilledWorker
-
-    try:
-        return future.result()
-    except KilledWorker:
-        return failed_block(block, "too many Dask workers died computing this block")
-    except CovadError:
-        raise
-    except Exception as failure:
-        raise WorkerError(
-            f"a Dask worker could not compute toys: {type(failure).__name__}: {failure}"
-        ) from failure

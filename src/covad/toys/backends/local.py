@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -27,48 +27,40 @@ BlockResult = tuple[Block, tuple[Toy, ...]]
 
 
 def _serve(connection: Connection) -> None:
-    """Life of a worker: blocks in, toys out, until the parent closes the connection or is no more."""
+    """Compute blocks in a worker process until the parent closes the connection or is no more."""
     follow_parent()
-    try:
+    with suppress(EOFError, OSError):
         connection.send(None)  # all is imported
         while True:
-            connection.send(_answer(connection.recv()))
-    except (EOFError, OSError):
-        return
-
-
-def _answer(block: Block) -> tuple[Toy, ...] | CovadError:
-    try:
-        return run_block(block)
-    except CovadError as failure:
-        return failure
-    except Exception as failure:
-        return WorkerError(f"a worker could not compute toys: {type(failure).__name__}: {failure}")
+            block = connection.recv()
+            try:
+                answer: tuple[Toy, ...] | CovadError = run_block(block)
+            except CovadError as failure:
+                answer = failure
+            except Exception as failure:
+                answer = WorkerError(f"a worker could not compute toys: {type(failure).__name__}: {failure}")
+            connection.send(answer)
 
 
 @dataclass
 class _Worker:
-    """A process, our end of its connection, and the block it has."""
+    """A process and our end of its connection; `ready` once it has imported everything."""
 
     process: SpawnProcess
     connection: Connection
-    block: Block
     ready: bool = False
 
     @classmethod
-    def start(cls, block: Block) -> _Worker:
+    def start(cls) -> _Worker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs,), daemon=True)
         with one_thread():
             process.start()
         theirs.close()
-        worker = cls(process, ours, block)
-        worker.send(block)
-        return worker
+        return cls(process, ours)
 
     def send(self, block: Block) -> None:
-        self.block = block
         with suppress(OSError):  # it is dead: the next `wait` will tell
             self.connection.send(block)
 
@@ -96,76 +88,56 @@ class LocalWorkers:
         self._idle.clear()
 
     def results(self, blocks: Iterable[Block]) -> Generator[BlockResult, None, None]:
-        """The toys of every block, in the order in which they are finished."""
-        crew = _Crew(self._idle, iter(blocks))
+        """Yield the toys of every block as they are finished. A worker that dies is replaced.
+
+        A worker gets its next block before the toys of the last one are yielded, so that it never waits for
+        the caller. Workers whose blocks nobody waits for any more are ended.
+        """
+        waiting = iter(blocks)
+        busy: dict[Connection, tuple[_Worker, Block]] = {}
+        deaths: Counter[Block] = Counter()
+
+        def start(some: Iterable[Block]) -> None:
+            for block in some:
+                worker = self._idle.pop() if self._idle else _Worker.start()
+                worker.send(block)
+                busy[worker.connection] = worker, block
+
         try:
-            yield from crew.results(self._number)
+            start(islice(waiting, self._number))
+            while busy:
+                for connection in wait(list(busy)):
+                    worker, block = busy[connection]  # type: ignore[index]
+                    try:
+                        answer = worker.connection.recv()
+                    except (EOFError, OSError):
+                        del busy[worker.connection]
+                        worker.kill()
+                        deaths[block] += 1
+                        code = worker.process.exitcode
+                        if deaths[block] < MAX_DEATHS:
+                            log.warning(
+                                "a worker died (exit code %s): toys %s are computed again", code, block.label
+                            )
+                            start([block])
+                            continue
+                        if not worker.ready:
+                            raise WorkerError(
+                                f"worker processes die at their start (exit code {code})"
+                            ) from None
+                        answer = failed_block(
+                            block, f"{MAX_DEATHS} workers died computing its block (exit code {code})"
+                        )
+                    else:
+                        if answer is None:
+                            worker.ready = True
+                            continue
+                        del busy[worker.connection]
+                        self._idle.append(worker)
+                        if isinstance(answer, CovadError):
+                            raise answer
+                    start(islice(waiting, 1))
+                    yield block, answer
         finally:
-            crew.abandon()
-
-
-class _Crew:
-    """The workers that compute some blocks; one that dies is replaced."""
-
-    def __init__(self, idle: list[_Worker], blocks: Iterator[Block]) -> None:
-        self._idle, self._blocks = idle, blocks
-        self._busy: dict[Connection, _Worker] = {}
-        self._deaths: Counter[Block] = Counter()
-
-    def results(self, number: int) -> Generator[BlockResult, None, None]:
-        for block in islice(self._blocks, number):
-            self._employ(block)
-        while self._busy:
-            for connection in wait(list(self._busy)):
-                result = self._hear(self._busy[connection])  # type: ignore[index]
-                if result is not None:
-                    yield result
-
-    def abandon(self) -> None:
-        """End the workers whose blocks nobody waits for any more."""
-        for worker in self._busy.values():
-            worker.kill()
-        self._busy.clear()
-
-    def _employ(self, block: Block) -> None:
-        if self._idle:
-            worker = self._idle.pop()
-            worker.send(block)
-        else:
-            worker = _Worker.start(block)
-        self._busy[worker.connection] = worker
-
-    def _hear(self, worker: _Worker) -> BlockResult | None:
-        """Take what a worker has to say, and give it the next block before anything else is done."""
-        try:
-            answer = worker.connection.recv()
-        except (EOFError, OSError):
-            return self._bury(worker)
-        if answer is None:
-            worker.ready = True
-            return None
-        finished = worker.block
-        self._idle.append(self._busy.pop(worker.connection))
-        if isinstance(answer, CovadError):
-            raise answer
-        self._continue()
-        return finished, answer
-
-    def _continue(self) -> None:
-        for block in islice(self._blocks, 1):
-            self._employ(block)
-
-    def _bury(self, worker: _Worker) -> BlockResult | None:
-        """Give the block of a dead worker to another, unless it has killed too many."""
-        del self._busy[worker.connection]
-        worker.kill()
-        block, code = worker.block, worker.process.exitcode
-        self._deaths[block] += 1
-        if self._deaths[block] < MAX_DEATHS:
-            log.warning("a worker died (exit code %s): toys %s are computed again", code, block.label)
-            self._employ(block)
-            return None
-        if not worker.ready:
-            raise WorkerError(f"worker processes die at their start (exit code {code})")
-        self._continue()
-        return block, failed_block(block, f"{MAX_DEATHS} workers died computing its block (exit code {code})")
+            for worker, _ in busy.values():
+                worker.kill()

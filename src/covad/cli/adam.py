@@ -1,7 +1,7 @@
 """The paper's training loop: full-batch Adam with weight clipping after every update (sec:weightclipping).
 
-Kept as the yardstick of the Newton fits, and as a selectable solver. The same kernels, no convergence test:
-tau is the likelihood of the last epoch.
+The yardstick of the Newton fits: the same kernels, but no convergence test; tau is the likelihood of the last
+epoch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PAPER_TRAINING = AdamSettings()
 
 @np.errstate(over="ignore", invalid="ignore")
 def train(likelihood: NetworkLikelihood, start: Float64, limits: Float64, settings: AdamSettings) -> Float64:
-    """theta after the last epoch; the loss is -2 log L, and |theta| <= limits after every update.
+    """Return theta after the last epoch; the loss is -2 log L, and |theta| <= limits after every update.
 
     Where the likelihood overflows, theta is not finite: the caller has to look.
     """
