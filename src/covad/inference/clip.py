@@ -99,7 +99,7 @@ class _Search:
         self.t: dict[float, Float64] = {}
 
     def test(self, clip: float, n: int) -> Float64:
-        """t of the first n toys at this clip, of which only those are run that were not run before."""
+        """Return t of the first n toys at this clip; run only those that were not run before."""
         known = self.t.get(clip, np.empty(0))
         if len(known) < n:
             fresh = np.asarray(self.toys(clip, np.arange(len(known), n)), dtype=np.float64)
@@ -109,7 +109,7 @@ class _Search:
         return self.t[clip][:n]
 
     def level(self, clip: float, n: int) -> tuple[float, float]:
-        """The level of the first n toys at a clip, and its error."""
+        """Return the level of the first n toys at a clip, and its error."""
         t = self.test(clip, n)
         mean, error = _mean(t[~np.isnan(t)], clip)
         if mean <= 0.0:
@@ -117,7 +117,7 @@ class _Search:
         return float(np.log(mean / self.dof)), error / mean
 
     def enclose(self, bracket: tuple[float, float], n: int, error: float) -> int:
-        """The number of toys, n or more, with which the ends of the bracket enclose the root."""
+        """Return the number of toys, n or more, with which the ends of the bracket enclose the root."""
         while True:
             (low, low_error), (high, high_error) = (self.level(clip, n) for clip in bracket)
             if low < 0.0 < high:
@@ -132,7 +132,7 @@ class _Search:
             n *= 2
 
     def root(self, bracket: tuple[float, float], n: int) -> tuple[float, float]:
-        """The root with n toys, and the power of W with which t grows there, by false position in log W.
+        """Find the root with n toys by false position in log W, and the power of W with which t grows.
 
         It stops where the level is off by less than its own error: nearer is noise.
         """
@@ -185,7 +185,7 @@ class _Search:
         )
 
     def paired_level_to(self, error: float, clip: float, anchor: float, n: int) -> tuple[float, float]:
-        """`paired_level` with n toys, or more until the error is as asked, up to those of the anchor."""
+        """Return `paired_level` with n toys or more, up to those of the anchor, until its error is small."""
         most = len(self.t[anchor])
         level = self.paired_level(clip, anchor, n)
         while level[1] > error and n < most:
@@ -194,7 +194,7 @@ class _Search:
         return level
 
     def paired_level(self, clip: float, anchor: float, n: int) -> tuple[float, float]:
-        """The level at a clip by way of the anchor and the ratio of the first n toys, and its error."""
+        """Return the level at a clip and its error, by way of the anchor and the ratio of the first n toys."""
         here, there = self.test(clip, n), self.test(anchor, n)
         both = ~np.isnan(here + there)
         mean, _ = _mean(here[both], clip)
@@ -230,5 +230,5 @@ def _mean(values: Any, clip: float) -> tuple[float, float]:
 
 
 def _beyond(level: float, error: float) -> bool:
-    """Whether an end of the bracket is on the wrong side by more than chance."""
+    """Return whether an end of the bracket is on the wrong side by more than chance."""
     return level > 4.0 * error

@@ -103,7 +103,7 @@ def corrected(tests: Mapping[str, Sequence[GoodnessOfFit]]) -> ClosureTable:
 
 
 def holm(p_values: ArrayLike) -> Float64:
-    """Holm's step-down correction: the i-th smallest of m times m + 1 - i, made monotonic, at most 1."""
+    """Apply Holm's correction: the i-th smallest of m times m + 1 - i, made monotonic, at most 1."""
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
@@ -122,12 +122,12 @@ class MedianShift(Record):
     interval_95: Interval
 
     def within(self, bound: float) -> bool:
-        """Whether the 95 % interval lies inside +-bound."""
+        """Return whether the 95 % interval lies inside +-bound."""
         low, high = self.interval_95.low, self.interval_95.high
         return low is not None and high is not None and -bound <= low and high <= bound
 
     def beyond(self, bound: float) -> bool:
-        """Whether the 95 % interval lies outside +-bound."""
+        """Return whether the 95 % interval lies outside +-bound."""
         low, high = self.interval_95.low, self.interval_95.high
         return (low is not None and low > bound) or (high is not None and high < -bound)
 
@@ -147,7 +147,7 @@ def judge(table: ClosureTable, shifts: Iterable[MedianShift]) -> Verdict:
 
 
 def median_shift(shifted: ArrayLike, nominal: ArrayLike, seed: int) -> MedianShift:
-    """The shift of the median with percentile-bootstrap intervals over both ensembles.
+    """Return the shift of the median with percentile-bootstrap intervals over both ensembles.
 
     The spread is the standard deviation of the nominal ensemble.
     """
@@ -220,7 +220,7 @@ def false_positives(
 
 
 def detectable_ratio(n_toys: int, rates: Float64) -> float | None:
-    """The smallest inflation r of the true rate that n toys show with probability DETECTION, if any.
+    """Return the smallest inflation r of the true rate that n toys show with probability DETECTION, if any.
 
     It is shown if the count reaches k_c, the smallest with P(K >= k_c | r = 1) <= FALSE_ALARM. `rates` are
     equally probable values of the true rate without inflation: one for a formula, those of `Null.true_rates`
@@ -239,5 +239,5 @@ def detectable_ratio(n_toys: int, rates: Float64) -> float | None:
 
 
 def _probability_of(k: int, n: int, rates: Float64) -> float:
-    """P(K >= k) in n toys, averaged over the possible true rates."""
+    """Return P(K >= k) in n toys, averaged over the possible true rates."""
     return float(np.mean(binom.sf(k - 1, n, np.minimum(rates, 1.0))))

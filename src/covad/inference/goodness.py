@@ -63,7 +63,7 @@ class GoodnessOfFit(Record):
 
 
 def chi2_law(dof: float) -> Law:
-    """The asymptotic law of t."""
+    """Return the asymptotic law of t."""
     law: Law = stats.chi2(dof)
     return law
 
@@ -71,7 +71,7 @@ def chi2_law(dof: float) -> Law:
 def one_sample(
     t: ArrayLike, law: Law, seed: int, pearson_dof: tuple[int, ...] = PEARSON_DOF
 ) -> tuple[GoodnessOfFit, ...]:
-    """All one-sample tests of t against a law."""
+    """Return all one-sample tests of t against a law."""
     sample = finite_sample(t, "the sample", at_least=2)
     return (
         kolmogorov_smirnov(sample, law),
@@ -84,7 +84,7 @@ def one_sample(
 def two_sample(
     t: ArrayLike, other: ArrayLike, seed: int, pearson_dof: tuple[int, ...] = PEARSON_DOF
 ) -> tuple[GoodnessOfFit, ...]:
-    """All two-sample tests. The samples must be independent: shared seeds make every p too large."""
+    """Return all two-sample tests. The samples must be independent: shared seeds make every p too large."""
     first = finite_sample(t, "the first sample", at_least=2)
     second = finite_sample(other, "the second sample", at_least=2)
     return (
@@ -96,13 +96,13 @@ def two_sample(
 
 
 def kolmogorov_smirnov(t: Float64, law: Law) -> GoodnessOfFit:
-    """The largest distance of the empirical and the true cumulative function; p is exact."""
+    """Test the largest distance of the empirical and the true cumulative function; p is exact."""
     result = stats.kstest(law.cdf(t), "uniform")
     return _result("KS", result.statistic, result.pvalue, _SMALLEST_P)
 
 
 def anderson_darling(t: Float64, law: Law, seed: int, repetitions: int = REPETITIONS) -> GoodnessOfFit:
-    """A2 = -n - 1/n sum_i (2i - 1) [log u_(i) + log(1 - u_(n+1-i))], with weight on the tails."""
+    """Test A2 = -n - 1/n sum_i (2i - 1) [log u_(i) + log(1 - u_(n+1-i))], with weight on the tails."""
     ordered = np.sort(t)
     observed = _anderson_darling(law.cdf(ordered), law.sf(ordered)[::-1])
     repeated = _repeated_anderson_darling(len(t), repetitions, seed)
@@ -110,13 +110,13 @@ def anderson_darling(t: Float64, law: Law, seed: int, repetitions: int = REPETIT
 
 
 def cramer_von_mises(t: Float64, law: Law) -> GoodnessOfFit:
-    """The integrated squared distance of the cumulative functions."""
+    """Test the integrated squared distance of the cumulative functions."""
     result = stats.cramervonmises(law.cdf(t), "uniform")
     return _result("CvM", result.statistic, result.pvalue, _CVM_RESOLUTION)
 
 
 def pearson(t: Float64, law: Law, dof: int) -> GoodnessOfFit:
-    """Pearson's chi2 in dof + 1 bins that are equally probable under the law."""
+    """Test Pearson's chi2 in dof + 1 bins that are equally probable under the law."""
     _check_bins(len(t), dof)
     bins = np.minimum((law.cdf(t) * (dof + 1)).astype(int), dof)
     expected = len(t) / (dof + 1)
@@ -125,7 +125,7 @@ def pearson(t: Float64, law: Law, dof: int) -> GoodnessOfFit:
 
 
 def kolmogorov_smirnov_two(t: Float64, other: Float64) -> GoodnessOfFit:
-    """The largest distance of two empirical cumulative functions; p is exact up to 10 000 toys."""
+    """Test the largest distance of two empirical cumulative functions; p is exact up to 10 000 toys."""
     result = stats.ks_2samp(t, other)
     return _result("KS", result.statistic, result.pvalue, _SMALLEST_P)
 
@@ -133,7 +133,7 @@ def kolmogorov_smirnov_two(t: Float64, other: Float64) -> GoodnessOfFit:
 def anderson_darling_two(
     t: Float64, other: Float64, seed: int, repetitions: int = REPETITIONS
 ) -> GoodnessOfFit:
-    """The two-sample statistic with permuted labels.
+    """Test the two-sample statistic, with permuted labels.
 
     A2 = 1/(n m) sum_j f_j (N M_j - n B_j)^2 / (B_j (N - B_j)) over the distinct values of the pooled sample
     but the largest: f_j of them are equal, B_j of the N = n + m and M_j of the first n are not above them.
@@ -148,13 +148,13 @@ def anderson_darling_two(
 
 
 def cramer_von_mises_two(t: Float64, other: Float64) -> GoodnessOfFit:
-    """The integrated squared distance of two empirical cumulative functions."""
+    """Test the integrated squared distance of two empirical cumulative functions."""
     result = stats.cramervonmises_2samp(t, other)
     return _result("CvM", result.statistic, result.pvalue, _CVM_RESOLUTION)
 
 
 def pearson_two(t: Float64, other: Float64, dof: int) -> GoodnessOfFit:
-    """Pearson's chi2 of homogeneity in dof + 1 bins that hold equal numbers of the pooled sample."""
+    """Test Pearson's chi2 of homogeneity in dof + 1 bins that hold equal numbers of the pooled sample."""
     _check_bins(min(len(t), len(other)), dof)
     pooled = np.concatenate([t, other])
     edges = np.quantile(pooled, np.arange(1, dof + 1) / (dof + 1), method="inverted_cdf")
@@ -166,7 +166,7 @@ def pearson_two(t: Float64, other: Float64, dof: int) -> GoodnessOfFit:
 
 
 def _anderson_darling(cdf: Float64, reversed_sf: Float64) -> Any:
-    """A2 along the last axis, where u is ascending and 1 - u is given in the opposite order."""
+    """Return A2 along the last axis, where u is ascending and 1 - u is given in the opposite order."""
     n = cdf.shape[-1]
     odd = 2.0 * np.arange(1, n + 1) - 1.0
     tiny = np.finfo(np.float64).tiny
@@ -175,7 +175,7 @@ def _anderson_darling(cdf: Float64, reversed_sf: Float64) -> Any:
 
 @lru_cache(maxsize=8)
 def _repeated_anderson_darling(n: int, repetitions: int, seed: int) -> Float64:
-    """A2 of uniform samples, the same for every ensemble of n toys."""
+    """Return A2 of uniform samples, the same for every ensemble of n toys."""
     rng, parts = np.random.default_rng(seed), []
     for rows in repetition_blocks(repetitions, n):
         arrivals = np.cumsum(rng.standard_exponential((rows, n + 1)), axis=1)
@@ -185,7 +185,7 @@ def _repeated_anderson_darling(n: int, repetitions: int, seed: int) -> Float64:
 
 
 def _anderson_darling_two(not_above: Float64, n: int, below: tuple[int, ...]) -> Any:
-    """n m A2 along the last axis, from M_j, with B_j = `below`, whose last is N."""
+    """Return n m A2 along the last axis, from M_j, with B_j = `below`, whose last is N."""
     total, ends = below[-1], np.array(below[:-1], dtype=np.intp)
     multiplicity = np.diff(ends, prepend=0)
     return ((total * not_above - n * ends) ** 2 / (ends * (total - ends))) @ multiplicity
@@ -193,7 +193,7 @@ def _anderson_darling_two(not_above: Float64, n: int, below: tuple[int, ...]) ->
 
 @lru_cache(maxsize=8)
 def _permuted_anderson_darling(n: int, below: tuple[int, ...], repetitions: int, seed: int) -> Float64:
-    """n m A2 with permuted labels, the same for every two ensembles of these sizes without ties."""
+    """Return n m A2 with permuted labels, the same for all pairs of ensembles of these sizes without ties."""
     total, ends = below[-1], np.array(below[:-1], dtype=np.intp)
     rng, parts, is_first = np.random.default_rng(seed), [], np.arange(total) < n
     for rows in repetition_blocks(repetitions, total):
@@ -220,5 +220,5 @@ def _monte_carlo(test: str, statistic: float, exceeding: int, repetitions: int) 
 
 
 def _result(test: str, statistic: Any, p: Any, resolution: float) -> GoodnessOfFit:
-    """With the p-value held above the resolution: it is never zero."""
+    """Return the result with its p-value held at or above the resolution: it is never zero."""
     return GoodnessOfFit(test, float(statistic), min(max(float(p), resolution), 1.0), resolution)

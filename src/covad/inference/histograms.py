@@ -31,7 +31,7 @@ class Histogram:
 
     @property
     def density_error(self) -> Float64:
-        """Poisson."""
+        """Return the Poisson error of the density."""
         return np.asarray(np.sqrt(self.counts) / self.n_toys / np.diff(self.edges))
 
     def over(self, other: Histogram) -> tuple[Float64, Float64]:

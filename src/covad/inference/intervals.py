@@ -29,7 +29,7 @@ class Interval(Record):
 
     @classmethod
     def of(cls, low: float, high: float) -> Interval:
-        """From numbers of which an infinite one means that there is no bound."""
+        """Make an interval of two numbers; an infinite one means that there is no bound."""
         return cls(*(float(end) if np.isfinite(end) else None for end in (low, high)))
 
     def __contains__(self, value: float) -> bool:
@@ -57,7 +57,7 @@ def check_level(level: float) -> None:
 
 
 def clopper_pearson(k: ArrayLike, n: int, level: float = LEVEL) -> tuple[Float64, Float64]:
-    """The exact central interval of a probability of which k successes in n trials were seen.
+    """Return the exact central interval of a probability of which k successes in n trials were seen.
 
     Its ends solve P(K >= k | low) = P(K <= k | high) = (1 - level)/2; they are 0 at k = 0 and 1 at k = n.
     """
@@ -72,13 +72,13 @@ def clopper_pearson(k: ArrayLike, n: int, level: float = LEVEL) -> tuple[Float64
 
 
 def proportion_interval(k: int, n: int, level: float = LEVEL) -> Interval:
-    """`clopper_pearson` of one count."""
+    """Return `clopper_pearson` of one count."""
     low, high = clopper_pearson(k, n, level)
     return Interval(float(low), float(high))
 
 
 def median_interval(sample: Float64, level: float = LEVEL) -> Interval:
-    """The interval of the median between two order statistics, free of any assumption on the shape.
+    """Return the interval of the median between two order statistics, free of any assumption on the shape.
 
     The number of values below the true median is binomial (n, 1/2), so that [x_(r), x_(n+1-r)] covers it with
     probability 1 - 2 P(B <= r - 1); r is the largest rank that keeps this at or above the level.
@@ -94,7 +94,7 @@ def median_interval(sample: Float64, level: float = LEVEL) -> Interval:
 
 
 def repetition_blocks(repetitions: int, width: int) -> Iterator[int]:
-    """Numbers of rows that add up to the repetitions, such that a block of rows of this width stays small."""
+    """Divide repetitions into blocks of rows such that a block of rows of this width stays small."""
     most = max(_BLOCK // width, 1)
     for start in range(0, repetitions, most):
         yield min(most, repetitions - start)

@@ -46,7 +46,7 @@ class MatchedEvents:
             )
 
     def differences(self) -> Iterator[Float64]:
-        """Rows (w' x' - w x e^f, w) of every event, in blocks."""
+        """Return rows (w' x' - w x e^f, w) of every event, in blocks."""
         n = len(self.log_ratio)
         w = np.ones(n) if self.nominal_weights is None else self.nominal_weights
         w_shifted = np.ones(n) if self.shifted_weights is None else self.shifted_weights
@@ -71,7 +71,7 @@ class Misfit:
 
     @classmethod
     def matched(cls, blocks: Iterable[MatchedEvents]) -> Misfit:
-        """From event-matched samples, in blocks so that the columns need not all be in memory.
+        """Measure the misfit in event-matched samples; blocks keep the columns from being in memory at once.
 
         delta = sum_i d_i / sum_i w_i with d = w' x' - w x e^f, whose covariance is that of a ratio of sums.
         """
@@ -101,7 +101,7 @@ class _Sums:
         self.second += rows.T @ rows
 
     def mean_and_covariance(self) -> tuple[Float64, Float64]:
-        """The mean row and the covariance of that mean."""
+        """Return the mean row and the covariance of that mean."""
         if self.n <= len(self.first):
             raise InferenceError(
                 f"{self.n} fresh events are too few for the misfit in {len(self.first)} columns"

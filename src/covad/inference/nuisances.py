@@ -49,7 +49,7 @@ class Compatibility:
 def judge_nuisances(
     dataset: Dataset, delta: Fit, names: tuple[str, ...]
 ) -> tuple[tuple[NuisanceFit, ...], Compatibility | None]:
-    """Each nuisance that has an auxiliary measurement, and the compatibility of all; nothing without any."""
+    """Return each nuisance that has an auxiliary measurement, and the compatibility of all."""
     if not names:
         return (), None
     nu = join_nuisances(delta, dataset)
@@ -69,7 +69,7 @@ def judge_nuisances(
 
 
 def difference_variance(dataset: Dataset, nu: Float64) -> Float64:
-    """The variance of nu_hat - nu0, in the units of the fit; meaningless for a yield that floats freely."""
+    """Return the variance of nu_hat - nu0 in the units of the fit; it means nothing for a free yield."""
     response = dataset.reference_response
     growth = np.exp(nuisance_shift(response, nu))
     moments = ScoreMoments.of(nuisance_slopes(response, nu).astype(np.float32), dataset.weights, growth)

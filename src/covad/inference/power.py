@@ -32,7 +32,7 @@ class PowerCurve:
 
 
 def power_curve(t_signal: ArrayLike, null: Null, z_alpha: ArrayLike, level: float = LEVEL) -> PowerCurve:
-    """The power of an ensemble at each threshold, with its band.
+    """Return the power of an ensemble at each threshold, with its band.
 
     The band has two parts: the finite ensemble (Clopper-Pearson), and the finite null, which leaves the
     threshold in t uncertain: the same fraction counted with Z at either end of its own interval.

@@ -32,23 +32,23 @@ class Pulls:
 
     @property
     def mean_error(self) -> float:
-        """Of the mean, if the width is 1."""
+        """Return the error of the mean, if the width is 1."""
         return float(1.0 / np.sqrt(self.n_toys))
 
     @property
     def width_error(self) -> float:
-        """Of the width, if the pulls are normal and it is 1."""
+        """Return the error of the width, if the pulls are normal and it is 1."""
         return float(1.0 / np.sqrt(2.0 * (self.n_toys - 1)))
 
     def within(self, errors: float) -> bool:
-        """Whether mean and width are that many standard errors, or less, from 0 and 1."""
+        """Return whether mean and width are that many standard errors, or less, from 0 and 1."""
         return (
             abs(self.mean) <= errors * self.mean_error and abs(self.width - 1.0) <= errors * self.width_error
         )
 
 
 def pulls(fitted: ArrayLike, truth: float, sigma: float) -> Pulls:
-    """Of one nuisance, fitted in many toys with the same truth."""
+    """Return the pulls of one nuisance that was fitted in many toys with the same truth."""
     if not sigma > 0:
         raise InferenceError(f"a pull needs a positive standard deviation, not {sigma}")
     values = (finite_sample(fitted, "the fitted nuisance", at_least=2) - truth) / sigma
@@ -56,7 +56,7 @@ def pulls(fitted: ArrayLike, truth: float, sigma: float) -> Pulls:
 
 
 def nuisance_covariance(sample: Dataset, nu: Float64, n_reference: int | None = None) -> Float64:
-    """Of the nuisances of the Delta fit, (shape..., [normalisation]), if `nu` is the truth.
+    """Return the covariance of the nuisances of the Delta fit, (shape..., [normalisation]), if `nu` is true.
 
     Only the reference and the settings of `sample` are used. A reference larger than that of the test
     estimates the moments better: give the size of the test's as `n_reference`.

@@ -63,13 +63,13 @@ class ScalableNull:
         n_basis: int,
         reference_ratio: float = 5.2,
     ) -> ScalableNull:
-        """From nominal events, whose density at nu is e^f; the other arguments as in `ConvexNull.of`."""
+        """Make the null from nominal events, whose density at nu is e^f; see `ConvexNull.of`."""
         weights = np.full(len(columns), 1.0 / len(columns))
         moments = ScoreMoments.of(columns, weights, np.exp(log_ratio))
         return cls(moments.for_reference_of(1, len(columns)), ridge, auxiliary, n_basis, reference_ratio)
 
     def at(self, n_events: float) -> ConvexNull:
-        """The null with this number of expected events."""
+        """Return the null with this number of expected events."""
         moments = ScoreMoments(
             n_events * self.per_event.information,
             (n_events / self.reference_ratio) * self.per_event.reference_variance,
@@ -105,7 +105,7 @@ class Reach(Record):
 def predicted_shift(
     misfit: Misfit, null: ScalableNull, n_events: float, level: float = LEVEL
 ) -> PredictedShift:
-    """What toys with this number of events would show at the nu of the misfit."""
+    """Return what toys with this number of events would show at the nu of the misfit."""
     check_level(level)
     at = null.at(n_events)
     noisy = _NoisyForm.of(misfit, n_events * at.form)
@@ -157,7 +157,7 @@ class _NoisyForm:
         return self.observed - self.noise
 
     def interval(self, level: float) -> tuple[float, float]:
-        """The central interval of delta.M.delta; its upper end takes no credit for a low fluctuation."""
+        """Return the central interval of delta.M.delta; a low fluctuation does not lower its upper end."""
         tail = 0.5 * (1.0 - level)
         if self.scale <= 0.0 or self.noise <= 0.0:
             return max(self.value, 0.0), max(self.value, 0.0)
@@ -169,7 +169,7 @@ class _NoisyForm:
 
 
 def _noncentrality(x: float, dof: float, probability: float) -> float:
-    """The noncentrality at which P(chi2' <= x) equals the probability; 0 if it is smaller at any."""
+    """Return the noncentrality at which P(chi2' <= x) equals the probability; 0 if it is smaller at any."""
     if x > _GAUSSIAN:
         excess = x - dof
         return max(excess - float(norm.ppf(probability)) * float(np.sqrt(2.0 * dof + 4.0 * excess)), 0.0)
@@ -186,7 +186,7 @@ def _noncentrality(x: float, dof: float, probability: float) -> float:
 
 
 def _first_crossing(function: Callable[[float], float], grid: Float64) -> float | None:
-    """The smallest N at which a function of log N turns positive, or None."""
+    """Return the smallest N at which a function of log N turns positive, or None."""
     values = np.array([function(float(n)) for n in grid])
     positive = np.flatnonzero(values > 0.0)
     if not len(positive):

@@ -53,51 +53,51 @@ class Null(ABC):
     @property
     @abstractmethod
     def smallest_p(self) -> float:
-        """The smallest p that this null can tell; beyond it Z is a bound."""
+        """Return the smallest p that this null can tell; beyond it Z is a bound."""
 
     @abstractmethod
     def p(self, t: ArrayLike) -> Float64:
-        """P(t' >= t) under the null, never below `smallest_p`."""
+        """Return P(t' >= t) under the null, never below `smallest_p`."""
 
     def p_bounds(self, t: ArrayLike, level: float = LEVEL) -> tuple[Float64, Float64]:  # noqa: ARG002
-        """The interval of p that the finite number of toys leaves; a formula leaves none, up to its floor."""
+        """Return the interval of p that finitely many toys leave; a formula leaves none, up to its floor."""
         p = self.p(t)
         return np.where(p <= self.smallest_p, 0.0, p), p
 
     def z(self, t: ArrayLike) -> Float64:
-        """Z = Phi^-1(1 - p), held within what the null can tell, so that it is always finite."""
+        """Return Z = Phi^-1(1 - p), held within what the null can tell, so that it is always finite."""
         p = self.p(t)
         return np.asarray(norm.isf(np.clip(p, self.smallest_p, self._largest_p)))
 
     def z_bounds(self, t: ArrayLike, level: float = LEVEL) -> tuple[Float64, Float64]:
-        """`p_bounds` as Z; an end is infinite where the toys give no bound."""
+        """Return `p_bounds` as Z; an end is infinite where the toys give no bound."""
         low, high = self.p_bounds(t, level)
         return np.asarray(norm.isf(high)), np.asarray(norm.isf(low))
 
     def saturated(self, t: ArrayLike) -> Any:
-        """Whether Z is only a bound, because t lies where the null tells no more."""
+        """Return whether Z is only a bound, because t lies where the null tells no more."""
         p = self.p(t)
         return (p <= self.smallest_p) | (p >= self._largest_p)
 
     def interval(self, t: float, level: float = LEVEL) -> Interval:
-        """The interval of Z at one t that the finite null leaves."""
+        """Return the interval of Z at one t that the finite null leaves."""
         low, high = self.z_bounds(t, level)
         return Interval.of(float(low), float(high))
 
     def rejects(self, t: ArrayLike, alpha: ArrayLike) -> Any:
-        """Whether p <= alpha, rounding aside."""
+        """Return whether p <= alpha, rounding aside."""
         return self.p(t) <= np.asarray(alpha) * (1.0 + _TIE)
 
     def resolves(self, alpha: ArrayLike) -> Any:
-        """Whether the null can tell p <= alpha at all."""
+        """Return whether the null can tell p <= alpha at all."""
         return np.asarray(alpha) * (1.0 + _TIE) >= self.smallest_p
 
     def true_rates(self, alpha: float) -> Float64:
-        """Equally probable values of the true rate of p <= alpha; empty where alpha is not resolved."""
+        """Return equally probable values of the true rate of p <= alpha; none where alpha is not resolved."""
         return np.array([alpha]) if self.resolves(alpha) else np.empty(0)
 
     def extrapolates(self, z: float) -> bool:  # noqa: ARG002
-        """Whether Z rests on a formula that no toys have tested so far out; toys give a bound there."""
+        """Return whether Z rests on a formula that no toys have tested so far; toys give a bound there."""
         return False
 
     @property
@@ -120,7 +120,7 @@ class EmpiricalNull(Null):
         return 1.0 / (len(self.t) + 1)
 
     def count(self, t: ArrayLike) -> Any:
-        """Toys with t_null >= t; a tie counts against the discovery."""
+        """Count toys with t_null >= t; a tie counts against the discovery."""
         return len(self.t) - np.searchsorted(self.t, _finite(t), side="left")
 
     def p(self, t: ArrayLike) -> Float64:
@@ -199,12 +199,12 @@ class Significance(Record):
 
     @property
     def text(self) -> str:
-        """With the whole uncertainty: '1.08 +0.11 -0.10', or a bound: '>= 2.81'."""
+        """Return Z with its whole uncertainty: '1.08 +0.11 -0.10', or a bound: '>= 2.81'."""
         return self._text(self.interval)
 
     @property
     def text_as_in_paper(self) -> str:
-        """With the uncertainty of the null alone."""
+        """Return Z with the uncertainty of the null alone."""
         return self._text(self.null_interval)
 
     def _text(self, interval: Interval) -> str:
@@ -218,12 +218,12 @@ class Significance(Record):
 
 
 def observed_z(t_observed: float, null: Null, level: float = LEVEL) -> Significance:
-    """The significance of one dataset."""
+    """Return the significance of one dataset."""
     return _significance(t_observed, null, None, level)
 
 
 def median_z(t_signal: ArrayLike, null: Null, level: float = LEVEL) -> Significance:
-    """The significance of the median of an ensemble: the expected one of a dataset with this signal.
+    """Return the significance of the median of an ensemble: the expected one of a dataset with this signal.
 
     The error of the median itself is its order-statistics interval, read through the null.
     """

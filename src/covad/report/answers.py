@@ -95,7 +95,7 @@ def _sensitive(summary: Summary, published_spread: PublishedSpread) -> Answer:
 
 
 def _z_against_toys(lines: Sequence[SignalSignificance], test: str, injection: Injection) -> str:
-    """Against R_0; where that is a bound, the law's value beside it."""
+    """Return Z against R_0; where that is a bound, the law's value stands beside it."""
     mine = {line.null: line for line in select(lines, test=test, signal=injection[0], injected=injection[1])}
     if "R_0" not in mine:
         return "not known"
@@ -106,7 +106,7 @@ def _z_against_toys(lines: Sequence[SignalSignificance], test: str, injection: I
 
 
 def _spread(summary: Summary, published_spread: PublishedSpread) -> Iterator[str]:
-    """The largest change of a significance over nu; the paper's beside one of the same calibration."""
+    """Tell the largest change of a significance over nu; the paper's beside one of the same calibration."""
     told, nulls = [], []
     for test in summary.tests:
         spread = spread_of_z(summary, test, summary.main.configuration)
@@ -146,7 +146,7 @@ def _sure(summary: Summary) -> Answer:
 
 
 def _alarms(overview: ClosureOverview | None) -> Iterator[str]:
-    """False positives of the shifted ensemble that alarms most, where the toys can tell an inflation."""
+    """Tell the false positives of the nu that alarms most, where the toys can tell an inflation."""
     found = None if overview is None else overview.alarms
     if overview is None or found is None or found.rate is None or found.detectable_ratio is None:
         return

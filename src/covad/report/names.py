@@ -32,7 +32,7 @@ SIGNAL_ORDER = tuple(_SIGNALS)
 
 
 def signal_label(name: str) -> Label:
-    """A process of the paper by its name there, any other by its own."""
+    """Name a process of the paper as it does, any other by its own."""
     return _SIGNALS.get(name, Label(name, name.replace("$", r"\$")))
 
 
@@ -57,12 +57,12 @@ def configuration_title(configuration: ConfigurationSummary) -> str:
 
 
 def share(injected: float, expected: float) -> str:
-    """Injected events as a share of the expected background: '0.5 %'."""
+    """Return injected events as a share of the expected background: '0.5 %'."""
     return f"{100.0 * injected / expected:.3g} %"
 
 
 def nu_key(nu: Sequence[float]) -> str:
-    """'+1', '0', '-1', or '+1,0' for several nuisances: the form in names of nulls."""
+    """Return '+1', '0', '-1', or '+1,0' for several nuisances: the form in names of nulls."""
     return ",".join(f"{x:+g}" if x else "0" for x in nu)
 
 
@@ -74,7 +74,7 @@ def nu_label(nu: Sequence[float]) -> Label:
 
 
 def null_label(null: str) -> Label:
-    """A null by its key in the summary."""
+    """Name a null by its key in the summary."""
     if null == "R_0":
         return Label("R₀", r"$R_0$")
     if null == "chi2":
@@ -90,10 +90,10 @@ def test_label(test: str) -> str:
 
 
 def goodness_label(test: str) -> str:
-    """A goodness-of-fit test: 'chi2 (10 dof)' as 'χ² (10 dof)'."""
+    """Name a goodness-of-fit test: 'chi2 (10 dof)' as 'χ² (10 dof)'."""
     return test.replace("chi2", "χ²")
 
 
 def slug(text: str) -> str:
-    """A name for files: lower case, digits and underscores."""
+    """Return a name for files: lower case, digits and underscores."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")

@@ -207,7 +207,7 @@ def render(evidence: Evidence, chapters: list[Chapter]) -> str:
 
 
 def _origin(summary: Summary) -> Iterator[tuple[str, str]]:
-    """How the run was made."""
+    """Tell how the run was made."""
     manifest = summary.manifest
     yield "covad", summary.covad
     if manifest is not None:

@@ -16,10 +16,10 @@ def _texts() -> dict[str, Any]:
 
 
 def glossary() -> dict[str, str]:
-    """Terms of the report with what they mean, in reading order."""
+    """Return the terms of the report with what they mean, in reading order."""
     return dict(_texts()["glossary"])
 
 
 def texts(kind: str, name: str, **values: Any) -> dict[str, str]:
-    """`title` and `caption` of a figure or table, filled in; a title may be left to the caller."""
+    """Return `title` and `caption` of a figure or table, filled in; a title may be left to the caller."""
     return {key: text.format(**values) for key, text in _texts()[kind][name].items()}

@@ -28,7 +28,7 @@ _DRAWN_FROM = "drawn_from.txt"
 
 
 def write_report(run: Path, t: Mapping[str, Float64]) -> Path:
-    """RUN/report.html and, in RUN/report, figures (PDF), tables (LaTeX, CSV) and a HEPData submission.
+    """Write RUN/report.html and, in RUN/report, figures (PDF), tables (LaTeX, CSV) and a HEPData submission.
 
     `t` are the values of its toys, by the identity of their ensemble. A report of the same evidence, drawn by
     the same version, is left as it is.
@@ -44,7 +44,7 @@ def write_report(run: Path, t: Mapping[str, Float64]) -> Path:
 
 
 def _digest(evidence: Evidence) -> str:
-    """Of all that a report shows but the time that stages took: looking for missing toys takes some, too.
+    """Return a digest of all that a report shows but the time that stages took.
 
     A number that some check could not compute is NaN, which is content like any other here.
     """
@@ -59,7 +59,7 @@ def _digest(evidence: Evidence) -> str:
 
 
 def write_evidence(evidence: Evidence, run: Path) -> Path:
-    """The report of given evidence; the files of an earlier one are replaced once all new ones are there."""
+    """Write the report of given evidence; it replaces an earlier one once all new files are there."""
     chapters = sections(evidence)
     folder, fresh, page = run / FOLDER, run / f".{FOLDER}.{secrets.token_hex(6)}.part", run / PAGE
     try:

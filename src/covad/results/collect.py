@@ -45,7 +45,7 @@ class Group:
 
     @cached_property
     def analytic(self) -> ConvexNull | None:
-        """The null of the convex test without toys, at nu = 0; None for the network."""
+        """Return the null of the convex test without toys, at nu = 0; None for the network."""
         test = self.ensemble.test.build(self.ensemble.source)
         if not isinstance(test, ConvexTest):
             return None
@@ -58,12 +58,12 @@ class Group:
 
     @property
     def law_name(self) -> Literal["chi2", "analytic"]:
-        """The null that is a law: chi2 of the network, the analytic one of the convex test."""
+        """Return the null that is a law: chi2 of the network, the analytic one of the convex test."""
         return "chi2" if self.analytic is None else "analytic"
 
     @cached_property
     def nulls(self) -> dict[str, Null]:
-        """R_0, R_nu and the law, by their names."""
+        """Return R_0, R_nu and the law, by their names."""
         n_toys = len(self.null.t)
         law = (
             Chi2Null(self.dof, n_toys)
@@ -90,7 +90,7 @@ class RunToys:
     made_of: str = ""  # stamp of the files that a summary reads
 
     def groups(self) -> Iterator[Group]:
-        """Groups whose null has toys."""
+        """Return the groups whose null has toys."""
         for configuration in self.study.configurations:
             for test in ("network", "convex"):
                 if group := self._group(test, configuration):
@@ -116,7 +116,7 @@ class RunToys:
 
     @property
     def values(self) -> dict[str, Float64]:
-        """t of the toys that are done, by the identity of their ensemble."""
+        """Return t of the toys that are done, by the identity of their ensemble."""
         return {identity: toys.t for identity, toys in self.toys.items()}
 
 
@@ -135,7 +135,7 @@ def collect(path: Path) -> RunToys:
 
 
 def _made_of(directory: RunDirectory) -> str:
-    """Digest of covad's version, the summary's layout, and the names, sizes and times of all files read."""
+    """Return a digest of covad's version, the layout, and names, sizes and times of all files read."""
     names = (
         "study.json",
         "clip.json",

@@ -100,7 +100,7 @@ def summarise(run: RunToys) -> Summary:
 
 
 def _manifest(run: RunToys) -> Manifest | None:
-    """None while no stage has taken long enough to be noted."""
+    """Return None while no stage has taken long enough to be noted."""
     content = run.directory.read("manifest.json")
     return None if content is None else restore(Manifest, content, str(run.directory.path / "manifest.json"))
 
@@ -221,7 +221,7 @@ def _bins(group: Group, n_toys: int) -> tuple[int, ...]:
 
 
 def _null(group: Group, seed: int) -> NullSummary:
-    """R_0 against chi2 (network) or the analytic law (convex)."""
+    """Compare R_0 with chi2 (network) or the analytic law (convex)."""
     t, bins = group.null.t, _bins(group, len(group.null.t))
     if group.analytic is None:
         distribution = chi2_law(group.dof)

@@ -35,7 +35,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
 
 
 def _least_reach(lines: Sequence[ReachAt]) -> str:
-    """The smallest estimate with its interval, and what holds at every nu where that is less or all."""
+    """Return the smallest estimate with its interval, and what holds at every nu if that is less."""
     smallest, everywhere = smallest_reach(lines)
     if smallest is None:
         return _at_least(everywhere)
@@ -57,5 +57,5 @@ def _at_least(n: float) -> str:
 
 
 def _rounded(n: float) -> str:
-    """Three digits, thousands apart."""
+    """Return three digits, thousands apart."""
     return f"{float(f'{n:.3g}'):,.0f}".replace(",", " ")

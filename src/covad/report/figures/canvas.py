@@ -73,7 +73,7 @@ class LineStyle(TypedDict):
 
 
 def line_style(number: int, colours: Sequence[str]) -> LineStyle:
-    """Of one line among several: when the colours begin again, every one gets another dash pattern.
+    """Return the style of one line among several; colours that begin again get other dash patterns.
 
     Lines look alike only after each of the colours has had each of the patterns.
     """
@@ -103,7 +103,7 @@ class Figure:
 
 @contextmanager
 def drawing(heights: Sequence[float] = (2.4,)) -> Iterator[tuple[Canvas, list[Axes]]]:
-    """Axes above each other that share x, of the given heights in inches; the lowest carries the x labels."""
+    """Make axes above each other that share x, of these heights in inches; the lowest has the x labels."""
     with mpl.rc_context(_STYLE):
         canvas = Canvas(figsize=(_WIDTH, sum(heights) + 0.55))
         total = sum(heights) + 0.55
@@ -120,7 +120,7 @@ def drawing(heights: Sequence[float] = (2.4,)) -> Iterator[tuple[Canvas, list[Ax
 
 
 def panel(name: str, alt: str, canvas: Canvas) -> Panel:
-    """Both formats of what was drawn, the same bytes for the same content. Call it inside `drawing`."""
+    """Return what was drawn in both formats, the same bytes for the same content; call it in `drawing`."""
     svg, pdf = io.StringIO(), io.BytesIO()
     canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     canvas.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
@@ -128,7 +128,7 @@ def panel(name: str, alt: str, canvas: Canvas) -> Panel:
 
 
 def inline_svg(document: str, prefix: str) -> str:
-    """The svg element alone, to stand in a page: ids unique in it, the size left to the page."""
+    """Return the svg element alone, to stand in a page: ids unique in it, the size left to the page."""
     element = document[document.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", element, flags=re.DOTALL)
     used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', element))

@@ -11,7 +11,7 @@ from covad.report.tables.table import BOUND, MISSING, Cell, Table, is_number, pa
 
 
 def csv_text(table: Table) -> str:
-    """Return one line a row; value, ends of the interval, note and the paper's number have columns of their own.
+    """Return one line a row, and numbers in columns of their own: value, interval, note, the paper's.
 
     A note is the sign of a bound, the mark of an extrapolation, or a word that stands in place of a number.
     """

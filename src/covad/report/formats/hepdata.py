@@ -80,7 +80,7 @@ def _write(path: Path, documents: Sequence[Any]) -> None:
 
 
 def check_submission(folder: Path) -> None:
-    """HEPData's own validator, with the schemas that it ships.
+    """Raise FileFormatError if HEPData's own validator, with the schemas that it ships, objects.
 
     It uses a deprecated part of jsonschema and does not close its files, which is no concern of the reader.
     """
@@ -124,7 +124,7 @@ def _table(table: Table) -> DataTable:
 
 
 def _value(cell: Cell, level: str) -> Plain:
-    """A number with its interval of that level; a bound or a missing number stays a text."""
+    """Return a number with its interval of that level; a bound or a missing number stays a text."""
     if cell.value is None or cell.text.startswith((">=", "<=")):
         return {"value": cell.text}
     value: Plain = {"value": float(f"{cell.value:.6g}")}
@@ -135,7 +135,7 @@ def _value(cell: Cell, level: str) -> Plain:
 
 
 def _power(summary: Summary) -> Iterator[DataTable]:
-    """All power curves of a test in a configuration, against Z_alpha."""
+    """Return all power curves of a test in a configuration, against Z_alpha."""
     for test in summary.tests:
         for configuration in summary.configurations:
             name = configuration.configuration
@@ -167,7 +167,7 @@ def _curve(curve: SignalPower, expected: float) -> Plain:
 
 
 def _distributions(evidence: Evidence) -> Iterator[DataTable]:
-    """Histograms of t of the background-only toys."""
+    """Return histograms of t of the background-only toys."""
     for test in evidence.summary.tests:
         for configuration in evidence.summary.configurations:
             ensembles = evidence.toys(test, configuration.configuration)

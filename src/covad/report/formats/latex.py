@@ -46,7 +46,7 @@ _TEX_PATTERN = re.compile("|".join(re.escape(symbol) for symbol in _TEX))
 
 
 def latex(text: str) -> str:
-    """Plain text as LaTeX: symbols by their commands, LaTeX's own characters escaped."""
+    """Return plain text as LaTeX: symbols by their commands, LaTeX's own characters escaped."""
     return _TEX_PATTERN.sub(lambda match: _TEX[match.group()], text)
 
 

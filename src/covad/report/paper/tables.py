@@ -80,7 +80,7 @@ def paper_table(summary: Summary, spec: PaperTable) -> Table | None:
     """Return one of the eleven, None if the study has nothing to put there."""
 
     def published(test: str, configuration: ConfigurationSummary, keys: tuple[str, ...]) -> str | None:
-        """The paper's numbers stand beside the network's only, and only for toys of the paper's sizes."""
+        """Return the paper's number, for the network only and for toys of the paper's sizes only."""
         return spec.value(*keys) if test == "network" and comparable(configuration) else None
 
     table = _with_our_numbers(summary, spec, published)

@@ -35,7 +35,7 @@ PublishedSpread = Callable[[str, ConfigurationSummary, str], float | None]
 
 
 def verdict_table(summary: Summary, published_spread: PublishedSpread) -> Table | None:
-    """Does it close? One row per test and configuration."""
+    """Return verdicts, one row per test and configuration."""
     rows = []
     for configuration in summary.configurations:
         for test in summary.tests:
@@ -98,7 +98,7 @@ def _rate_cell(found: FalsePositives | None) -> Cell:
 
 
 def shift_table(summary: Summary) -> Table | None:
-    """Shift of the median and false positives for each shifted ensemble."""
+    """Return the shift of the median and false positives for each shifted ensemble."""
     rows = []
     for line in summary.closure:
         label = summary.configuration(line.configuration).label
@@ -127,7 +127,7 @@ def _p_cell(tests: tuple[GoodnessOfFit, ...], goodness: str, paper: str | None) 
 
 
 def null_table(summary: Summary, name: str, title: str, published: Published) -> Table | None:
-    """R_0 of every configuration against the law of its test: goodness-of-fit p-values."""
+    """Compare R_0 of every configuration against the law of its test: goodness-of-fit p-values."""
     tests = tuple(dict.fromkeys(found.test for null in summary.nulls for found in null.law.goodness))
     if not tests:
         return None
@@ -154,7 +154,7 @@ def null_table(summary: Summary, name: str, title: str, published: Published) ->
 def closure_table(
     summary: Summary, configuration: ConfigurationSummary, published: Published = nothing_published
 ) -> Table | None:
-    """R_nu against R_0, and of the network against chi2: goodness-of-fit p-values."""
+    """Compare R_nu with R_0, and with chi2 for the network: goodness-of-fit p-values."""
     lines = select(summary.closure, configuration=configuration.configuration)
     if not lines:
         return None

@@ -29,7 +29,7 @@ _LAW_NAMES = "the law of the null (χ² of the network, generalised χ² of the 
 def z_table(
     summary: Summary, configuration: ConfigurationSummary, null: str, published: Published = nothing_published
 ) -> Table | None:
-    """Median Z per signal, injection and nu of the test sample, calibrated by one null or by `LAW`."""
+    """Return the median Z per signal, injection and nu of the toys, calibrated by one null or by `LAW`."""
     injections = ordered(summary.injections(configuration.configuration))
     rows = []
     for test in summary.tests:
@@ -64,7 +64,7 @@ def _z_cells(
     row: str,
     published: Published,
 ) -> tuple[Cell, ...]:
-    """One cell per injection; the lines are of one test."""
+    """Return one cell per injection; the lines are of one test."""
     cells = []
     for signal, injected in injections:
         keys = (signal, share(injected, configuration.expected), row)
@@ -90,7 +90,7 @@ def idealised_table(
     title: str,
     published: Published,
 ) -> Table | None:
-    """Without nuisances in the test and in the data: what an embedding can do at best."""
+    """Return Z without nuisances in test and data: what an embedding can do at best."""
     injections = ordered(
         dict.fromkeys(i for c in configurations for i in summary.injections(c.configuration))
     )
@@ -116,7 +116,7 @@ def idealised_table(
 
 
 def calibration_table(summary: Summary) -> Table | None:
-    """Z of every signal at nu = 0 against every null: how much the choice of the null matters."""
+    """Return Z of every signal at nu = 0 against every null: how much the choice of the null matters."""
     nulls = tuple(dict.fromkeys(line.null for line in summary.significance))
     rows: dict[tuple[str, ...], dict[str, Cell]] = {}
     for line in summary.significance:

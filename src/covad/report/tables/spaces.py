@@ -16,7 +16,7 @@ _SIZES = (1.0, 2.0)
 
 
 def embedding_table(summary: Summary) -> Table | None:
-    """How well an embedding separates the processes, and how linearly it answers to nu."""
+    """Tell how well an embedding separates the processes, and how linearly it answers to nu."""
     source = summary.study.source
     named = [entry.name for entry in source.systematics] if isinstance(source, Collisions) else []
     spaces = {space.embedding: space for space in reversed(summary.spaces)}
@@ -44,7 +44,7 @@ def embedding_table(summary: Summary) -> Table | None:
 
 
 def _axis(direction: tuple[float, ...], named: list[str]) -> str:
-    """A systematic by its name where the study gives one, else a nuisance by its number."""
+    """Name a systematic where the study gives one, else a nuisance by its number."""
     if not direction:
         return MISSING
     number = direction.index(1.0)
@@ -61,7 +61,7 @@ def _probe_cells(probe: ProbeResult) -> tuple[Cell, Cell]:
 
 
 def _linearity_cells(space: SpaceSummary, direction: tuple[float, ...]) -> tuple[Cell, ...]:
-    """In cells of all latent dimensions; few events may have left them out."""
+    """Return the linearity in cells of all latent dimensions; few events may have left them out."""
     lines = {line.size: line for line in select(space.linearity, where="cells", direction=direction)}
     first = lines.get(_SIZES[0])
     effect = Cell() if first is None else Cell(f"{first.effect:.3f}", first.effect)
@@ -79,7 +79,7 @@ def _linearity_cells(space: SpaceSummary, direction: tuple[float, ...]) -> tuple
 
 
 def fold_table(summary: Summary) -> Table | None:
-    """How much the results depend on the fold; None for a study with one encoder per embedding."""
+    """Tell how much the results depend on the fold; None for a study with one encoder per embedding."""
     rows = [
         Row(
             (space.embedding, space.response, str(line.fold)),
@@ -106,7 +106,7 @@ def fold_table(summary: Summary) -> Table | None:
 
 
 def reach_table(summary: Summary) -> Table | None:
-    """How many events the response is good for."""
+    """Tell how many events the response is good for."""
     rows = []
     for space in summary.spaces:
         for reach in space.reach:
@@ -129,7 +129,7 @@ def reach_table(summary: Summary) -> Table | None:
 
 
 def _reach_cell(reach: Reach) -> Cell:
-    """Events or, where the misfit is compatible with none, the lower end of the interval."""
+    """Return events or, where the misfit is compatible with none, the lower end of the interval."""
     n, low, high = reach.n_events, reach.interval.low or 0.0, reach.interval.high
     if n is None or high is None:
         return Cell(f">= {low:,.0f}".replace(",", " "), None, low, None)
@@ -137,7 +137,7 @@ def _reach_cell(reach: Reach) -> Cell:
 
 
 def validation_table(summary: Summary) -> Table | None:
-    """Predicted against observed counts per space, place and nu."""
+    """Compare predicted and observed counts per space, place and nu."""
     rows = []
     for space in summary.spaces:
         for line in space.validation:

@@ -33,7 +33,7 @@ class Cell:
 
     @property
     def parts(self) -> tuple[str, str, str] | None:
-        """(value, up, down) of '1.08 +0.11 -0.10', None for any other text."""
+        """Return (value, up, down) of '1.08 +0.11 -0.10', None for any other text."""
         return parts_of(self.text)
 
     @property
@@ -47,7 +47,7 @@ def parts_of(text: str) -> tuple[str, str, str] | None:
 
 
 def shown(text: str) -> str:
-    """Signs as they are printed."""
+    """Return a number with its signs as they are printed."""
     return text.replace("<=", "≤").replace(">=", "≥").replace("-", "−") if is_number(text) else text
 
 
@@ -101,7 +101,7 @@ class Table:
         return any(cell.extrapolated for row in self.rows for cell in row.cells)
 
     def caption_with(self, paper_numbers: str) -> str:
-        """The caption and what its marks mean; the paper's numbers stand `paper_numbers`: 'in brackets'."""
+        """Return the caption with what its marks mean; the paper's numbers stand 'In brackets', e.g."""
         told = self.caption
         if self.has_extrapolated:
             told += f" {MARK} {MEANING}."
@@ -114,14 +114,14 @@ class Table:
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """Headings over the columns with the number of columns under each, empty if there are none."""
+        """Return headings over the columns with the number of columns under each, empty if there are none."""
         if not any(column.group for column in self.columns):
             return []
         return [(group, len(list(under))) for group, under in groupby(self.columns, lambda c: c.group)]
 
 
 def ended(title: str) -> str:
-    """A title that another sentence can follow."""
+    """Return a title that another sentence can follow."""
     return title if title.endswith((".", "?", "!")) else f"{title}."
 
 
@@ -130,7 +130,7 @@ def nothing_published(test: str, configuration: ConfigurationSummary, keys: tupl
 
 
 def verdict_cell(verdict: Verdict) -> Cell:
-    """Coloured only where there is a yes or a no."""
+    """Return a verdict, coloured only where there is a yes or a no."""
     return Cell(verdict.value, good=verdict.good)
 
 

@@ -15,7 +15,7 @@ PublishedClip = Callable[[ConfigurationSummary], float | None]
 
 
 def clip_table(summary: Summary, published: PublishedClip) -> Table | None:
-    """W of every configuration, with the mean of its null."""
+    """Return W of every configuration, with the mean of its null."""
     rows = []
     for line in summary.clips:
         configuration = summary.configuration(line.configuration)
@@ -42,7 +42,7 @@ def clip_table(summary: Summary, published: PublishedClip) -> Table | None:
 
 
 def toys_table(summary: Summary) -> Table:
-    """Requested = done + failed + missing, for each ensemble and in sum."""
+    """Count requested = done + failed + missing, for each ensemble and in sum."""
     rows = []
     for line in summary.ensembles:
         signal = ""
