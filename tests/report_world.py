@@ -131,7 +131,7 @@ def _study(alpha: dict[str, float], configurations: Any, injections: Any, tests:
 def _configuration(embedding: str, treatment: str, order: int) -> ConfigurationSummary:
     return ConfigurationSummary(
         configuration=slug(embedding, treatment, order),
-        label=slug(embedding, treatment, order).replace("-", ", "),
+        label=slug(embedding, treatment, order).replace("none", "no nuisances").replace("-", ", "),
         embedding=embedding,
         treatment=Treatment(treatment),
         order=order,

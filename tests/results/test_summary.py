@@ -58,7 +58,7 @@ def test_the_main_configuration_is_named(summary):
 
 
 def test_a_configuration_is_found_by_its_slug_and_by_its_label(summary):
-    assert summary.configuration("latent-none") is summary.configuration("latent, none")
+    assert summary.configuration("latent-none") is summary.configuration("latent, no nuisances")
     with pytest.raises(UnknownNameError, match="has no configuration 'other'"):
         summary.configuration("other")
 
@@ -144,7 +144,7 @@ def test_lines_say_what_closes_and_what_is_there(summary):
     lines = list(summary_lines(summary))
     assert lines[-1] == "toys: 560 requested = 560 done + 0 failed + 0 missing"
     for test in ("network", "convex"):
-        for label in ("latent, none", "latent, profiled"):
+        for label in ("latent, no nuisances", "latent, profiled"):
             mine = [line for line in lines if line.startswith(f"{test}, {label}: ")]
             assert sum("the median of t moves" in line for line in mine) == 1
     assert sum("40 events of signal give a median Z of" in line for line in lines) == 4
