@@ -189,9 +189,8 @@ def power_at_two_sigma(summary: Summary) -> Iterator[str]:
         i = min(range(len(row.z_alpha)), key=lambda k: abs(row.z_alpha[k] - 2.0))
         share = 100 * row.injected / summary.study.sizes.expected
         line = found.setdefault(f"{row.signal} {share:g} %", {})
-        line[f"{configuration.label}: {row.test}"] = (
-            f"{row.power[i]:.2f} [{row.low[i]:.2f}, {row.high[i]:.2f}]"
-        )
+        power = "not resolved" if row.power[i] is None else f"{row.power[i]:.2f}"
+        line[f"{configuration.label}: {row.test}"] = f"{power} [{row.low[i]:.2f}, {row.high[i]:.2f}]"
     columns = list(dict.fromkeys(name for line in found.values() for name in line))
     yield "| power at Z = 2 | " + " | ".join(columns) + " |"
     yield "| --- " * (len(columns) + 1) + "|"

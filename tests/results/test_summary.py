@@ -2,7 +2,8 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -233,6 +234,12 @@ def test_an_unknown_verdict_is_refused(learned):
     content["closure"][0]["verdict"] = "perhaps"
     with pytest.raises(FileFormatError, match=r"closure\.0\.verdict: it should be 'closes'"):
         Summary.from_json(content, "here")
+
+
+def test_every_key_and_every_verdict_is_documented():
+    documented = (Path(__file__).parents[2] / "docs" / "summary.md").read_text()
+    assert [field.name for field in fields(Summary) if f"`{field.name}" not in documented] == []
+    assert [verdict for verdict in Verdict if f"- `{verdict}`" not in documented] == []
 
 
 @pytest.mark.parametrize("content", ["[]", "{", "3"])
