@@ -194,7 +194,7 @@ class _Search:
         return level
 
     def paired_level(self, clip: float, anchor: float, n: int) -> tuple[float, float]:
-        """Return the level at a clip and its error, by way of the anchor and the ratio of the first n toys."""
+        """Return the level at a clip and its error, by the anchor and the ratio of the first n toys."""
         here, there = self.test(clip, n), self.test(anchor, n)
         both = ~np.isnan(here + there)
         mean, _ = _mean(here[both], clip)
