@@ -13,7 +13,8 @@ from scipy.stats import norm
 from covad.errors import FileFormatError, UnknownNameError
 from covad.inference.closure import Verdict
 from covad.pipeline import run_study
-from covad.results import Summary, collect, read_summary, select, summarise, summary_lines, write_summary
+from covad.pipeline.report import write_summary
+from covad.results import Summary, collect, read_summary, select, summarise, summary_lines
 from covad.study import parse_study
 from covad.toys.toy import run_block
 

@@ -213,13 +213,13 @@ def status(path: Path, as_json: bool) -> None:
 @click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
 def report(path: Path) -> None:
     """Write report.html, figures, tables (LaTeX, CSV, HEPData) and summary.json from what a run has."""
-    from covad.report import write_report
-    from covad.results import collect, summary_lines, write_summary
+    from covad.pipeline.report import report_run
+    from covad.results import summary_lines
 
-    run = collect(path)
-    for line in summary_lines(write_summary(run)):
+    summary, page = report_run(path)
+    for line in summary_lines(summary):
         click.echo(line)
-    click.echo(f"the report is {write_report(path, run.values)}")
+    click.echo(f"the report is {page}")
 
 
 @commands.command("test")
@@ -243,14 +243,10 @@ def test_observed(
 ) -> None:
     """Test one observed event file: t, p and Z, the nuisances, and where the excess lies."""
     from covad.cli.observation import parse_auxiliary, print_observation
-    from covad.observed.examine import examine
-    from covad.pipeline.observation import store_observation
+    from covad.pipeline.observation import test
 
     measured = parse_auxiliary(auxiliary)
-    observation = examine(
-        run_path, observed, expected=expected, auxiliary=measured, configuration=configuration
-    )
-    store_observation(run_path, observation)
+    observation = test(run_path, observed, expected=expected, auxiliary=measured, configuration=configuration)
     print_observation(observation)
     if json_file:
         _write(json_file, observation.to_json())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from covad.errors import PlanError
@@ -9,10 +10,11 @@ from covad.parallel import cores
 from covad.pipeline.claim import claim
 from covad.pipeline.manifest import timed
 from covad.pipeline.tune import choose_bases, tune_clips
+from covad.results.run import Run, open_run
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
-from covad.study import Collisions, Study
+from covad.study import Collisions, Study, read_study
 from covad.study.plan import background_first, bases_to_choose, clips_to_tune, plan, requests
 from covad.toys.backends.dask import DaskWorkers
 from covad.toys.backends.local import LocalWorkers
@@ -31,6 +33,24 @@ def choose_workers(study: Study, number: int | None, address: str | None) -> Loc
     if study.cluster is not None and number is None:
         return DaskWorkers(study.cluster)
     return LocalWorkers(number or cores())
+
+
+def run(
+    study: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    until: str = STAGES[-1],
+    workers: int | None = None,
+    dask: str | None = None,
+) -> Run:
+    """Do what is missing of a study file in the run directory `out`, and open the run.
+
+    `workers` are processes on this machine, by default one per core; `dask` is the address of a scheduler.
+    """
+    content = read_study(Path(study))
+    with choose_workers(content, workers, dask) as pool:
+        run_study(content, Path(out), pool.results, until=until, workers=workers)
+    return open_run(out)
 
 
 def run_study(

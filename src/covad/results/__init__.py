@@ -1,7 +1,7 @@
 """What the toys of a run say: every number of the report, as frozen classes and in summary.json."""
 
 from covad.results.collect import RunToys, collect
-from covad.results.compute import summarise, write_summary
+from covad.results.compute import current_summary, summarise
 from covad.results.lines import summary_lines
 from covad.results.summary import Summary, read_summary, select
 
@@ -9,9 +9,9 @@ __all__ = [
     "RunToys",
     "Summary",
     "collect",
+    "current_summary",
     "read_summary",
     "select",
     "summarise",
     "summary_lines",
-    "write_summary",
 ]

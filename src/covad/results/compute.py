@@ -53,7 +53,6 @@ from covad.results.summary import (
 )
 from covad.runs.checks import read_checks
 from covad.runs.directory import CLIPS, space_name
-from covad.storage.atomic import write_json
 from covad.storage.records import restore
 from covad.study import Collisions
 from covad.study.plan import Entry, main_configuration, sizes_of
@@ -62,16 +61,13 @@ from covad.study.plan import Entry, main_configuration, sizes_of
 Z_ALPHA = np.linspace(0.0, 5.0, 51)
 
 
-def write_summary(run: RunToys) -> Summary:
-    """Summarise a run, and keep the summary in it; one that was made of the same is kept."""
+def current_summary(run: RunToys) -> Summary:
+    """Return the summary that the run keeps if it was made of the same files; else compute it."""
     path = run.directory.path / SUMMARY
     known = run.directory.read(SUMMARY)
     if isinstance(known, dict) and known.get("made_of") == run.made_of:
-        summary = replace(Summary.from_json(known, str(path)), manifest=_manifest(run))
-    else:
-        summary = summarise(run)
-    write_json(path, summary.to_json())
-    return summary
+        return replace(Summary.from_json(known, str(path)), manifest=_manifest(run))
+    return summarise(run)
 
 
 def summarise(run: RunToys) -> Summary:

@@ -61,6 +61,6 @@ def test_momenta_have_a_unit(name, label):
 def test_events_where_none_is_expected_are_drawn_as_arrows():
     line = observable(edges=(0, 10, 20, 30, 40), observed=(9, 3, 0, 5), everywhere=(8, 0, 0, 1))
     with drawing((1.7, 0.9)) as (_, (above, below)):
-        draw_observable(above, below, line)
+        draw_observable(above, line, below)
         (arrows,) = [drawn for drawn in below.lines if drawn.get_marker() == "^"]
     assert list(arrows.get_xdata()) == [15.0, 35.0]

@@ -36,7 +36,7 @@ def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
             panels = []
             for observable in test.excess.observables:
                 with drawing((1.7, 0.9)) as (canvas, (above, below)):
-                    draw_observable(above, below, observable)
+                    draw_observable(above, observable, below)
                     alt = f"{observable.name} of the events of largest h"
                     panels.append(panel(slug(f"{name}_{observable.name}"), alt, canvas))
             words = texts(
@@ -50,8 +50,8 @@ def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
             yield Figure(name, panels=tuple(panels), **words)
 
 
-def draw_observable(above: Axes, below: Axes, observable: ObservableComparison) -> None:
-    """Draw the events of largest h over their expectation, and below, all events over theirs.
+def draw_observable(above: Axes, observable: ObservableComparison, below: Axes | None = None) -> None:
+    """Draw the events of largest h over their expectation, and on other axes all events over theirs.
 
     An arrow at the upper edge stands for a ratio beyond it, and for events where none is expected.
     """
@@ -62,6 +62,9 @@ def draw_observable(above: Axes, below: Axes, observable: ObservableComparison) 
     above.set_ylabel("events")
     headroom(above)
     legend(above)
+    (below or above).set_xlabel(axis_label(observable.name))
+    if below is None:
+        return
 
     observed, expected = np.array(observable.observed), np.array(observable.everywhere)
     some = expected > 0
@@ -72,7 +75,6 @@ def draw_observable(above: Axes, below: Axes, observable: ObservableComparison) 
     below.plot(centres[beyond], np.full(beyond.sum(), 0.93 * _HIGHEST_RATIO), "^", color=BLACK, markersize=4)
     below.set_ylim(0.0, _HIGHEST_RATIO)
     below.set_ylabel("all / exp.")
-    below.set_xlabel(axis_label(observable.name))
 
 
 def axis_label(observable: str) -> str:

@@ -1,0 +1,107 @@
+"""Figures of a run or an observation on matplotlib Axes: yours, or new ones. Each function returns the Axes.
+
+The report draws with the same functions.
+"""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+from covad.errors import UnknownNameError
+from covad.observed.result import Observation
+from covad.report.figures.canvas import headroom, legend
+from covad.report.figures.excess import draw_observable
+from covad.report.figures.statistic import draw_closure, law_of
+from covad.report.figures.study import draw_power
+from covad.report.names import signal_label
+from covad.results.overview import calibration_of
+from covad.results.run import Run
+from covad.results.summary import select
+from covad.study import Configuration
+from covad.study.plan import main_configuration
+
+__all__ = ["closure", "excess", "power"]
+
+
+def closure(
+    run: Run, configuration: str | None = None, *, test: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw t of background-only toys at every nu: they lie on each other where the test closes.
+
+    `configuration` is a slug or a label, by default the main one; `test` is by default the convex one.
+    """
+    chosen, test = _configuration(run, configuration), test or run.tests[0]
+    points = sorted(chosen.nu or run.study.nu, key=any)
+    background = {nu: run.toys(chosen.slug, nu, test=test).t for nu in points}
+    background = {nu: t for nu, t in background.items() if len(t) > 1}
+    if not background or any(next(iter(background))):
+        raise UnknownNameError(f"'{chosen.label}' has no toys of the test '{test}' at nu = 0 yet")
+    axes = ax or plt.subplots()[1]
+    draw_closure(axes, background, law_of(run.summary, test, chosen.slug))
+    axes.set_title(f"{test}, {chosen.label}", loc="left")
+    headroom(axes)
+    legend(axes)
+    return axes
+
+
+def power(
+    run: Run,
+    configuration: str | None = None,
+    *,
+    signal: str | None = None,
+    injected: float | None = None,
+    test: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the power to find a signal against the threshold, at every nu.
+
+    By default the first signal of the study at its largest yield, in the main configuration.
+    """
+    chosen, test = _configuration(run, configuration), test or run.tests[0]
+    null = calibration_of(run.summary.power, test, chosen.slug)
+    curves = select(run.summary.power, test=test, configuration=chosen.slug, null=null)
+    signal = signal or next(iter(run.study.signals), None)
+    curves = [curve for curve in curves if curve.signal == signal]
+    injected = max((curve.injected for curve in curves), default=None) if injected is None else injected
+    curves = [curve for curve in curves if curve.injected == injected]
+    if signal is None or not curves:
+        raise UnknownNameError(
+            f"'{chosen.label}' has no power of the test '{test}' for the signal '{signal}' yet"
+        )
+    axes = ax or plt.subplots()[1]
+    draw_power(axes, curves)
+    label = signal_label(signal).tex
+    axes.set_title(f"{label}, {injected:g} events: {test}, {chosen.label}", loc="left")
+    legend(axes, where="upper right")
+    return axes
+
+
+def excess(
+    observation: Observation,
+    observable: str | None = None,
+    *,
+    test: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw an observable of the events of largest h over what is expected in their region.
+
+    By default the last observable, the scalar sum of momenta, and the first test that found a region.
+    """
+    results = [observation.result(test)] if test else observation.tests
+    found = next((result.excess for result in results if result.excess is not None), None)
+    if found is None:
+        raise UnknownNameError(f"the tests of {observation.file} found no region")
+    by_name = {comparison.name: comparison for comparison in found.observables}
+    if observable is not None and observable not in by_name:
+        raise UnknownNameError(
+            f"{observation.file} has no observable '{observable}' (it has: {', '.join(by_name)})"
+        )
+    axes = ax or plt.subplots()[1]
+    draw_observable(axes, by_name[observable or list(by_name)[-1]])
+    axes.set_title(f"{observation.file}: {found.n_top} events of largest h", loc="left")
+    return axes
+
+
+def _configuration(run: Run, name: str | None) -> Configuration:
+    return main_configuration(run.study) if name is None else run.study.configuration(name)

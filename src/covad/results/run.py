@@ -1,0 +1,97 @@
+"""A run as a notebook sees it: its study, its summary, its toys. Nothing here writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from covad.errors import UnknownNameError
+from covad.results.collect import RunToys, collect
+from covad.results.compute import current_summary
+from covad.results.summary import Summary
+from covad.study import Study
+from covad.study.plan import main_configuration
+from covad.toys.store import EnsembleToys
+
+#: The test whose toys are meant if none is named: the one with an analytic null, if the study has it.
+PREFERENCE = ("convex", "network")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory, read as it was when it was opened; open it again to see toys that came later."""
+
+    path: Path
+
+    @property
+    def study(self) -> Study:
+        return self._collected.study
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Return the names of the study's tests, the default one first."""
+        there = {entry.test for entry in self._collected.entries}
+        return tuple(test for test in PREFERENCE if test in there)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Return all results; they are computed if the run's summary.json is not of today's toys."""
+        return current_summary(self._collected)
+
+    def toys(
+        self,
+        configuration: str | None = None,
+        nu: float | Sequence[float] = 0.0,
+        *,
+        signal: str | None = None,
+        injected: float | None = None,
+        test: str | None = None,
+    ) -> EnsembleToys:
+        """Return the toys of one ensemble: `.t` is an array, `.table()` an Arrow table.
+
+        `configuration` is a slug or a label, by default the study's main one. nu = 0 stands for all
+        nuisances at 0. `injected` may be left out where the study has one yield of the signal; `test` is by
+        default the convex one, if the study has it.
+        """
+        study = self.study
+        wanted = main_configuration(study) if configuration is None else study.configuration(configuration)
+        test = self.tests[0] if test is None else test
+        point = (float(nu),) if isinstance(nu, int | float) else tuple(float(x) for x in nu)
+        if not any(point):
+            point = (0.0,) * len(study.nu[0])
+        mine = [e for e in self._collected.entries if (e.test, e.configuration) == (test, wanted)]
+        found = [e for e in mine if (e.draw.nu, e.draw.signal) == (point, signal)]
+        if signal is not None and injected is not None:
+            found = [e for e in found if e.draw.injected == injected]
+        if len(found) != 1:
+            known = "; ".join(_described(e.draw.nu, e.draw.signal, e.draw.injected) for e in mine)
+            asked = _described(point, signal, injected)
+            raise UnknownNameError(
+                f"'{wanted.label}' has {len(found)} ensembles of the test '{test}' at {asked} "
+                f"(it has: {known or 'none'})"
+            )
+        entry = found[0]
+        if entry.ensemble is None:
+            return EnsembleToys(entry.toys, ())
+        return self._collected.toys[entry.ensemble.identity]
+
+    @cached_property
+    def _collected(self) -> RunToys:
+        return collect(self.path)
+
+
+def _described(nu: tuple[float, ...], signal: str | None, injected: float | None) -> str:
+    point = "nu = " + ", ".join(f"{x:+g}" if x else "0" for x in nu)
+    if signal is None:
+        return point
+    return f"{point} with {signal}" + (f" ({injected:g} events)" if injected is not None else "")
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """Open a run directory; raise a covad error if it is none, or one of another version."""
+    run = Run(Path(path))
+    _ = run.study
+    return run
