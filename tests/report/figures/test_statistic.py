@@ -1,0 +1,40 @@
+"""Distributions of t on given axes."""
+
+import pytest
+import report_world
+from matplotlib.figure import Figure
+
+from covad.report.figures.statistic import draw_closure, law_of
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    return report_world.evidence((("covariant", "profiled", 1),), tests=("network", "convex"), checked=False)
+
+
+def _labels(axes):
+    return axes.get_legend_handles_labels()[1]
+
+
+@pytest.mark.parametrize(
+    ("test", "law"), [("network", r"$\chi^2_{45}$"), ("convex", r"generalised $\chi^2$")]
+)
+def test_closure_is_drawn_on_given_axes_with_every_nu_and_the_law(evidence, test, law):
+    axes = Figure().subplots()
+    background = evidence.toys(test, "covariant-profiled")
+    drawn = draw_closure(axes, background, law_of(evidence.summary, test, "covariant-profiled"))
+    assert drawn is axes
+    assert set(_labels(axes)) == {"$R_0$", r"$\nu = +1\sigma$", r"$\nu = -1\sigma$", law}
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("$t$", "density")
+
+
+def test_ratios_get_axes_of_their_own_and_the_label_of_t(evidence):
+    top, bottom = Figure().subplots(2)
+    draw_closure(top, evidence.toys("network", "covariant-profiled"), ratios=bottom)
+    assert (top.get_xlabel(), bottom.get_xlabel()) == ("", "$t$")
+    assert len(bottom.containers) == 2  # error bars at +1 and -1 sigma
+    assert not any("chi" in label for label in _labels(top))
+
+
+def test_without_a_null_there_is_no_law(evidence):
+    assert law_of(evidence.summary, "network", "nowhere") is None
