@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from covad.events.files import EventWriter
+from covad.events.processes import PROCESS_NAMES
 from covad.pipeline import STAGES, checks, encoder, events, pools, response, run_study
+from covad.simulation.simulate import Simulation
 from covad.study import Study, parse_study
 from covad.toys.toy import run_block
 
@@ -67,4 +70,13 @@ def make_run(path: Path, until: str = STAGES[-1], **changes: Any) -> Path:
         for module in (events, encoder, response, pools, checks):
             patch.setattr(module, "run_jobs", one_by_one)
         run_study(tiny_study(**changes), path, here, until=until, workers=1)
+    return path
+
+
+def simulated(path: Path, process: str, n_events: int, seed: int) -> Path:
+    """Write events of a process to a file, as `covad simulate` does."""
+    sample = Simulation(process, n_events, seed)
+    with EventWriter(path, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
+        for block in sample.blocks():
+            writer.append(block)
     return path

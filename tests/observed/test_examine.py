@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from event_files import write_events
-from finished_run import make_run
+from finished_run import make_run, simulated
 from samples import random_events
 
 from covad.errors import (
@@ -20,15 +20,12 @@ from covad.errors import (
     UnfinishedRunError,
     UnknownNameError,
 )
-from covad.events.files import EventWriter
 from covad.events.layout import Collection, EventLayout
-from covad.events.processes import PROCESS_NAMES
 from covad.observed.examine import examine, yield_deviation
 from covad.observed.result import Observation, read_observations
 from covad.pipeline.claim import claim
 from covad.pipeline.observation import store_observation
 from covad.runs.directory import RunDirectory
-from covad.simulation.simulate import Simulation
 
 PROFILED, QUADRATIC, NONE = "covariant, profiled", "covariant, profiled, quadratic", "covariant, none"
 
@@ -41,14 +38,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return simulated(tmp_path_factory.mktemp("observed") / "observed.h5", "background", 210, seed=77)
-
-
-def simulated(path: Path, process: str, n_events: int, seed: int) -> Path:
-    sample = Simulation(process, n_events, seed)
-    with EventWriter(path, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
-        for block in sample.blocks():
-            writer.append(block)
-    return path
 
 
 def test_a_file_is_tested_against_every_null_of_the_run(run, observed):

@@ -1,0 +1,140 @@
+"""The public interface: five names, imported when they are used."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from finished_run import make_run, simulated
+
+import covad
+from covad.errors import CovadError, FileFormatError, UnknownNameError
+
+STUDY = """\
+seed: 3
+source: {kind: latent, nuisances: 1}
+sizes: {expected: 200, reference: 1000}
+tests: {network: {clip: 1.4}, convex: {bumps: 5}}
+configurations: [{treatment: none}, {treatment: profiled}]
+nu: [0, 1]
+signals: {signal: [20, 40]}
+toys: 12
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("public")
+    (folder / "study.yaml").write_text(STUDY)
+    return covad.run(folder / "study.yaml", folder / "RUN", workers=2)
+
+
+@pytest.fixture(scope="module")
+def observed_run(tmp_path_factory):
+    """A finished run of collisions, and an observed file."""
+    folder = tmp_path_factory.mktemp("observed")
+    return make_run(folder / "RUN"), simulated(folder / "observed.h5", "background", 210, seed=77)
+
+
+def test_the_public_names_are_these():
+    assert covad.__all__ == ["compare", "open_run", "plot", "run", "test"]
+    assert dir(covad) == sorted([*covad.__all__, "__version__"])
+    for name in covad.__all__:
+        assert getattr(covad, name).__doc__
+    with pytest.raises(AttributeError, match="no attribute 'magic'"):
+        _ = covad.magic
+
+
+def test_importing_covad_loads_nothing_heavy():
+    """Not even numpy, and covad.compare neither torch nor numba."""
+    program = (
+        "import sys, covad\n"
+        "heavy = ('numpy', 'torch', 'numba', 'matplotlib')\n"
+        "print([m for m in heavy if m in sys.modules])\n"
+        "covad.compare\n"
+        "print([m for m in heavy if m in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "['numpy']"]
+
+
+def test_a_run_has_summary_and_toys(run):
+    assert run.tests == ("convex", "network")
+    assert {line.configuration for line in run.summary.closure} == {"latent-none", "latent-profiled"}
+    toys = run.toys("latent, profiled", nu=0)
+    assert toys.t.shape == (12,)
+    assert toys.table().num_rows == 12
+    assert (toys.t != run.toys("latent, profiled", nu=0, test="network").t).all()
+    assert (run.toys(nu=1).t == run.toys("latent, profiled", nu=[1.0], test="convex").t).all()
+    signals = run.toys("latent, profiled", signal="signal", injected=40)
+    assert len(signals.t) == 12
+    assert (signals.t != run.toys("latent, profiled", signal="signal", injected=20).t).all()
+
+
+def test_opening_a_run_writes_nothing(run):
+    def state():
+        return {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
+
+    before = state()
+    again = covad.open_run(str(run.path))
+    assert again.summary == run.summary
+    assert state() == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"configuration": "magic"}, "no configuration 'magic'"),
+        ({"nu": 2}, "0 ensembles of the test 'convex' at nu = .2 .it has: nu = 0; nu = .1"),
+        ({"signal": "signal"}, "2 ensembles .* with signal"),
+        ({"signal": "magic"}, "0 ensembles .* with magic"),
+        ({"test": "magic"}, "test 'magic'"),
+    ],
+)
+def test_toys_that_are_not_there(run, asked, sentence):
+    with pytest.raises(UnknownNameError, match=sentence):
+        run.toys(**asked)
+
+
+def test_what_is_no_run(tmp_path):
+    with pytest.raises(FileFormatError, match="is not a run directory"):
+        covad.open_run(tmp_path)
+
+
+def test_plots_take_and_return_axes(run):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    _, (left, right) = plt.subplots(1, 2)
+    assert covad.plot.closure(run, ax=left) is left
+    assert covad.plot.power(run, ax=right) is right
+    assert left.get_xlabel() == "$t$"
+    assert right.get_ylabel() == "power"
+    other = covad.plot.closure(run, "latent-none", test="network")
+    assert other.get_title(loc="left") == "network, latent, no nuisances"
+    other.figure.savefig("/dev/null", format="png")
+    plt.close("all")
+    with pytest.raises(CovadError, match="no power of the test 'convex' for the signal 'magic'"):
+        covad.plot.power(run, signal="magic")
+
+
+def test_snippets_of_the_readme(run, tmp_path, monkeypatch, observed_run):
+    """Every line of Python in the README's section on Python, with a real run and a real file."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    section = readme.split("## From Python")[1].split("\n## ")[0]
+    snippets = [part.split("```")[0] for part in section.split("```python\n")[1:]]
+    assert len(snippets) == 2
+    import numpy as np
+
+    rng = np.random.default_rng(1)
+    names = {"reference": rng.normal(size=(5000, 3)), "data": rng.normal(size=(1000, 3))}
+    exec(snippets[0], names)
+    path, observed = observed_run
+    monkeypatch.chdir(tmp_path)
+    Path("RUN").symlink_to(path)
+    Path("observed.h5").symlink_to(observed)
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("agg")
+    exec(snippets[1], names)
+    plt.close("all")
+    assert 0 < names["observation"].p <= 1
