@@ -163,7 +163,7 @@ def compare(
         names = (*names, "normalisation")
     nuisances, _ = judge_nuisances(dataset, outcome.delta, names)
 
-    notes += _weak_law(z_reference, z_data, effective, outcome.status)
+    notes += _weak_law(z_reference, z_data, some_weights, outcome.status)
     for note in notes:
         warnings.warn(note, ComparisonWarning, stacklevel=2)
     return Comparison(
@@ -379,15 +379,20 @@ def _repeated_rows(reference: Float64, data: Float64) -> Iterator[str]:
         )
 
 
-def _weak_law(reference: Float64, data: Float64, effective: float, status: Status) -> Iterator[str]:
-    """Where the law of t is known to be off, the test is blind, or t itself is not the maximum."""
-    n_data = len(data)
+def _weak_law(reference: Float64, data: Float64, weights: Float64, status: Status) -> Iterator[str]:
+    """Tell where the law of t is known to be off, the test is blind, or t is not the maximum."""
+    n_data, effective = len(data), weights.sum() ** 2 / np.square(weights).sum()
     if n_data < FEWEST_DATA:
         yield f"{n_data} data are few: the law of t has been checked down to {FEWEST_DATA}"
     if effective < n_data:
         yield (
             f"the reference is worth {effective:.0f} events, fewer than the {n_data} data: "
             "the second order of the law is weak, and so is the test"
+        )
+    if weights.max() > 1:
+        yield (
+            f"single reference events stand for up to {weights.max():.1f} data events: where they lie, the "
+            "law of t is too narrow"
         )
     low, high = np.quantile(reference, [0.25, 0.75], axis=0)
     widths = reference.std(axis=0) * 1.349
