@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from toy_world import latent_pools
 
+from covad.cli.status import print_status
 from covad.pipeline import run_study
 from covad.pipeline.claim import claim
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
-from covad.runs.status import print_status, run_status
+from covad.runs.status import run_status
 from covad.study import parse_study
 from covad.study.plan import plan, requests
 from covad.toys.blocks import encode
@@ -97,7 +98,7 @@ def test_a_network_that_waits_for_its_clip_is_missing(tmp_path, capsys):
     assert "not chosen yet" in capsys.readouterr().out
 
 
-def test_the_clip_stage_waits_for_the_features_of_the_convex_test(tmp_path, capsys):
+def test_the_stage_tune_waits_for_the_basis_of_the_convex_test(tmp_path, capsys):
     run_study(study(), tmp_path, here, until="checks")
     status = run_status(tmp_path)
     assert not status.plain()["stages"]["tune"]["done"]

@@ -137,7 +137,8 @@ def inspect(
 ) -> None:
     """Show what an event file holds: counts, ranges, cuts and systematics at work. Of a run: its status."""
     if (path / "study.json").exists():
-        from covad.runs.status import print_status, run_status
+        from covad.cli.status import print_status
+        from covad.runs.status import run_status
 
         print_status(run_status(path))
         return
@@ -200,7 +201,8 @@ def run(
 @click.option("--json", "as_json", is_flag=True, help="All numbers as JSON.")
 def status(path: Path, as_json: bool) -> None:
     """Show where a run stands: toys requested = done + failed + missing, and the time left."""
-    from covad.runs.status import print_status, run_status
+    from covad.cli.status import print_status
+    from covad.runs.status import run_status
 
     found = run_status(path)
     if as_json:

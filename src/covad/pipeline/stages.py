@@ -9,17 +9,18 @@ from covad.errors import PlanError
 from covad.parallel import cores
 from covad.pipeline.claim import claim
 from covad.pipeline.manifest import timed
+from covad.pipeline.toys import compute_missing
 from covad.pipeline.tune import choose_bases, tune_clips
 from covad.results.run import Run, open_run
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
 from covad.study import Collisions, Study, read_study
-from covad.study.plan import background_first, bases_to_choose, clips_to_tune, plan, requests
+from covad.study.plan import bases_to_choose, clips_to_tune
 from covad.toys.backends.dask import DaskWorkers
 from covad.toys.backends.local import LocalWorkers
 from covad.toys.ensembles import Shard
-from covad.toys.run import Backend, ToysComputed, run_toys, stoppable
+from covad.toys.run import Backend, ToysComputed, stoppable
 
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
 LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
@@ -91,9 +92,8 @@ def run_study(
         if until == "tune":
             return None
 
-        entries = plan(study, sources, directory.clips(), directory.bases())
         with timed(directory, "toys"):
-            return run_toys(requests(background_first(entries)), directory.toys, backend, shard)
+            return compute_missing(study, sources, directory, backend, shard)
 
 
 def learn(study: Study, directory: RunDirectory, until: str, workers: int) -> None:

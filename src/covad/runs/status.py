@@ -1,4 +1,4 @@
-"""Where a run stands: what `covad status` prints."""
+"""Where a run stands: stages, toys done, failed and missing, the time left."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
-
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
 
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
@@ -166,52 +162,3 @@ def learning_progress(study: Study, directory: RunDirectory) -> list[StageProgre
         StageProgress("pools", sum(pools), len(pools)),
         StageProgress("checks", sum(checks), len(checks)),
     ]
-
-
-_WIDTH = 120
-_COUNTS = ("requested", "done", "failed", "missing", "unconverged")
-
-
-def print_status(status: RunStatus) -> None:
-    """Print the status on stdout: stages, a table of the toys, and remarks."""
-    console = Console(soft_wrap=True, highlight=False, markup=False)
-    console.width = max(console.width, _WIDTH)
-    for stage in status.learning:
-        note = f" ({stage.note})" if stage.note else ""
-        console.print(f"stage {stage.stage}: {stage.done} of {stage.parts} parts done{note}")
-    for configuration in status.clips_to_tune:
-        console.print(f"clip of the network, {configuration.label}: not chosen yet")
-    for slug, clip in status.clips.items():
-        console.print(f"clip of the network, {status.study.configuration(slug).label}: W = {clip:g}")
-    for configuration in status.bases_to_choose:
-        console.print(f"basis of the convex test, {configuration.label}: not chosen yet")
-
-    table = Table(title=f"Toys of {status.path}", title_justify="left", box=SIMPLE)
-    for column in ("test", "configuration", "nu", "signal"):
-        table.add_column(column)
-    for column in (*_COUNTS, "pools"):
-        table.add_column(column, justify="right")
-    for ensemble in status.ensembles:
-        draw = ensemble.entry.draw
-        table.add_row(
-            ensemble.entry.test,
-            ensemble.entry.configuration.label,
-            ", ".join(f"{x:+g}" if x else "0" for x in draw.nu),
-            f"{draw.signal} {draw.injected:g}" if draw.signal else "",
-            *(str(getattr(ensemble.counts, name)) for name in _COUNTS),
-            f"{ensemble.offset.share:.2f} sd" if ensemble.offset.share else "",
-        )
-    table.add_section()
-    table.add_row("all", "", "", "", *(str(status.total(name)) for name in _COUNTS), "")
-    console.print(table)
-
-    for ensemble in status.ensembles:
-        for reason, count in ensemble.counts.reasons.items():
-            console.print(f"{count} failed ({ensemble.entry.test}): {reason}")
-    if small := sum(not ensemble.offset.tolerable for ensemble in status.ensembles):
-        console.print(f"finite pools move t by more than a tenth of its spread in {small} ensembles")
-    if status.corrupt:
-        console.print(f"{len(status.corrupt)} corrupt blocks were set aside in {status.corrupt[0].parent}")
-    if status.total("missing"):
-        left = status.core_seconds_left
-        console.print("time left: not known yet" if left is None else f"time left: {left:.0f} core-seconds")

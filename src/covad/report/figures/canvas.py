@@ -24,6 +24,8 @@ BLACK = "#000000"
 GREY = "#707070"
 WARM = ("#d55e00", "#e69f00", "#cc79a7", "#8c4a00")
 COLD = ("#56b4e9", "#0072b2", "#009e73", "#332288")
+#: From the lowest nu to the highest.
+DIVERGING = ("#0072b2", "#56b4e9", "#e69f00", "#d55e00")
 MARKERS = "osD^"
 Dash = str | tuple[int, tuple[float, ...]]
 DASHES: tuple[Dash, ...] = (

@@ -13,6 +13,7 @@ from covad.report.evidence import Evidence
 from covad.report.figures.canvas import (
     COLD,
     DASHES,
+    DIVERGING,
     FILL,
     GREY,
     WARM,
@@ -33,8 +34,6 @@ from covad.results.latent import LatentSpace, Marginal
 SIGNAL_SHARE = 0.01
 #: A dash pattern that the two shifts of one nuisance do not have.
 _SIGNAL_STYLE: LineStyle = {"color": COLD[1], "linestyle": DASHES[2]}
-#: From the lowest nu to the highest.
-_DIVERGING = ("#0072b2", "#56b4e9", "#e69f00", "#d55e00")
 #: The paper's labels of the marginals of its two embeddings.
 _MARGINALS = {"contrastive": "fig:embedsb4", "covariant": "fig:embedslinear"}
 
@@ -117,7 +116,7 @@ def _marginal_panel(marginal: Marginal, name: str) -> Panel:
         filled(top, marginal.density(marginal.nominal), marginal.edges, r"$\nu = 0$")
         for number, line in enumerate(marginal.shifted):
             observed, label = np.array(line.observed), nu_label(line.nu).tex
-            style = line_style(number, _DIVERGING)
+            style = line_style(number, DIVERGING)
             step(top, marginal.density(observed), marginal.edges, style, label)
             step(bottom, marginal.log_ratio(observed), marginal.edges, style, label)
         bottom.axhline(0.0, color=GREY, linewidth=0.7)
