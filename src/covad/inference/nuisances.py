@@ -39,7 +39,7 @@ class NuisanceFit:
 
 @dataclass(frozen=True)
 class Compatibility:
-    """Of all auxiliary values with what the data prefer."""
+    """How well all auxiliary values agree with what the data prefer."""
 
     chi2: float
     dof: int
