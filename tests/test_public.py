@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from finished_run import make_run, simulated
 
@@ -65,6 +66,7 @@ def test_a_run_has_summary_and_toys(run):
     assert toys.t.shape == (12,)
     assert toys.table().num_rows == 12
     assert (toys.t != run.toys("latent, profiled", nu=0, test="network").t).all()
+    assert (run.toys(nu=np.int64(1)).t == run.toys(nu=1).t).all()
     assert (run.toys(nu=1).t == run.toys("latent, profiled", nu=[1.0], test="convex").t).all()
     signals = run.toys("latent, profiled", signal="signal", injected=40)
     assert len(signals.t) == 12
@@ -89,11 +91,24 @@ def test_opening_a_run_writes_nothing(run):
         ({"signal": "signal"}, "2 ensembles .* with signal"),
         ({"signal": "magic"}, "0 ensembles .* with magic"),
         ({"test": "magic"}, "test 'magic'"),
+        ({"injected": 40}, "of which signal"),
     ],
 )
 def test_toys_that_are_not_there(run, asked, sentence):
     with pytest.raises(UnknownNameError, match=sentence):
         run.toys(**asked)
+
+
+def test_a_run_stays_the_same_in_another_folder(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(run.path.parent)
+    opened = covad.open_run("RUN")
+    monkeypatch.chdir(tmp_path)
+    assert opened.summary == run.summary
+
+
+def test_workers_are_counted_from_one(run, tmp_path):
+    with pytest.raises(CovadError, match="one worker or more, not 0"):
+        covad.run(run.path.parent / "study.yaml", tmp_path, workers=0)
 
 
 def test_what_is_no_run(tmp_path):
@@ -123,8 +138,6 @@ def test_snippets_of_the_readme(run, tmp_path, monkeypatch, observed_run):
     section = readme.split("## From Python")[1].split("\n## ")[0]
     snippets = [part.split("```")[0] for part in section.split("```python\n")[1:]]
     assert len(snippets) == 2
-    import numpy as np
-
     rng = np.random.default_rng(1)
     names = {"reference": rng.normal(size=(5000, 3)), "data": rng.normal(size=(1000, 3))}
     exec(snippets[0], names)

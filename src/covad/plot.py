@@ -64,10 +64,13 @@ def power(
     signal = signal or next(iter(run.study.signals), None)
     curves = [curve for curve in curves if curve.signal == signal]
     injected = max((curve.injected for curve in curves), default=None) if injected is None else injected
+    known = sorted({(curve.signal, curve.injected) for curve in curves})
     curves = [curve for curve in curves if curve.injected == injected]
     if signal is None or not curves:
+        there = ", ".join(f"{yields:g} events of {name}" for name, yields in known) or "nothing"
         raise UnknownNameError(
-            f"'{chosen.label}' has no power of the test '{test}' for the signal '{signal}' yet"
+            f"'{chosen.label}' has no power of the test '{test}' for the signal '{signal}' at that yield "
+            f"(it has: {there})"
         )
     axes = ax or plt.subplots()[1]
     draw_power(axes, curves)

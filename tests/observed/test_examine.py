@@ -131,6 +131,12 @@ def test_a_gross_excess_is_found_where_it_is(run, observed, tmp_path):
     assert np.mean(pile) > 0.5
 
 
+def test_an_auxiliary_value_far_from_the_data_is_named(run, observed):
+    """A measured yield of 10 sigma_N = 1 in its logarithm, where the data say none."""
+    found = examine(run, observed, auxiliary={"normalisation": 10.0})
+    assert any("auxiliary value of normalisation contradicts" in warning for warning in found.warnings)
+
+
 def test_auxiliary_values_pull_the_nuisances(run, observed):
     low, high = (
         examine(run, observed, auxiliary={"jet_energy_scale": value}).nuisances[0] for value in (-4.0, 4.0)

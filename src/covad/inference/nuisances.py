@@ -11,6 +11,7 @@ the difference is a chi2 with as many degrees of freedom as there are nuisances 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,8 @@ from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shif
 
 #: Directions whose share of the largest variance is below this are ones that the data do not tell.
 _UNTOLD = 1e-9
+#: A pull beyond which an auxiliary value contradicts the data.
+LARGE_PULL = 5.0
 
 
 @dataclass(frozen=True)
@@ -61,11 +64,19 @@ def judge_nuisances(
     variance = difference_variance(dataset, nu)[squares] * np.outer(per_sigma, per_sigma)
     errors = np.sqrt(np.diag(nuisance_covariance(dataset, nu))[measured]) * per_sigma
     centre, nu = penalty.centre[measured], nu[measured]
-    pulls = difference / np.sqrt(np.maximum(np.diag(variance), np.finfo(np.float64).tiny))
+    told = np.diag(variance) > _UNTOLD  # else the data say nothing, and the fit stays at the auxiliary value
+    pulls = np.divide(difference, np.sqrt(np.diag(variance)), out=np.zeros_like(difference), where=told)
     columns = zip(names, centre * per_sigma, nu * per_sigma, errors, pulls, strict=True)
     return tuple(NuisanceFit(name, *(float(x) for x in numbers)) for name, *numbers in columns), _compatible(
         difference, variance
     )
+
+
+def contradictions(nuisances: Iterable[NuisanceFit]) -> Iterator[str]:
+    """Tell which auxiliary values the data do not believe."""
+    for found in nuisances:
+        if abs(found.pull) > LARGE_PULL:
+            yield f"the auxiliary value of {found.name} contradicts the data: pull {found.pull:+.1f}"
 
 
 def difference_variance(dataset: Dataset, nu: Float64) -> Float64:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
-from covad.inference.nuisances import judge_nuisances
+from covad.inference.nuisances import NuisanceFit, contradictions, judge_nuisances
 from covad.inference.significance import observed_z
 from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Status
@@ -91,7 +91,7 @@ def examine(
         nuisances=nuisances,
         compatibility=compatibility,
         tests=tests,
-        warnings=tuple(_warnings(run, len(events), expected, tests)),
+        warnings=tuple(_warnings(run, len(events), expected, nuisances, tests)),
     )
 
 
@@ -127,7 +127,11 @@ def _answer_name(
 
 
 def _warnings(
-    run: FinishedRun, n_observed: int, expected: float, tests: tuple[ObservedTest, ...]
+    run: FinishedRun,
+    n_observed: int,
+    expected: float,
+    nuisances: tuple[NuisanceFit, ...],
+    tests: tuple[ObservedTest, ...],
 ) -> Iterator[str]:
     deviation = yield_deviation(n_observed, expected, run.study.normalisation)
     if abs(deviation) > SURPRISING:
@@ -135,6 +139,7 @@ def _warnings(
             f"{n_observed} events are observed where {expected:g} are expected: {deviation:+.1f} standard "
             "deviations, the uncertainty of the normalisation included; is --expected right?"
         )
+    yield from contradictions(nuisances)
     drawn = run.sizes.expected
     if abs(expected / drawn - 1.0) > _TOLERATED_YIELD:
         yield f"the nulls were made for {drawn:g} expected events, not {expected:g}: their p are approximate"

@@ -29,6 +29,8 @@ STAGES = (*LEARNING_STAGES, "tune", "toys")
 
 def choose_workers(study: Study, number: int | None, address: str | None) -> LocalWorkers | DaskWorkers:
     """Return the workers that the user names; else those of the study's cluster, or all cores here."""
+    if number is not None and number < 1:
+        raise PlanError(f"a run needs one worker or more, not {number}")
     if address is not None:
         return DaskWorkers(address)
     if study.cluster is not None and number is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from covad.errors import UnknownNameError
 from covad.results.collect import RunToys, collect
@@ -22,7 +24,7 @@ PREFERENCE = ("convex", "network")
 
 @dataclass(frozen=True)
 class Run:
-    """A run directory, read as it was when it was opened; open it again to see toys that came later."""
+    """A run directory with the toys that it had when it was opened; open it again to see later ones."""
 
     path: Path
 
@@ -44,7 +46,7 @@ class Run:
     def toys(
         self,
         configuration: str | None = None,
-        nu: float | Sequence[float] = 0.0,
+        nu: ArrayLike = 0.0,
         *,
         signal: str | None = None,
         injected: float | None = None,
@@ -59,7 +61,9 @@ class Run:
         study = self.study
         wanted = main_configuration(study) if configuration is None else study.configuration(configuration)
         test = self.tests[0] if test is None else test
-        point = (float(nu),) if isinstance(nu, int | float) else tuple(float(x) for x in nu)
+        if signal is None and injected is not None:
+            raise UnknownNameError(f"{injected} events were asked for, but of which signal?")
+        point = tuple(float(x) for x in np.atleast_1d(np.asarray(nu, dtype=np.float64)))
         if not any(point):
             point = (0.0,) * len(study.nu[0])
         mine = [e for e in self._collected.entries if (e.test, e.configuration) == (test, wanted)]
@@ -92,6 +96,6 @@ def _described(nu: tuple[float, ...], signal: str | None, injected: float | None
 
 def open_run(path: str | os.PathLike[str]) -> Run:
     """Open a run directory; raise a covad error if it is none, or one of another version."""
-    run = Run(Path(path))
+    run = Run(Path(path).absolute())
     _ = run.study
     return run
