@@ -50,7 +50,7 @@ def null_of(test: ConvexTest, x: Float32, expected: float, n_reference: int) -> 
 def expected_z(null: ConvexNull, x: Float64, injected: float) -> float:
     score = injected * x.mean(axis=0)
     fluctuation = injected * np.trace(null.form @ (x.T @ x)) / len(x)
-    return null.significance(null.law.mean + null.quadratic_t(score) + fluctuation).z
+    return float(null.law.z(null.law.mean + null.quadratic_t(score) + fluctuation))
 
 
 def first(sample: LatentEvents, n: int) -> tuple[Float32, Response]:

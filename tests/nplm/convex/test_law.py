@@ -133,18 +133,6 @@ def test_away_from_the_reference_its_weighted_sums_fluctuate_as_a_whole() -> Non
     np.testing.assert_allclose(moments.information, terms.T @ x, rtol=1e-10)
 
 
-def test_significance_of_an_observed_t() -> None:
-    null = analytic_null(TEST, WORLD.toy(np.random.default_rng(12)))
-    observed = null.significance(null.law.isf(stats.norm.sf(5.0)), stretch=0.01)
-    assert (observed.z, observed.p) == pytest.approx((5.0, stats.norm.sf(5.0)))
-    assert observed.beyond_toys
-    assert 0.01 < observed.z_uncertainty < 0.1
-    assert not null.significance(null.law.mean).beyond_toys
-    assert null.significance(0.0).p == 1.0
-    with pytest.raises(DatasetError, match="nan"):
-        null.significance(np.nan)
-
-
 def test_degenerate_features_without_ridge_are_named() -> None:
     columns = np.ones((100, 2), dtype=np.float32)
     with pytest.raises(DatasetError, match="ridge"):

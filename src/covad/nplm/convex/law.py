@@ -30,12 +30,6 @@ from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.likelihood import BLOCK, nuisance_shift, nuisance_slopes
 
-#: Relative difference of t - mean from its second order that toys of N_D >= 1000 leave room for; see
-#: docs/convex.md.
-STRETCH = 0.01
-#: Significance to which 20 000 plain toys have something to say.
-REACH_OF_TOYS = 3.5
-
 
 @dataclass(frozen=True)
 class ScoreMoments:
@@ -67,16 +61,6 @@ class ScoreMoments:
     def for_reference_of(self, n_events: int, sampled: int) -> ScoreMoments:
         """Return the moments for a reference of another size: its variance scales inversely."""
         return ScoreMoments(self.information, self.reference_variance * (sampled / n_events))
-
-
-@dataclass(frozen=True)
-class AnalyticSignificance:
-    """p and Z of an observed t under the analytic null; `z_uncertainty` comes from its second order."""
-
-    p: float
-    z: float
-    z_uncertainty: float
-    beyond_toys: bool  # plain toys have not been as far
 
 
 @dataclass(frozen=True)
@@ -126,17 +110,6 @@ class ConvexNull:
     def quadratic_t(self, y: Float64) -> float:
         """Return t in second order for one realisation of y, the score at the truth."""
         return float(y @ self.form @ y)
-
-    def significance(self, t: float, stretch: float = STRETCH) -> AnalyticSignificance:
-        """Return p and Z of an observed t; `stretch` bounds how far t - mean may be off its second order."""
-        if not (np.isfinite(t) and stretch >= 0):
-            raise DatasetError(f"no significance of t = {t} with a stretch of {stretch}")
-        if t <= 0:
-            return AnalyticSignificance(p=1.0, z=-np.inf, z_uncertainty=0.0, beyond_toys=False)
-        distance = t - self.law.mean
-        low, z, high = self.law.z(self.law.mean + distance * np.array([1.0 - stretch, 1.0, 1.0 + stretch]))
-        uncertainty = 0.5 * abs(float(high) - float(low))
-        return AnalyticSignificance(float(self.law.sf(t)), float(z), uncertainty, bool(z > REACH_OF_TOYS))
 
 
 def analytic_null(
