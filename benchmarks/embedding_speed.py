@@ -85,7 +85,7 @@ def compare_batches(encoder: Encoder, events: Events) -> None:
 
 
 def measure_family(encoder: Encoder, events: Events) -> None:
-    """Shift, select and encode at five nu, as the response pool needs it."""
+    """Shift, select and encode at five nu, as the response split needs it."""
     scale = (JetEnergyScale(),)
     spent = seconds(lambda: embed_family(encoder, [events], scale, POINTS, Selection()))
     click.echo(

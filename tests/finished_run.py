@@ -17,7 +17,7 @@ TINY: dict[str, Any] = {
     "source": {
         "kind": "events",
         "background": {"simulate": 12000},
-        "pools": {
+        "splits": {
             "encoder": 4500,
             "response": 1500,
             "check": 1000,

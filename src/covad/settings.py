@@ -56,6 +56,8 @@ Index = Annotated[int, BeforeValidator(_whole), Field(ge=0)]
 Clip = Annotated[Literal["tune"] | float, BeforeValidator(_clip)]
 Nu = Annotated[tuple[Real, ...], BeforeValidator(_vector), Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
+#: Words that no key has, and the key that means the same: for the message about an unknown key.
+SYNONYMS = {"pools": "splits"}
 
 
 class Settings(BaseModel):
@@ -91,7 +93,8 @@ def describe_mistake(failure: ValidationError, tags: tuple[str, ...] = ()) -> st
     match error["type"]:
         case "extra_forbidden":
             known = sorted({name for section in _sections(Settings) for name in section.model_fields})
-            close = difflib.get_close_matches(parts[-1], known, n=1)
+            synonym = SYNONYMS.get(parts[-1])
+            close = [synonym] if synonym else difflib.get_close_matches(parts[-1], known, n=1)
             return f"{key}: there is no such key" + (f" (is '{close[0]}' meant?)" if close else "")
         case "missing":
             return f"{key}: this key is needed"

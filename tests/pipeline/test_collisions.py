@@ -38,7 +38,7 @@ STUDY = {
         "background": {"simulate": 25_000},
         "signals": {"a4l": {"simulate": 500}},
         "systematics": [{"name": "jet_energy_scale", "sigma": 0.025}],
-        "pools": {
+        "splits": {
             "encoder": 6000,
             "response": 6000,
             "check": 4000,
@@ -224,7 +224,7 @@ def test_what_is_wrong_is_said_before_any_work_starts(tmp_path, changes, message
 
 def test_a_file_with_too_few_events_is_named(run, tmp_path):
     file = str(run / "events" / "a4l_0.h5")
-    with pytest.raises(CovadError, match=r"a4l_0\.h5: source.background has 500 events, but the pools ask"):
+    with pytest.raises(CovadError, match=r"a4l_0\.h5: source.background has 500 events, but the splits ask"):
         check_collisions(CollisionData.of(study(background={"files": [file]}), RunDirectory(tmp_path)))
 
 

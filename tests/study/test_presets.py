@@ -36,8 +36,8 @@ def test_toys_never_need_more_events_than_the_pools_have(study):
     """With room for five standard deviations of the Poisson number, and for a yield that grows with nu."""
     for configuration in study.configurations:
         sizes = configuration.sizes or study.sizes
-        assert sizes.reference <= study.source.pools.reference
-        assert 1.1 * sizes.expected + 5 * sizes.expected**0.5 <= study.source.pools.data
+        assert sizes.reference <= study.source.splits.reference
+        assert 1.1 * sizes.expected + 5 * sizes.expected**0.5 <= study.source.splits.data
     for signal, yields in study.signals.items():
         assert study.source.signals[signal].simulate > 2 * max(yields)
 
@@ -46,8 +46,8 @@ def test_toys_never_need_more_events_than_the_pools_have(study):
 def test_pools_shift_the_null_by_less_than_a_tenth_of_its_width(name, tmp_path):
     """dof * N_D (1/P_R + 1/P_D) against sqrt(2 dof), for the sizes that most toys have."""
     study = preset(name, tmp_path)
-    pools, dof = study.source.pools, 45  # of both tests
-    shift = dof * study.sizes.expected * (1 / pools.reference + 1 / pools.data)
+    splits, dof = study.source.splits, 45  # of both tests
+    shift = dof * study.sizes.expected * (1 / splits.reference + 1 / splits.data)
     assert shift / (2 * dof) ** 0.5 < 0.1
 
 
@@ -84,7 +84,7 @@ def test_laptop_has_the_ensembles_of_the_paper_and_both_tests(tmp_path):
 def test_paper_has_the_sizes_of_the_paper(tmp_path):
     source = preset("paper", tmp_path).source
     trained = (
-        source.pools.encoder * (source.folds - 1) / source.folds * (1 - source.training.validation_share)
+        source.splits.encoder * (source.folds - 1) / source.folds * (1 - source.training.validation_share)
     )
     assert trained == pytest.approx(2.1e6, rel=0.01)
     assert source.training.steps * source.training.batch / trained == pytest.approx(60, rel=0.01)
@@ -123,7 +123,7 @@ def test_every_section_has_a_comment():
         text = preset_text(name)
         assert text.startswith("# ")
         for key in (
-            "pools",
+            "splits",
             "embeddings",
             "sizes",
             "normalisation",

@@ -134,10 +134,11 @@ EVENTS = {
     ("changes", "message"),
     [
         ({"encoder": {"width": 30}}, "source.encoder: an encoder of width 30 cannot have 4 heads"),
-        ({"pools": {"encoder": 4000}}, "source: pools.encoder: 4000 events leave 3600 for the training"),
-        ({"folds": 2, "pools": {"encoder": 9000}}, "source: pools.encoder: 9000 events leave 4050"),
-        ({"pools": {"reference": 50_000}}, "source.pools.reference: toys need 52000 events"),
-        ({"pools": {"data": 9_000}}, "source.pools.data: toys need 10000 events"),
+        ({"splits": {"encoder": 4000}}, "source: splits.encoder: 4000 events leave 3600 for the training"),
+        ({"folds": 2, "splits": {"encoder": 9000}}, "source: splits.encoder: 9000 events leave 4050"),
+        ({"pools": {"reference": 50_000}}, "source.pools: there is no such key (is 'splits' meant?)"),
+        ({"splits": {"reference": 50_000}}, "source.splits.reference: toys need 52000 events"),
+        ({"splits": {"data": 9_000}}, "source.splits.data: toys need 10000 events"),
         ({"signals": {"a4l": {"simulate": 40}}}, "source.signals.a4l.simulate: toys need 50 events"),
         ({"signals": {"data": {"simulate": 90}}}, "source: signals.data: the name is taken"),
         (

@@ -20,11 +20,11 @@ def disjoint_splits(n_events: int, sizes: Mapping[str, int], seed: int) -> dict[
     """Draw disjoint sets of rows of the sizes asked for, the same for the same seed."""
     for name, size in sizes.items():
         if size < 0:
-            raise CovadError(f"pool '{name}' cannot have {size} events")
+            raise CovadError(f"split '{name}' cannot have {size} events")
     total = sum(sizes.values())
     if total > n_events:
         asked = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise TooFewEventsError(f"{n_events} events cannot fill pools of {total} ({asked})")
+        raise TooFewEventsError(f"{n_events} events cannot fill splits of {total} ({asked})")
     order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(n_events)
     ends = np.cumsum(list(sizes.values()))
     parts = np.split(order[:total], ends[:-1])

@@ -42,7 +42,7 @@ class ObservedEvents:
 
 @dataclass(frozen=True)
 class BackgroundEvents:
-    """Events of the reference pool at nu = 0; `shares` are those of the expected yield and sum to one."""
+    """Events of the reference split at nu = 0; `shares` are those of the expected yield and sum to one."""
 
     particles: Float32
     embedded: LatentEvents
@@ -74,10 +74,10 @@ def _described(layout: EventLayout) -> str:
 
 
 def read_background(run: FinishedRun, n_events: int = BACKGROUND_EVENTS) -> BackgroundEvents:
-    """Read, cut and embed about `n_events` of the reference pool again, or all that it has.
+    """Read, cut and embed about `n_events` of the reference split again, or all that it has.
 
     The pools hold z only; this gives the objects of events too. The events come in stretches from all over
-    the pool, because files may be sorted by process.
+    the split, because files may be sorted by process.
     """
     systematics, particles, weights = run.data.systematics, [], []
     with run.data.open(BACKGROUND) as files:

@@ -1,7 +1,7 @@
 """Stage `checks`: how well the response of each space describes events that nobody has seen.
 
 Predicted against observed counts in every latent dimension and in cells, the closure reach, the separation of
-the processes and the linearity: all from the `check` pool, without toys, for every fold.
+the processes and the linearity: all from the `check` split, without toys, for every fold.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int, 
     data = CollisionData.of(study, directory)
     embedding, order = space
     model = ResponseModel.load(directory.response(embedding, fold, order))
-    # the check pool with its labels, in random order: files may be sorted, and parts of it are used
+    # the check split with its labels, in random order: files may be sorted, and parts of it are used
     pairs = embedded_pairs(data, embedding, fold, "check")
     with data.open(BACKGROUND) as files:
         rows = data.rows["check"][: len(pairs)]
@@ -111,7 +111,7 @@ def _linearity(pairs: Pairs) -> Iterator[Departure]:
 
 
 def _cells(nominal: Float32) -> AdaptiveCells:
-    """Divide all latent dimensions into cells; fewer where the pool is small."""
+    """Divide all latent dimensions into cells; fewer where the split is small."""
     depth = int(np.log2(max(len(nominal) / _EVENTS_PER_CELL, 2.0)))
     return AdaptiveCells.build(nominal, min(CELL_DEPTH, depth))
 

@@ -34,7 +34,7 @@ def fit_missing(data: CollisionData, workers: int) -> None:
 def fit_responses(
     study: Study, directory: RunDirectory, embedding: str, fold: int, orders: list[int]
 ) -> None:
-    """Embed the response pool once, and fit g (and D) on it."""
+    """Embed the response split once, and fit g (and D) on it."""
     data = CollisionData.of(study, directory)
     encoder = Encoder.load(directory.encoder(embedding, fold))
     pairs = embedded_pairs(data, embedding, fold, "response")

@@ -28,10 +28,10 @@ def check_collisions(data: CollisionData) -> None:
     for name in given:
         with data.open(name) as files:
             layouts[name] = files.layout
-            if name == BACKGROUND and len(files) < data.source.pools.total:
+            if name == BACKGROUND and len(files) < data.source.splits.total:
                 raise TooFewEventsError(
                     f"{data.paths(name)[0]}: source.background has {len(files)} events, "
-                    f"but the pools ask for {data.source.pools.total}"
+                    f"but the splits ask for {data.source.splits.total}"
                 )
     if len(set(layouts.values())) > 1:
         raise StudyError(f"the samples {', '.join(layouts)} have different event layouts")

@@ -71,7 +71,7 @@ class CollisionData:
     @cached_property
     def rows(self) -> dict[str, NDArray[np.int64]]:
         """Split the background into rows per role; those of the encoder are divided into folds later."""
-        sizes = self.source.pools.model_dump()
+        sizes = self.source.splits.model_dump()
         with self.open(BACKGROUND) as files:
             return disjoint_splits(len(files), sizes, derived_seed(self.study, "pools"))
 

@@ -4,7 +4,7 @@ study.json       the study that the directory belongs to
 manifest.json    seed, hashes, versions, machine, and the seconds that every stage has taken
 events.json      the event files with their digests; events/ holds the simulated ones
 models/          encoders and responses, with the state of a training that goes on
-embedded/        events of the response and check pools at several nu, by content
+embedded/        events of the response and check splits at several nu, by content
 pools/           embedded events that toys are drawn from, per embedding and order of the response
 checks/          how well the responses describe fresh events
 basis.json       basis and ridge of the convex test, by the slug of the configuration

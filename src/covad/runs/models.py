@@ -20,7 +20,7 @@ from covad.study.plan import Space
 
 @dataclass(frozen=True)
 class Standardisation:
-    """z is standardised once for the study, on the reference pool."""
+    """z is standardised once for the study, on the reference split."""
 
     centre: NDArray[np.float32]
     width: NDArray[np.float32]

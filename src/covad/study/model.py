@@ -141,8 +141,8 @@ class Study(Settings):
                 raise ValueError(f"source.signals.{signal}.simulate: toys need {max(yields):g} events")
         for sizes in (self.sizes, *(c.sizes for c in self.configurations if c.sizes is not None)):
             for key, events in (("reference", sizes.reference), ("data", sizes.expected)):
-                if getattr(source.pools, key) < events:
-                    raise ValueError(f"source.pools.{key}: toys need {events:g} events")
+                if getattr(source.splits, key) < events:
+                    raise ValueError(f"source.splits.{key}: toys need {events:g} events")
 
     @property
     def spaces(self) -> tuple[tuple[str, int], ...]:

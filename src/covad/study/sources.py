@@ -14,7 +14,7 @@ from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, 
 
 #: What the yield's nuisance is called in results.
 NORMALISATION = "normalisation"
-#: Names of samples and pools that are no signals.
+#: Names of samples, splits and pools that are no signals.
 _RESERVED = {"background", "data", "reference", "basis"}
 
 
@@ -65,7 +65,7 @@ class SampleEntry(Settings):
         return self
 
 
-class PoolEvents(Settings):
+class Splits(Settings):
     """Background events per role; no event has two. What is trained on is never tested.
 
     `check` events judge the response (validation, closure reach), `basis` events choose the bumps of the
@@ -107,7 +107,7 @@ class Embedding(Settings):
 class Collisions(Settings):
     """Measured or simulated events, their systematics, and how both are embedded.
 
-    With `folds` = k, k encoders are trained, each without one k-th of its pool; toys use encoder `fold`.
+    With `folds` = k, k encoders are trained, each without one k-th of its split; toys use encoder `fold`.
     """
 
     kind: Literal["events"]
@@ -117,7 +117,7 @@ class Collisions(Settings):
         SystematicEntry(name="jet_energy_scale"),
     )
     cuts: Selection = Selection()
-    pools: PoolEvents = PoolEvents()
+    splits: Splits = Splits()
     embeddings: Annotated[dict[Name, Embedding], Field(min_length=1)]
     encoder: EncoderSettings = EncoderSettings()
     training: Training = Training()
@@ -135,18 +135,19 @@ class Collisions(Settings):
             raise ValueError(f"signals.{name}: the name is taken, choose another one")
         if any(entry.name == NORMALISATION for entry in self.systematics):
             raise ValueError(f"systematics: the name {NORMALISATION} is taken, choose another one")
-        # both parts of the encoder's pool must fill a batch
-        seen = self.pools.encoder if self.folds == 1 else self.pools.encoder * (self.folds - 1) // self.folds
+        # both parts of the encoder's split must fill a batch
+        given = self.splits.encoder
+        seen = given if self.folds == 1 else given * (self.folds - 1) // self.folds
         validation = int(seen * self.training.validation_share)
         if min(validation, seen - validation) < self.training.batch:
             raise ValueError(
-                f"pools.encoder: {self.pools.encoder} events leave {seen - validation} for the training and "
+                f"splits.encoder: {given} events leave {seen - validation} for the training and "
                 f"{validation} for its validation, but a batch has {self.training.batch}"
             )
-        simulated = self.background.simulate
-        if simulated is not None and simulated < self.pools.total:
+        simulated, total = self.background.simulate, self.splits.total
+        if simulated is not None and simulated < total:
             raise ValueError(
-                f"background.simulate: {simulated} events are fewer than the {self.pools.total} of the pools"
+                f"background.simulate: {simulated} events are fewer than the {total} of the splits"
             )
         return self
 
