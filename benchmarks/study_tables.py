@@ -49,8 +49,8 @@ def nulls(summary: Summary) -> Iterator[str]:
         yield "| " + " | ".join(cells) + " |"
 
 
-def _kolmogorov(tests: Sequence[GoodnessOfFit]) -> str:
-    (found,) = select(tests, test="KS")
+def _kolmogorov(goodness: Sequence[GoodnessOfFit]) -> str:
+    (found,) = select(goodness, method="KS")
     return f"{found.p:.2g}"
 
 

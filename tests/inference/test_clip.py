@@ -56,8 +56,8 @@ def test_the_scan_has_every_clip_with_its_p_values():
     clips = [point.clip for point in choice.scan]
     assert clips == sorted(clips)
     assert {0.5, 4.0, choice.clip} <= set(clips)
-    assert [test.test for test in choice.scan[0].tests] == ["KS", "AD", "CvM", "chi2 (10 dof)"]
-    assert choice.scan[0].tests[0].p < 1e-6  # mean 2.9 at W = 0.5
+    assert [found.method for found in choice.scan[0].goodness] == ["KS", "AD", "CvM", "chi2 (10 dof)"]
+    assert choice.scan[0].goodness[0].p < 1e-6  # mean 2.9 at W = 0.5
 
 
 def test_a_smaller_tolerance_costs_more_and_errs_less():

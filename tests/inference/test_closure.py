@@ -42,7 +42,7 @@ def test_holm_keeps_the_family_wise_rate():
 def test_a_table_holds_every_pair_and_closes_without_a_shift():
     # a true closure fails with probability <= 1 %
     table = closure_table({"+1": toys(1), "-1": toys(2)}, toys(3), seed=1)
-    assert [len({test.test for test in tests}) for tests in table.values()] == [5, 5]
+    assert [len({test.method for test in tests}) for tests in table.values()] == [5, 5]
     assert all(test.corrected_p >= test.p for tests in table.values() for test in tests)
     assert judge(table, []) is Verdict.CLOSES
 

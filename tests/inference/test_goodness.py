@@ -71,7 +71,7 @@ def test_every_test_sees_a_shift(seed):
     rng = np.random.default_rng([3, seed])
     nominal, shifted = samples(rng, 1, 400)[0], samples(rng, 1, 400, shift=0.6 * np.sqrt(90))[0]
     for result in (*one_sample(shifted, LAW, seed=1), *two_sample(shifted, nominal, seed=1)):
-        assert result.p < 0.01, result.test
+        assert result.p < 0.01, result.method
 
 
 def test_anderson_darling_sees_a_narrow_spread_at_the_right_mean():
@@ -167,7 +167,7 @@ def test_p_is_a_bound_where_the_method_ends():
 
 def test_the_quadratic_table_has_its_own_bins():
     t = samples(np.random.default_rng(9), 1, 400)[0]
-    names = [result.test for result in one_sample(t, LAW, 1, PEARSON_DOF_QUADRATIC)]
+    names = [result.method for result in one_sample(t, LAW, 1, PEARSON_DOF_QUADRATIC)]
     assert names == ["KS", "AD", "CvM", *(f"chi2 ({dof} dof)" for dof in (10, 14, 17, 20, 25))]
 
 

@@ -50,7 +50,7 @@ class ClipPoint(Record):
     mean: float
     error: float  # of the mean
     spread: float
-    tests: tuple[GoodnessOfFit, ...]  # against chi2
+    goodness: tuple[GoodnessOfFit, ...]  # against chi2
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class _Search:
                     mean=mean,
                     error=error,
                     spread=float(done.std(ddof=1)),
-                    tests=one_sample(done, chi2_law(self.dof), self.seed, usable),
+                    goodness=one_sample(done, chi2_law(self.dof), self.seed, usable),
                 )
             )
         return tuple(points)

@@ -64,14 +64,14 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class CorrectedTest(GoodnessOfFit):
-    """One test of one shifted ensemble, with its p-value corrected for the number of tests of its table."""
+class CorrectedGoodness(GoodnessOfFit):
+    """Goodness of one shifted ensemble by one method, with its p corrected for the number in its table."""
 
     corrected_p: float  # Holm's
 
 
 #: The tests of every shifted ensemble, by its name.
-ClosureTable = Mapping[str, tuple[CorrectedTest, ...]]
+ClosureTable = Mapping[str, tuple[CorrectedGoodness, ...]]
 
 
 def closure_table(
@@ -97,7 +97,7 @@ def corrected(tests: Mapping[str, Sequence[GoodnessOfFit]]) -> ClosureTable:
     """
     p = iter(holm([result.p for results in tests.values() for result in results]))
     return {
-        name: tuple(CorrectedTest(**vars(result), corrected_p=float(next(p))) for result in results)
+        name: tuple(CorrectedGoodness(**vars(result), corrected_p=float(next(p))) for result in results)
         for name, results in tests.items()
     }
 

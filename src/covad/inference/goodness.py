@@ -46,9 +46,9 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class GoodnessOfFit(Record):
-    """One test and its p-value, which is a bound where it reaches the resolution of the method."""
+    """The p-value of one method (KS, AD, CvM, Pearson's chi2); a bound where it reaches its resolution."""
 
-    test: str
+    method: str
     statistic: float
     p: float
     resolution: float
@@ -215,10 +215,10 @@ def _pearson_name(dof: int) -> str:
     return f"chi2 ({dof} dof)"
 
 
-def _monte_carlo(test: str, statistic: float, exceeding: int, repetitions: int) -> GoodnessOfFit:
-    return _result(test, statistic, (1 + exceeding) / (1 + repetitions), 1.0 / (1 + repetitions))
+def _monte_carlo(method: str, statistic: float, exceeding: int, repetitions: int) -> GoodnessOfFit:
+    return _result(method, statistic, (1 + exceeding) / (1 + repetitions), 1.0 / (1 + repetitions))
 
 
-def _result(test: str, statistic: Any, p: Any, resolution: float) -> GoodnessOfFit:
+def _result(method: str, statistic: Any, p: Any, resolution: float) -> GoodnessOfFit:
     """Return the result with its p-value held at or above the resolution: it is never zero."""
-    return GoodnessOfFit(test, float(statistic), min(max(float(p), resolution), 1.0), resolution)
+    return GoodnessOfFit(method, float(statistic), min(max(float(p), resolution), 1.0), resolution)

@@ -89,9 +89,9 @@ def test_label(test: str) -> str:
     return {"convex": "convex test"}.get(test, test)
 
 
-def goodness_label(test: str) -> str:
-    """Name a goodness-of-fit test: 'chi2 (10 dof)' as 'χ² (10 dof)'."""
-    return test.replace("chi2", "χ²")
+def goodness_label(method: str) -> str:
+    """Name a method of goodness of fit: 'chi2 (10 dof)' as 'χ² (10 dof)'."""
+    return method.replace("chi2", "χ²")
 
 
 def slug(text: str) -> str:

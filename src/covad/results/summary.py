@@ -18,7 +18,7 @@ from scipy.stats import chi2, norm
 from covad.embedding.metrics import Metrics, ProbeResult
 from covad.errors import FileFormatError, UnknownNameError
 from covad.inference.clip import ClipPoint
-from covad.inference.closure import CorrectedTest, FalsePositives, MedianShift, Verdict
+from covad.inference.closure import CorrectedGoodness, FalsePositives, MedianShift, Verdict
 from covad.inference.goodness import GoodnessOfFit, Law
 from covad.inference.histograms import density_curve
 from covad.inference.intervals import Float64
@@ -31,7 +31,7 @@ from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 2
+SUMMARY_SCHEMA = 3
 Nu = tuple[float, ...]
 T = TypeVar("T")
 
@@ -198,8 +198,8 @@ class ClosureSummary(Record):
     configuration: str
     nu: Nu
     verdict: Verdict
-    against_null: tuple[CorrectedTest, ...]
-    against_chi2: tuple[CorrectedTest, ...]  # of the network, whose clip was tuned to that law
+    against_null: tuple[CorrectedGoodness, ...]
+    against_chi2: tuple[CorrectedGoodness, ...]  # of the network, whose clip was tuned to that law
     median_shift: MedianShift
     false_positives: tuple[FalsePositives, ...]
 

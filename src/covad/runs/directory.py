@@ -30,7 +30,7 @@ from covad.study.plan import Space, fixed_clips
 from covad.toys.store import ToyStore
 
 #: Raised whenever a change of covad changes what a run directory holds.
-FORMAT = 2
+FORMAT = 3
 #: W of the network.
 CLIPS = "clip.json"
 #: Basis and ridge of the convex test.

@@ -73,7 +73,7 @@ def test_closure_p_values_stand_where_they_belong(evidence):
     key = {"test": "network", "configuration": "contrastive-profiled", "nu": (1.0,)}
     (line,) = select(evidence.summary.closure, **key)
     cell = _cells(table, ("network", "AD"))[table.columns.index(Column("ν = +1σ", "against R₀"))]
-    assert cell.text == next(found.text for found in line.against_null if found.test == "AD")
+    assert cell.text == next(found.text for found in line.against_null if found.method == "AD")
     assert cell.paper == "0.0001"
 
 

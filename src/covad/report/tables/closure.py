@@ -121,23 +121,23 @@ def shift_table(summary: Summary) -> Table | None:
     )
 
 
-def _p_cell(tests: tuple[GoodnessOfFit, ...], goodness: str, paper: str | None) -> Cell:
-    found = next((test for test in tests if test.test == goodness), None)
+def _p_cell(goodness: tuple[GoodnessOfFit, ...], method: str, paper: str | None) -> Cell:
+    found = next((found for found in goodness if found.method == method), None)
     return Cell(paper=paper) if found is None else Cell(found.text, found.p, paper=paper)
 
 
 def null_table(summary: Summary, name: str, title: str, published: Published) -> Table | None:
     """Compare R_0 of every configuration against the law of its test: goodness-of-fit p-values."""
-    tests = tuple(dict.fromkeys(found.test for null in summary.nulls for found in null.law.goodness))
-    if not tests:
+    methods = tuple(dict.fromkeys(found.method for null in summary.nulls for found in null.law.goodness))
+    if not methods:
         return None
     rows = []
     for null in summary.nulls:
         configuration = summary.configuration(null.configuration)
         kind = configuration.kind or ""
         cells = (
-            _p_cell(null.law.goodness, test, published(null.test, configuration, (kind, test)))
-            for test in tests
+            _p_cell(null.law.goodness, method, published(null.test, configuration, (kind, method)))
+            for method in methods
         )
         rows.append(Row((test_label(null.test), configuration.label), tuple(cells)))
     return Table(
@@ -145,7 +145,7 @@ def null_table(summary: Summary, name: str, title: str, published: Published) ->
         title=title,
         caption=texts("tables", "null_law")["caption"],
         keys=("test", "configuration"),
-        columns=tuple(Column(goodness_label(test)) for test in tests),
+        columns=tuple(Column(goodness_label(method)) for method in methods),
         rows=tuple(rows),
         quantity="p-value",
     )
@@ -163,14 +163,14 @@ def closure_table(
     rows = []
     for test in summary.tests:
         mine = {line.nu: line for line in lines if line.test == test}
-        for goodness in dict.fromkeys(found.test for line in mine.values() for found in line.against_null):
+        for method in dict.fromkeys(found.method for line in mine.values() for found in line.against_null):
             cells = []
             for nu, null in columns:
                 line = mine.get(nu)
-                tests = () if line is None else line.against_null if null == "R_0" else line.against_chi2
-                beside = published(test, configuration, (null, nu_key(nu), goodness))
-                cells.append(_p_cell(tests, goodness, beside))
-            rows.append(Row((test_label(test), goodness_label(goodness)), tuple(cells)))
+                goodness = () if line is None else line.against_null if null == "R_0" else line.against_chi2
+                beside = published(test, configuration, (null, nu_key(nu), method))
+                cells.append(_p_cell(goodness, method, beside))
+            rows.append(Row((test_label(test), goodness_label(method)), tuple(cells)))
     return Table(
         name=slug(f"closure_{configuration.configuration}"),
         **texts("tables", "closure", configuration=configuration_title(configuration)),
