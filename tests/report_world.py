@@ -258,7 +258,7 @@ def _null(key: Any, null: Any, law: Any) -> NullSummary:
     weights = () if law.name == "chi2" else (1.0,) * DOF
     rates = false_positives(null, law, "R_0")
     found = NullLaw(law.name, 45.0, 9.5, 45.0, weights, against, rates)
-    return NullSummary(**key, dof=DOF, n_toys=TOYS, mean=45.0, std=9.5, law=found)
+    return NullSummary(**key, capacity=float(DOF), n_toys=TOYS, mean=45.0, std=9.5, law=found)
 
 
 def _closure(key: Any, background: Any, law: Any) -> list[ClosureSummary]:

@@ -67,8 +67,8 @@ class Mishap:
     marker: str = ""  # a file that counts how often it was run, where the mishap needs to know
 
     @property
-    def degrees_of_freedom(self) -> int:
-        return CHEAP.degrees_of_freedom
+    def capacity(self) -> float:
+        return CHEAP.capacity
 
     def describe(self) -> dict[str, Any]:
         return asdict(self)

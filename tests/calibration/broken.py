@@ -86,8 +86,8 @@ class NuisancesAlone:
     auxiliary_terms: bool = True
 
     @property
-    def degrees_of_freedom(self) -> int:
-        return 0
+    def capacity(self) -> float:
+        return 0.0
 
     @property
     def name(self) -> str:
@@ -128,8 +128,8 @@ class NanBecomesMinusOne:
     name: str = "lost fits become t = -1"
 
     @property
-    def degrees_of_freedom(self) -> int:
-        return self.right.degrees_of_freedom
+    def capacity(self) -> float:
+        return self.right.capacity
 
     def describe(self) -> dict[str, Any]:
         return {**self.right.describe(), "kind": self.name}

@@ -105,7 +105,7 @@ class Suite:
             ensemble = self.ensemble(TunedNetwork(clip=clip), stream=Stream.SCAN, treatment=treatment)
             return self.run(ensemble, int(indices.max()) + 1).t_by_index()[indices]
 
-        return round(choose_clip(toys, TunedNetwork(clip=1.0).degrees_of_freedom).clip, 3)
+        return round(choose_clip(toys, round(TunedNetwork(clip=1.0).capacity)).clip, 3)
 
     def draw(self, nu: float = 0.0, **changes: object) -> Draw:
         scale = self.scale

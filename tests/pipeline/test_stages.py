@@ -241,8 +241,8 @@ class Stretched:
     clip: float
 
     @property
-    def degrees_of_freedom(self):
-        return CHEAP.degrees_of_freedom
+    def capacity(self):
+        return CHEAP.capacity
 
     def describe(self):
         return {"kind": "stretched", "clip": self.clip}
@@ -285,7 +285,7 @@ def test_the_clip_is_found_treatment_by_treatment(tmp_path, stretched_study):
         scanned = [p for p in stored[name]["scan"] if abs(p["clip"] - clip) < 0.5]
         slope = np.mean([p["mean"] / p["clip"] for p in scanned])
         # the root to the tolerance that choose_clip promises, 0.1 of sqrt(2 dof), taken five times
-        dof = CHEAP.degrees_of_freedom
+        dof = round(CHEAP.capacity)
         assert clip * slope == pytest.approx(dof, abs=0.5 * np.sqrt(2 * dof))
     streams = [json.loads(path.read_text())["stream"] for path in (tmp_path / "toys").glob("*.json")]
     assert streams.count("toys") == 2
@@ -302,7 +302,7 @@ def test_a_search_whose_toys_all_fail_says_why(tmp_path, stretched_study):
 def test_a_clip_that_cannot_be_found_is_named_with_its_key_and_configuration(
     tmp_path, stretched_study, monkeypatch
 ):
-    monkeypatch.setattr(Stretched, "degrees_of_freedom", 1000)
+    monkeypatch.setattr(Stretched, "capacity", 1000.0)
     with pytest.raises(
         PlanError, match=r"^tests\.network\.clip, for 'latent, no nuisances': no clip from 0\.5 to 4 "
     ):

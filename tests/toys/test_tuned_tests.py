@@ -41,11 +41,13 @@ def test_a_network_toy_is_the_same_again():
     assert results(run_block(block)) == results(run_block(block))
 
 
-def test_degrees_of_freedom():
-    assert TunedNetwork(clip=2.0).degrees_of_freedom == 45
-    assert TunedConvex(bumps=100).degrees_of_freedom == 45
-    assert TunedConvex(bumps=20).degrees_of_freedom == 11
-    assert TunedConvex(bumps=20, capacity=7.0).degrees_of_freedom == 7
+def test_capacity():
+    assert TunedNetwork(clip=2.0).capacity == 45
+    assert TunedConvex(bumps=100).capacity == 45
+    assert TunedConvex(bumps=20).capacity == 11
+    assert TunedConvex(bumps=2).capacity == 2
+    assert TunedConvex(bumps=20, expected=100.0).capacity == 6
+    assert TunedConvex(bumps=20, capacity=7.0).capacity == 7
 
 
 def test_a_chosen_basis_changes_nothing_but_the_time():
@@ -53,7 +55,7 @@ def test_a_chosen_basis_changes_nothing_but_the_time():
     chosen = CHEAP.chosen(source)
     assert chosen.settings == CHEAP
     assert chosen.describe() == CHEAP.describe()
-    assert chosen.degrees_of_freedom == CHEAP.degrees_of_freedom
+    assert chosen.capacity == CHEAP.capacity
     ours, theirs = CHEAP.build(source), chosen.build(source)
     assert ours.ridge == theirs.ridge
     for name, array in ours.basis.arrays().items():

@@ -43,6 +43,7 @@ class ConvexSettings(Settings):
 
     @model_validator(mode="after")
     def _within_reach(self) -> Self:
-        if self.capacity is not None and self.capacity >= self.bumps:
+        told = "capacity" in self.model_fields_set
+        if told and self.capacity is not None and self.capacity >= self.bumps:
             raise ValueError(f"capacity {self.capacity:g} needs more than {self.bumps} bumps")
         return self

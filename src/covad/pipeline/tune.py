@@ -83,6 +83,7 @@ def _search_clip(
         return found.t_by_index()[indices]
 
     try:
-        return choose_clip(toys, tuned_network(study, source, 1.0).degrees_of_freedom, seed=study.seed)
+        dof = round(tuned_network(study, source, 1.0).capacity)
+        return choose_clip(toys, dof, seed=study.seed)
     except InferenceError as failure:
         raise PlanError(f"{where}: {failure}") from failure

@@ -40,8 +40,8 @@ class Group:
     ensemble: Ensemble  # of R_0
 
     @property
-    def dof(self) -> int:
-        return self.ensemble.test.degrees_of_freedom
+    def capacity(self) -> float:
+        return self.ensemble.test.capacity
 
     @cached_property
     def analytic(self) -> ConvexNull | None:
@@ -66,7 +66,7 @@ class Group:
         """Return R_0, R_nu and the law, by their names."""
         n_toys = len(self.null.t)
         law = (
-            Chi2Null(self.dof, n_toys)
+            Chi2Null(round(self.capacity), n_toys)
             if self.analytic is None
             else AnalyticNull(self.analytic.law.sf, "analytic", n_toys)
         )

@@ -220,8 +220,9 @@ def _null(group: Group, seed: int) -> NullSummary:
     """Compare R_0 with chi2 (network) or the analytic law (convex)."""
     t, bins = group.null.t, _bins(group, len(group.null.t))
     if group.analytic is None:
-        distribution = chi2_law(group.dof)
-        moments = (float(group.dof), float(np.sqrt(2.0 * group.dof)), float(group.dof), ())
+        dof = round(group.capacity)
+        distribution = chi2_law(dof)
+        moments = (float(dof), float(np.sqrt(2.0 * dof)), float(dof), ())
     else:
         law = distribution = group.analytic.law
         moments = (law.mean, law.std, law.effective_dof, tuple(law.weights.tolist()))
@@ -229,7 +230,7 @@ def _null(group: Group, seed: int) -> NullSummary:
     return NullSummary(
         test=group.test,
         configuration=group.configuration.slug,
-        dof=group.dof,
+        capacity=group.capacity,
         n_toys=len(t),
         mean=float(t.mean()),
         std=float(t.std(ddof=1)),
@@ -253,7 +254,7 @@ def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
     verdict = judge(table, shifts.values())
     against_chi2: ClosureTable = {}
     if group.analytic is None:
-        law = chi2_law(group.dof)
+        law = chi2_law(round(group.capacity))
         against_chi2 = corrected({name: one_sample(t, law, seed, bins) for name, t in shifted.items()})
     calibration = group.nulls["R_0" if group.analytic is None else "analytic"]
     for nu in group.shifted:

@@ -180,7 +180,7 @@ class NullSummary(Record):
 
     test: str
     configuration: str
-    dof: int
+    capacity: float  # the mean of t that the test is tuned to
     n_toys: int
     mean: float
     std: float

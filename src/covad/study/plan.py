@@ -119,7 +119,10 @@ def tuned_network(study: Study, source: Source, clip: float) -> TunedNetwork:
 
 def tuned_convex(study: Study, sizes: Sizes) -> TunedConvex | None:
     """Return the convex test of the study for datasets of these sizes, None if the study has none."""
-    return None if study.tests.convex is None else TunedConvex(**dict(study.tests.convex), **dict(sizes))
+    if study.tests.convex is None:
+        return None
+    given = {key: value for key, value in study.tests.convex if value is not None}
+    return TunedConvex(**given, **dict(sizes))
 
 
 def fixed_clips(study: Study) -> dict[str, float]:

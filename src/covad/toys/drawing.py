@@ -174,7 +174,7 @@ class PoolOffset:
     """Standard deviation, over pools, of the mean of t of toys that all draw from the same ones."""
 
     t: float
-    share: float  # of the null's standard deviation, sqrt(2 dof)
+    share: float  # of the null's standard deviation, sqrt(2 capacity)
 
     @property
     def tolerable(self) -> bool:
@@ -186,12 +186,12 @@ def pool_offset(ensemble: Ensemble) -> PoolOffset:
 
     A toy takes no event of a pool twice, so that it is a fair sample of the world, and t has no bias over
     worlds. But all toys of a run lie around the same two pools: the share f of the variance of the score is
-    common to them. Its square has the mean f dof, by which the rest is smaller, and the standard deviation
-    f sqrt(2 dof). (Drawn with replacement, t would be biased by f dof.)
+    common to them. Its square has the mean f times the capacity c, by which the rest is smaller, and the
+    standard deviation f sqrt(2 c). (Drawn with replacement, t would be biased by f c.)
     """
     sizes = ensemble.source.pool_sizes(ensemble.draw)
     if sizes is None:
         return PoolOffset(0.0, 0.0)
     draw = ensemble.draw
     share = sum(1.0 / size for size in sizes) / (1.0 / draw.expected + 1.0 / draw.n_reference)
-    return PoolOffset(float(np.sqrt(2.0 * ensemble.test.degrees_of_freedom)) * share, share)
+    return PoolOffset(float(np.sqrt(2.0 * round(ensemble.test.capacity))) * share, share)

@@ -156,7 +156,7 @@ class TunedTest(Hashable, Protocol):
     """A test by its settings. Small, frozen and picklable too."""
 
     @property
-    def degrees_of_freedom(self) -> int:
+    def capacity(self) -> float:
         """Return the mean of t under the null, to which the test is tuned."""
         ...
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from covad.nplm.convex.capacity import default_capacity, with_capacity
 from covad.nplm.convex.convex import ConvexTest
@@ -27,9 +29,9 @@ class TunedNetwork(NetworkSettings):
         return (self.dimensions, *self.hidden, 1)
 
     @property
-    def degrees_of_freedom(self) -> int:
-        """Weights and biases: 45 for 4-4-4-1."""
-        return count_parameters(self.widths)
+    def capacity(self) -> float:
+        """One for each weight and bias, 45 for 4-4-4-1: `clip` is tuned to that."""
+        return float(count_parameters(self.widths))
 
     def describe(self) -> dict[str, Any]:
         """Return the settings under frozen keys: the identity of stored toys is hashed from them.
@@ -60,21 +62,16 @@ class TunedConvex(ConvexSettings, Sizes):
     width and ridge follow from the settings and the source: `chosen` chooses them once for all workers.
     """
 
-    @property
-    def target(self) -> float:
-        """The mean of t under the null, to which the width is tuned."""
-        return default_capacity(self.bumps, self.expected) if self.capacity is None else self.capacity
-
-    @property
-    def degrees_of_freedom(self) -> int:
-        return round(self.target)
+    capacity: Annotated[float, Field(gt=1.0)] = Field(
+        default_factory=lambda given: default_capacity(given["bumps"], given["expected"])
+    )
 
     def describe(self) -> dict[str, Any]:
         """Return the settings under frozen keys, as those of the network."""
         settings = {
             "kind": "convex",
             "bumps": self.bumps,
-            "capacity": self.target,
+            "capacity": self.capacity,
             "spread": self.spread,
             "seed": self.seed,
             "expected": self.expected,
@@ -105,8 +102,8 @@ class ChosenConvex:
     test: ConvexTest = field(compare=False, repr=False)
 
     @property
-    def degrees_of_freedom(self) -> int:
-        return self.settings.degrees_of_freedom
+    def capacity(self) -> float:
+        return self.settings.capacity
 
     def describe(self) -> dict[str, Any]:
         return self.settings.describe()

@@ -65,7 +65,8 @@ def clip_scan(summary: Summary) -> Figure | None:
                 clip, mean, error, color=COLD[1], marker="o", linestyle="-", linewidth=0.8, label="scan"
             )
             for null in select(summary.nulls, test="network", configuration=line.configuration):
-                axes.axhline(null.dof, color=GREY, linestyle="--", label=rf"mean of $\chi^2_{{{null.dof}}}$")
+                dof = round(null.law.effective_dof)
+                axes.axhline(dof, color=GREY, linestyle="--", label=rf"mean of $\chi^2_{{{dof}}}$")
             axes.axvline(line.clip, color=WARM[0], label=f"W = {line.clip:.4g}")
             if line.error:
                 ends = line.clip - line.error, line.clip + line.error

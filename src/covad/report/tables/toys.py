@@ -24,7 +24,8 @@ def clip_table(summary: Summary, published: PublishedClip) -> Table | None:
         cells = [Cell(text, line.clip, paper=None if paper is None else f"{paper:g}")]
         null = select(summary.nulls, test="network", configuration=line.configuration)
         if null:
-            cells.append(Cell(f"{null[0].dof}", null[0].dof))
+            dof = round(null[0].law.effective_dof)
+            cells.append(Cell(f"{dof}", dof))
             cells += [Cell(f"{value:.2f}", value) for value in (null[0].mean, null[0].std)]
         else:
             cells += [Cell()] * 3
