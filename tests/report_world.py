@@ -10,7 +10,7 @@ import numpy as np
 
 from covad.embedding.metrics import Metrics, ProbeResult
 from covad.inference.clip import ClipPoint
-from covad.inference.closure import closure_table, corrected, false_positives, judge, median_shift
+from covad.inference.closure import closure_tests, corrected, false_positives, judge, median_shift
 from covad.inference.goodness import chi2_law, one_sample
 from covad.inference.intervals import Interval
 from covad.inference.power import power_curve
@@ -264,7 +264,7 @@ def _null(key: Any, null: Any, law: Any) -> NullSummary:
 def _closure(key: Any, background: Any, law: Any) -> list[ClosureSummary]:
     null = background[0.0,]
     shifted = {nu: toys for nu, toys in background.items() if any(nu)}
-    table = closure_table({str(nu): toys for nu, toys in shifted.items()}, null, 1, (10, 25))
+    table = closure_tests({str(nu): toys for nu, toys in shifted.items()}, null, 1, (10, 25))
     moved = {nu: median_shift(toys, null, 1) for nu, toys in shifted.items()}
     network = key["test"] == "network"
     alone = {

@@ -6,8 +6,9 @@ two Gaussians: log r = 0.1 nu z1 - (0.1 nu)^2 / 2, and it is zero for the other 
 
 import numpy as np
 
-from covad.embedding.embed import Embedded, NuVector
+from covad.embedding.embed import Embedded
 from covad.response.fit import Pairs
+from covad.settings import Nu
 
 SLOPE = 0.1
 
@@ -23,5 +24,5 @@ def make_pairs(n_events: int, seed: int, grid: tuple[float, ...] = (-2.0, -1.0, 
         shifted = z + np.outer(z[:, 1] > 0, [SLOPE * nu, 0.0]).astype(np.float32)
         return Embedded(shifted, np.arange(n_events), np.ones(n_events), 1.0)
 
-    shifted: dict[NuVector, Embedded] = {(nu,): moved(nu) for nu in grid}
+    shifted: dict[Nu, Embedded] = {(nu,): moved(nu) for nu in grid}
     return Pairs.align(moved(0.0), shifted)

@@ -47,6 +47,9 @@ def _vector(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
+#: A point of the nuisances: one number per systematic, in units of its sigma.
+Nu = tuple[float, ...]
+
 Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Positive = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, BeforeValidator(_number), Field(ge=0, allow_inf_nan=False)]
@@ -54,7 +57,7 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 Count = Annotated[int, BeforeValidator(_whole), Field(gt=0)]
 Index = Annotated[int, BeforeValidator(_whole), Field(ge=0)]
 Clip = Annotated[Literal["tune"] | float, BeforeValidator(_clip)]
-Nu = Annotated[tuple[Real, ...], BeforeValidator(_vector), Field(min_length=1)]
+NuEntry = Annotated[tuple[Real, ...], BeforeValidator(_vector), Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
 #: Words that no key has, and the key that means the same: for the message about an unknown key.
 SYNONYMS = {"pools": "splits"}

@@ -10,7 +10,7 @@ from covad.inference.closure import (
     FALSE_ALARM,
     MedianShift,
     Verdict,
-    closure_table,
+    closure_tests,
     detectable_ratio,
     false_positives,
     holm,
@@ -41,7 +41,7 @@ def test_holm_keeps_the_family_wise_rate():
 
 def test_a_table_holds_every_pair_and_closes_without_a_shift():
     # a true closure fails with probability <= 1 %
-    table = closure_table({"+1": toys(1), "-1": toys(2)}, toys(3), seed=1)
+    table = closure_tests({"+1": toys(1), "-1": toys(2)}, toys(3), seed=1)
     assert [len({test.method for test in tests}) for tests in table.values()] == [5, 5]
     assert all(test.corrected_p >= test.p for tests in table.values() for test in tests)
     assert judge(table, []) is Verdict.CLOSES
@@ -49,7 +49,7 @@ def test_a_table_holds_every_pair_and_closes_without_a_shift():
 
 def test_a_table_does_not_close_with_a_shift():
     # half a standard deviation at 400 toys: KS alone sees it with more than 99.9 % after correction
-    table = closure_table({"+1": toys(1, shift=0.6 * CHI2_STD), "-1": toys(2)}, toys(3), seed=1)
+    table = closure_tests({"+1": toys(1, shift=0.6 * CHI2_STD), "-1": toys(2)}, toys(3), seed=1)
     assert judge(table, []) is Verdict.DOES_NOT_CLOSE
     assert {name for name, tests in table.items() if min(test.corrected_p for test in tests) < 0.01} == {"+1"}
 
@@ -84,13 +84,13 @@ def test_a_bound_on_the_shift_is_a_statement():
 )
 def test_closure_needs_evidence_either_way(n_toys, shift, verdict):
     nominal, shifted = toys(6, n_toys), toys(7, n_toys, shift * CHI2_STD)
-    table = closure_table({"R_+": shifted}, nominal, seed=1)
+    table = closure_tests({"R_+": shifted}, nominal, seed=1)
     assert judge(table, [median_shift(shifted, nominal, seed=1)]) is verdict
 
 
 def test_a_large_shift_is_no_closure_even_if_no_test_objects():
     moved = MedianShift(shift=0.6, spread=9.5, interval_68=Interval(0.5, 0.7), interval_95=Interval(0.4, 0.8))
-    fine = closure_table({"R_+": toys(8, 200)}, toys(9, 200), seed=1)
+    fine = closure_tests({"R_+": toys(8, 200)}, toys(9, 200), seed=1)
     assert judge(fine, []) is Verdict.CLOSES
     assert judge(fine, [moved]) is Verdict.DOES_NOT_CLOSE
 
@@ -168,7 +168,7 @@ def test_nothing_is_detectable_with_a_handful_of_toys():
 
 def test_bad_ensembles_are_named():
     with pytest.raises(InferenceError, match="at least one shifted"):
-        closure_table({}, toys(1), seed=1)
+        closure_tests({}, toys(1), seed=1)
     with pytest.raises(InferenceError, match="R_nu has 3 toys"):
         median_shift([1.0, 2.0, 3.0], toys(1), seed=1)
     with pytest.raises(InferenceError, match="no spread"):

@@ -3,8 +3,8 @@ import pytest
 from samples import random_events
 
 from covad.events.layout import Collection, EventLayout
-from covad.observed.dataset import spread
-from covad.observed.excess import bin_edges, histogram, observables_of
+from covad.observed.dataset import evenly_spaced
+from covad.observed.excess import bin_edges, clipped_counts, observables_of
 
 LAYOUT = EventLayout((Collection("met", 1, ("pt", "phi")), Collection("photon", 3, ("pt", "eta"))))
 
@@ -34,20 +34,20 @@ def test_observables_agree_with_those_of_the_simulators():
 def test_histograms_keep_every_event():
     values = np.random.default_rng(1).exponential(20.0, 1000)
     edges = bin_edges("met pt", values)
-    assert histogram(values, edges).sum() == 1000
-    assert histogram(values, edges)[-1] >= 10
+    assert clipped_counts(values, edges).sum() == 1000
+    assert clipped_counts(values, edges)[-1] >= 10
     numbers = np.array([0.0, 1.0, 3.0])
-    assert histogram(numbers, bin_edges("number of jets", numbers)).tolist() == [1, 1, 0, 1]
+    assert clipped_counts(numbers, bin_edges("number of jets", numbers)).tolist() == [1, 1, 0, 1]
     assert bin_edges("met pt", np.zeros(5))[-1] > 0
 
 
 def test_stretches_are_spread_over_all_rows_and_share_none():
     rows = np.arange(0, 3000, 3)
-    parts = spread(rows, 100, 10)
+    parts = evenly_spaced(rows, 100, 10)
     together = np.concatenate(parts)
     assert len(parts) == 10
     assert len(together) == len(set(together)) == 100
     assert set(together) <= set(rows)
     assert together.min() < 300
     assert together.max() > 2600
-    assert np.concatenate(spread(rows, 5000, 10)).tolist() == rows.tolist()
+    assert np.concatenate(evenly_spaced(rows, 5000, 10)).tolist() == rows.tolist()

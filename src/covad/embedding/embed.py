@@ -16,9 +16,8 @@ from covad.embedding.encoder import Encoder
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import Shifted, Systematic, relative_yield, shift_events, unchanged_partners
+from covad.settings import Nu
 from covad.storage.tensors import load_weights, save_weights
-
-NuVector = tuple[float, ...]
 
 #: Events that are encoded at a time: large enough for the matrix products, small enough for the cache.
 BATCH = 4096
@@ -45,9 +44,9 @@ def embed_family(
     encoder: Encoder,
     pieces: Iterable[Events],
     systematics: Sequence[Systematic],
-    points: Sequence[NuVector],
+    points: Sequence[Nu],
     selection: Selection,
-) -> dict[NuVector, Embedded]:
+) -> dict[Nu, Embedded]:
     """Embed the same stream at several nu; an event that is as it was at the first is not encoded again."""
     parts = {nu: _Parts() for nu in points}
     start = 0
@@ -101,8 +100,8 @@ class EmbeddingCache:
     selection: Selection
 
     def family(
-        self, events_digest: str, pieces: Iterable[Events], points: Sequence[NuVector]
-    ) -> dict[NuVector, Embedded]:
+        self, events_digest: str, pieces: Iterable[Events], points: Sequence[Nu]
+    ) -> dict[Nu, Embedded]:
         """Return these events at every point; `pieces` are only read if one is not there yet."""
         names = [[s.name, s.sigma, repr(s)] for s in self.systematics]
         paths = {}

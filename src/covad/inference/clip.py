@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from covad.errors import InferenceError
 from covad.inference.goodness import FEWEST_PER_BIN, PEARSON_DOF, GoodnessOfFit, chi2_law, one_sample
-from covad.inference.intervals import Float64, finite_sample
+from covad.inference.intervals import finite_sample
+from covad.nplm.dataset import Float64
 from covad.storage.records import Record
 
 #: t of the toys with these indices at this clip; NaN marks a failed toy. Toy i is the same data at any clip.

@@ -20,15 +20,9 @@ from scipy.stats import binom, norm
 
 from covad.errors import InferenceError
 from covad.inference.goodness import PEARSON_DOF, GoodnessOfFit, two_sample
-from covad.inference.intervals import (
-    LEVEL,
-    Float64,
-    Interval,
-    finite_sample,
-    proportion_interval,
-    repetition_blocks,
-)
+from covad.inference.intervals import LEVEL, Interval, finite_sample, proportion_interval, repetition_blocks
 from covad.inference.significance import Null
+from covad.nplm.dataset import Float64
 from covad.storage.records import Record
 
 #: At or below this, after correction for the number of tests, a p-value says that the test does not close.
@@ -71,15 +65,15 @@ class CorrectedGoodness(GoodnessOfFit):
 
 
 #: The tests of every shifted ensemble, by its name.
-ClosureTable = Mapping[str, tuple[CorrectedGoodness, ...]]
+ClosureTests = Mapping[str, tuple[CorrectedGoodness, ...]]
 
 
-def closure_table(
+def closure_tests(
     shifted: Mapping[str, ArrayLike],
     nominal: ArrayLike,
     seed: int,
     pearson_dof: tuple[int, ...] = PEARSON_DOF,
-) -> ClosureTable:
+) -> ClosureTests:
     """Test each shifted ensemble against the nominal one (tab:validation_A and its kin).
 
     All ensembles must have independent seeds.
@@ -89,7 +83,7 @@ def closure_table(
     return corrected({name: two_sample(t, nominal, seed, pearson_dof) for name, t in shifted.items()})
 
 
-def corrected(tests: Mapping[str, Sequence[GoodnessOfFit]]) -> ClosureTable:
+def corrected(tests: Mapping[str, Sequence[GoodnessOfFit]]) -> ClosureTests:
     """Correct all p-values of a table for their number.
 
     Holm's correction holds however much the tests depend on each other, as five tests of one pair of samples
@@ -132,7 +126,7 @@ class MedianShift(Record):
         return (low is not None and low > bound) or (high is not None and high < -bound)
 
 
-def judge(table: ClosureTable, shifts: Iterable[MedianShift]) -> Verdict:
+def judge(table: ClosureTests, shifts: Iterable[MedianShift]) -> Verdict:
     """Return the verdict of the tests against R_0 and of the shifts of the median.
 
     No: a corrected p is at or below CLOSURE_LEVEL, which is the largest chance of a false alarm, or a median

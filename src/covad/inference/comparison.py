@@ -17,8 +17,8 @@ from covad.errors import ComparisonWarning, DatasetError, InferenceError, Unknow
 from covad.inference.nuisances import NuisanceFit, contradictions, judge_nuisances
 from covad.inference.samples import (
     REPEATED,
+    Coordinates,
     ResponseLike,
-    Space,
     check_copies,
     count_shared,
     read_measured,
@@ -72,13 +72,13 @@ class Comparison:
     bumps: int
     expected: float | None  # None: only shapes were compared
     warnings: tuple[str, ...]
-    _space: Space = field(repr=False)
+    _coordinates: Coordinates = field(repr=False)
     _test: ConvexTest = field(repr=False)
     _outcome: Outcome = field(repr=False)
 
     def h(self, points: ArrayLike) -> Float64:
         """Return the fitted h, the log of data over expectation that no nuisance explains, at any points."""
-        z = self._space(self._space.read(points, "points"))
+        z = self._coordinates(self._coordinates.read(points, "points"))
         h = self._test.h(self._outcome.tau.parameters, z)
         if self.expected is None:
             h = h + self._outcome.tau.nu_norm - self._outcome.delta.nu_norm
@@ -124,15 +124,15 @@ def compare(
     """
     if test != "convex":
         raise UnknownNameError(f"compare has no test '{test}' (it has: convex)")
-    space, z_reference, z_data = read_samples(reference, data)
+    coordinates, z_reference, z_data = read_samples(reference, data)
     all_weights = read_weights(weights, len(z_reference))
     yield_nuisance = read_yield(expected, normalisation)
     g_reference, g_data = read_response(response, z_reference, z_data)
     auxiliary = read_measured(measured, g_reference.shape[1])
     streams = np.random.SeedSequence(read_seed(seed)).spawn(2)
-    notes = list(check_copies(space, z_reference, z_data))
+    notes = list(check_copies(coordinates, z_reference, z_data))
 
-    used, pool = _split_off_basis(space, z_reference, all_weights, basis_events, streams[0])
+    used, pool = _split_off_basis(coordinates, z_reference, all_weights, basis_events, streams[0])
     total = len(z_data) if expected is None else float(expected)
     some_weights = all_weights[used] * (total / all_weights[used].sum())
     convex, capacity = _convex_test(pool, _sizes(some_weights), streams[1], expected is not None)
@@ -140,8 +140,8 @@ def compare(
         centre = some_weights @ g_reference[used] / total
         g_reference, g_data = g_reference - centre, g_data - centre
     dataset = Dataset(
-        reference=space(z_reference[used]),
-        data=space(z_data),
+        reference=coordinates(z_reference[used]),
+        data=coordinates(z_data),
         weights=some_weights,
         reference_response=Response(g_reference[used].astype(np.float32)),
         data_response=Response(g_data.astype(np.float32)),
@@ -180,14 +180,14 @@ def compare(
         bumps=convex.basis.n_ridged,
         expected=None if expected is None else float(expected),
         warnings=tuple(notes),
-        _space=space,
+        _coordinates=coordinates,
         _test=convex,
         _outcome=outcome,
     )
 
 
 def _split_off_basis(
-    space: Space,
+    coordinates: Coordinates,
     reference: Float64,
     weights: Float64,
     basis_events: ArrayLike | None,
@@ -196,18 +196,18 @@ def _split_off_basis(
     """Return the rows of the reference that the test uses, and the events that choose its basis."""
     rows, rng = np.arange(len(reference)), np.random.default_rng(seed)
     if basis_events is not None:
-        pool = space.read(basis_events, "basis_events")
-        shared = count_shared(space, reference, pool)
+        pool = coordinates.read(basis_events, "basis_events")
+        shared = count_shared(coordinates, reference, pool)
         if reference.shape[1] > 1 and shared > REPEATED * len(pool):
             raise DatasetError(f"basis_events: {shared} of {len(pool)} are events of the reference")
-        return rows, space(pool)
+        return rows, coordinates(pool)
     share = round(BASIS_SHARE * len(reference))
     size = min(max(share, min(len(reference) // 4, WANTED_BASIS_EVENTS)), MOST_BASIS_EVENTS)
     chosen = rng.permutation(len(reference))[:size]
     if np.ptp(weights[chosen]) > 0:  # the rules of the basis take every event for one
         drawn = rng.choice(chosen, len(chosen), p=weights[chosen] / weights[chosen].sum())
-        return np.setdiff1d(rows, chosen), space(reference[drawn])
-    return np.setdiff1d(rows, chosen), space(reference[chosen])
+        return np.setdiff1d(rows, chosen), coordinates(reference[drawn])
+    return np.setdiff1d(rows, chosen), coordinates(reference[chosen])
 
 
 def _sizes(weights: Float64) -> Sizes:

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from covad.errors import InferenceError
-from covad.inference.intervals import Float64, finite_sample, repetition_blocks
+from covad.inference.intervals import finite_sample, repetition_blocks
+from covad.nplm.dataset import Float64
 from covad.storage.records import Record
 
 #: Degrees of freedom of Pearson's chi2 in the paper's tables, and in its table of the quadratic response.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covad.inference.goodness import Law
-from covad.inference.intervals import Float64
+from covad.nplm.dataset import Float64
 
 #: Most bins of a histogram; fewer where there are few toys.
 _MOST_BINS, _FEWEST_BINS = 25, 8

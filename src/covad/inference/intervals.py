@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta, binom
 
 from covad.errors import InferenceError
+from covad.nplm.dataset import Float64
 from covad.storage.records import Record
 
-Float64 = NDArray[np.float64]
 #: Numbers that repetitions hold in memory at once.
 _BLOCK = 1 << 20
 #: The confidence level of the paper's tables: 16 % on either side.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import InferenceError
-from covad.inference.intervals import Float64
+from covad.nplm.dataset import Float64
 
 Columns = NDArray[np.float32]
 #: Events that are worked on at once.

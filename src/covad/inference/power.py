@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
-from covad.inference.intervals import LEVEL, Float64, clopper_pearson, finite_sample
+from covad.inference.intervals import LEVEL, clopper_pearson, finite_sample
 from covad.inference.significance import Null
+from covad.nplm.dataset import Float64
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from covad.errors import InferenceError
-from covad.inference.intervals import Float64, finite_sample
+from covad.inference.intervals import finite_sample
 from covad.nplm.convex.law import ScoreMoments
-from covad.nplm.dataset import Dataset
+from covad.nplm.dataset import Dataset, Float64
 from covad.nplm.likelihood import GaussianPenalty, nuisance_shift, nuisance_slopes
 
 

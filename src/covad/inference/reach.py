@@ -29,9 +29,10 @@ from scipy.optimize import brentq
 from scipy.special import chndtr
 from scipy.stats import chi2, norm
 
-from covad.inference.intervals import LEVEL, Float64, Interval, check_level
+from covad.inference.intervals import LEVEL, Interval, check_level
 from covad.inference.misfit import Columns, Misfit
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
+from covad.nplm.dataset import Float64
 from covad.storage.records import Record
 
 #: Shift of the mean of t, in standard deviations of the null, that ends the reach.

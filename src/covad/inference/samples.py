@@ -35,7 +35,7 @@ _COPY = 1e-5
 
 
 @dataclass(frozen=True)
-class Space:
+class Coordinates:
     """The user's coordinates, standardised on the reference before they lose digits in float32."""
 
     centre: Float64
@@ -43,7 +43,7 @@ class Space:
     names: list[Any] | None  # of the columns, where the reference is a frame
 
     @classmethod
-    def of(cls, reference: Float64, names: list[Any] | None) -> Space:
+    def of(cls, reference: Float64, names: list[Any] | None) -> Coordinates:
         """Raise DatasetError if a column of the reference is constant."""
         scale = np.abs(reference).max(axis=0)
         unit = np.where(scale > 0, scale, 1.0)
@@ -57,7 +57,7 @@ class Space:
         return np.clip((points - self.centre) / self.width, -FARTHEST, FARTHEST).astype(np.float32)
 
     def read(self, values: Any, name: str) -> Float64:
-        """Return points of this space; the columns of a frame are matched by name."""
+        """Return points in these coordinates; the columns of a frame are matched by name."""
         points = read_points(_ordered(values, self.names, name), name)
         if points.shape[1] != len(self.centre):
             raise DatasetError(
@@ -88,13 +88,13 @@ def read_points(values: Any, name: str) -> Float64:
     return points
 
 
-def read_samples(reference: Any, data: Any) -> tuple[Space, Float64, Float64]:
-    """Return the space, and both samples in it."""
+def read_samples(reference: Any, data: Any) -> tuple[Coordinates, Float64, Float64]:
+    """Return the coordinates, and both samples in them."""
     first = read_points(reference, "reference")
     if len(first) < 4:
         raise DatasetError(f"reference: {len(first)} events cannot be compared with anything")
-    space = Space.of(first, _names(reference))
-    return space, first, space.read(data, "data")
+    coordinates = Coordinates.of(first, _names(reference))
+    return coordinates, first, coordinates.read(data, "data")
 
 
 def _names(values: Any) -> list[Any] | None:
@@ -229,12 +229,12 @@ def read_seed(seed: Any) -> int:
     return number
 
 
-def check_copies(space: Space, reference: Float64, data: Float64) -> Iterator[str]:
+def check_copies(coordinates: Coordinates, reference: Float64, data: Float64) -> Iterator[str]:
     """Raise DatasetError if the data are events of the reference; warn of events that stand more than once.
 
     Coarse values repeat by themselves: those of the reference tell how often. Nothing is said of integers.
     """
-    rows, others = (_event_hashes(space, sample) for sample in (reference, data))
+    rows, others = (_event_hashes(coordinates, sample) for sample in (reference, data))
     repeated, repeated_data = (1.0 - len(np.unique(found)) / len(found) for found in (rows, others))
     coarse = repeated > REPEATED and all((sample == np.round(sample)).all() for sample in (reference, data))
     if coarse:
@@ -259,19 +259,19 @@ def check_copies(space: Space, reference: Float64, data: Float64) -> Iterator[st
         )
 
 
-def count_shared(space: Space, reference: Float64, others: Float64) -> int:
+def count_shared(coordinates: Coordinates, reference: Float64, others: Float64) -> int:
     """Return how many of the others are events of the reference."""
-    rows, found = (_event_hashes(space, sample) for sample in (reference, others))
+    rows, found = (_event_hashes(coordinates, sample) for sample in (reference, others))
     return int(np.isin(found, rows).sum())
 
 
-def _event_hashes(space: Space, points: Float64) -> NDArray[np.uint64]:
+def _event_hashes(coordinates: Coordinates, points: Float64) -> NDArray[np.uint64]:
     """Return 64 bits per event: equal for copies, also of fewer digits if there are several dimensions.
 
     In one dimension different events may lie that close, and only equal values are copies.
     """
     if points.shape[1] > 1:
-        points = np.round((points - space.centre) / space.width / _COPY)
+        points = np.round((points - coordinates.centre) / coordinates.width / _COPY)
     return row_hashes(points)
 
 

@@ -22,14 +22,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import beta, chi2, norm
 
 from covad.errors import InferenceError
-from covad.inference.intervals import (
-    LEVEL,
-    Float64,
-    Interval,
-    clopper_pearson,
-    finite_sample,
-    median_interval,
-)
+from covad.inference.intervals import LEVEL, Interval, clopper_pearson, finite_sample, median_interval
+from covad.nplm.dataset import Float64
 from covad.storage.records import Record
 
 #: What marks a Z that is `extrapolated`, wherever it is printed, and what the mark says.

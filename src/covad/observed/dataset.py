@@ -81,7 +81,7 @@ def read_background(run: FinishedRun, n_events: int = BACKGROUND_EVENTS) -> Back
     """
     systematics, particles, weights = run.data.systematics, [], []
     with run.data.open(BACKGROUND) as files:
-        for rows in spread(run.data.rows["reference"], n_events, STRETCHES):
+        for rows in evenly_spaced(run.data.rows["reference"], n_events, STRETCHES):
             centre = [0.0] * len(systematics)
             nominal = shift_events(files.read(rows), systematics, centre, run.data.selection)
             particles.append(nominal.events.particles)
@@ -90,7 +90,7 @@ def read_background(run: FinishedRun, n_events: int = BACKGROUND_EVENTS) -> Back
     return BackgroundEvents(together, embed(run, together), total / total.sum())
 
 
-def spread(rows: NDArray[np.int64], n_events: int, stretches: int) -> list[NDArray[np.int64]]:
+def evenly_spaced(rows: NDArray[np.int64], n_events: int, stretches: int) -> list[NDArray[np.int64]]:
     """Return `stretches` parts of ascending rows at equal distances, of `n_events` together."""
     parts = np.array_split(rows, min(stretches, len(rows)))
     share = min(1.0, n_events / len(rows))

@@ -93,10 +93,10 @@ def _compare(
         region_mean=float(np.average(expected, weights=region)) if in_region.any() else None,
         everywhere_mean=float(np.average(expected, weights=yields)),
         edges=tuple(edges.tolist()),
-        top=tuple(histogram(observed[top], edges).tolist()),
-        region=tuple(histogram(expected, edges, region).tolist()),
-        observed=tuple(histogram(observed, edges).tolist()),
-        everywhere=tuple(histogram(expected, edges, yields).tolist()),
+        top=tuple(clipped_counts(observed[top], edges).tolist()),
+        region=tuple(clipped_counts(expected, edges, region).tolist()),
+        observed=tuple(clipped_counts(observed, edges).tolist()),
+        everywhere=tuple(clipped_counts(expected, edges, yields).tolist()),
     )
 
 
@@ -108,7 +108,7 @@ def bin_edges(name: str, values: Float64, bins: int = 20) -> Float64:
     return np.linspace(0.0, high, bins + 1)
 
 
-def histogram(values: Float64, edges: Float64, weights: Float64 | None = None) -> Float64:
+def clipped_counts(values: Float64, edges: Float64, weights: Float64 | None = None) -> Float64:
     """Return counts; what lies beyond the edges belongs to the outer bins."""
     inside = np.clip(values, edges[0], edges[-1])
     return np.histogram(inside, bins=edges, weights=weights)[0].astype(np.float64)

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from covad.embedding.embed import NuVector
 from covad.embedding.probe import linear_probe
 from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
@@ -30,6 +29,7 @@ from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
 from covad.runs.models import response_of
+from covad.settings import Nu
 from covad.storage.records import write_record
 from covad.study import Study
 from covad.study.plan import Space, tuned_convex
@@ -139,7 +139,7 @@ def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCount
             )
 
 
-def _reach(study: Study, model: ResponseModel, test: ConvexTest, pairs: Pairs, nu: NuVector) -> Reach:
+def _reach(study: Study, model: ResponseModel, test: ConvexTest, pairs: Pairs, nu: Nu) -> Reach:
     """Return the closure reach at nu, by the misfit of the response in the columns of the convex test."""
     sigma = study.normalisation
     nuisances = np.array([*nu, *([0.0] if sigma else [])])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.embedding.embed import Embedded, NuVector, embed_family
+from covad.embedding.embed import Embedded, embed_family
 from covad.embedding.encoder import Encoder
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
@@ -16,6 +16,7 @@ from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import SCALE, RunDirectory
 from covad.runs.models import Standardisation, response_of
+from covad.settings import Nu
 from covad.storage.atomic import write_json
 from covad.study import Study
 from covad.toys.pools import MANIFEST, LatentEvents, Pool, Pools, write_pools
@@ -38,9 +39,7 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
     encoder = Encoder.load(directory.encoder(embedding, fold))
     centre = tuple(0.0 for _ in data.systematics)
 
-    def embed(
-        files: FileSet, rows: NDArray[np.int64], points: Sequence[NuVector]
-    ) -> dict[NuVector, Embedded]:
+    def embed(files: FileSet, rows: NDArray[np.int64], points: Sequence[Nu]) -> dict[Nu, Embedded]:
         return embed_family(encoder, files.pieces(rows), data.systematics, points, data.selection)
 
     with data.open(BACKGROUND) as files:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from covad.inference.intervals import Float64
+from covad.nplm.dataset import Float64
 from covad.observed.result import Observation, read_observations
 from covad.results.latent import LatentSpace, Marginal, marginals, read_latent_space
-from covad.results.summary import Nu, Summary, read_summary, select
+from covad.results.summary import Summary, read_summary, select
 from covad.runs.checks import SpaceChecks, read_checks
 from covad.runs.directory import RunDirectory
+from covad.settings import Nu
 from covad.toys.pools import MANIFEST
 
 #: Background-only toys by nu.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from covad import __version__
-from covad.inference.intervals import Float64
+from covad.nplm.dataset import Float64
 from covad.report.evidence import Evidence, read_evidence
 from covad.report.formats.csv import csv_text
 from covad.report.formats.hepdata import write_hepdata

@@ -19,10 +19,11 @@ import torch
 from numpy.typing import NDArray
 
 from covad.embedding.checkpoint import copy_state
-from covad.embedding.embed import Embedded, NuVector
+from covad.embedding.embed import Embedded
 from covad.errors import TrainingError
 from covad.response.model import ResponseModel, ResponseSettings, polynomial
 from covad.response.settings import FitSettings
+from covad.settings import Nu
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,14 @@ class Pairs:
 
     nominal: NDArray[np.float32]
     nominal_passes: NDArray[np.bool_]
-    z: Mapping[NuVector, NDArray[np.float32]]
-    passes: Mapping[NuVector, NDArray[np.bool_]]
+    z: Mapping[Nu, NDArray[np.float32]]
+    passes: Mapping[Nu, NDArray[np.bool_]]
 
     def __len__(self) -> int:
         return len(self.nominal)
 
     @classmethod
-    def align(cls, nominal: Embedded, shifted: Mapping[NuVector, Embedded]) -> Pairs:
+    def align(cls, nominal: Embedded, shifted: Mapping[Nu, Embedded]) -> Pairs:
         """Give every sample a row for every event; z is zero where an event does not pass."""
         if not shifted:
             raise TrainingError("the response needs at least one shifted sample")
@@ -185,7 +186,7 @@ def validation_loss(model: ResponseModel, pairs: Pairs) -> float:
     return float(np.mean(losses))
 
 
-def response_grid(n_nuisances: int) -> list[tuple[float, ...]]:
+def response_grid(n_nuisances: int) -> list[Nu]:
     """Return +-1 and +-2 sigma along every axis and, for the mixed terms of D, the corners of every plane."""
     axes = np.eye(n_nuisances)
     points = [size * axis for axis in axes for size in (1.0, -1.0, 2.0, -2.0)]

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.embedding.embed import NuVector
 from covad.errors import CovadError
 from covad.response.fit import Pairs
 from covad.response.validate import AdaptiveCells, MarginalBins
+from covad.settings import Nu
 
 Cells = AdaptiveCells | MarginalBins
 
@@ -56,7 +56,7 @@ class Linearity:
 
 
 def linearity(
-    pairs: Pairs, direction: NuVector, sizes: Sequence[float], cells: Sequence[Cells], n_blocks: int = 50
+    pairs: Pairs, direction: Nu, sizes: Sequence[float], cells: Sequence[Cells], n_blocks: int = 50
 ) -> list[Linearity]:
     """Return the departure from linearity along a direction at each +-size, over all cells of all divisions.
 

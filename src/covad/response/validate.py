@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from covad.embedding.embed import NuVector
 from covad.response.fit import Pairs
 from covad.response.model import ResponseModel
+from covad.settings import Nu
 
 
 @dataclass(frozen=True)
 class CountComparison:
     """Counts in cells: nominal, observed at nu, predicted for nu, and the covariance of the difference."""
 
-    nu: NuVector
+    nu: Nu
     nominal: NDArray[np.float64]
     observed: NDArray[np.float64]
     predicted: NDArray[np.float64]
@@ -106,7 +106,7 @@ class MarginalBins:
 
 
 def compare_counts(
-    model: ResponseModel, pairs: Pairs, nu: NuVector, cells: AdaptiveCells | MarginalBins
+    model: ResponseModel, pairs: Pairs, nu: Nu, cells: AdaptiveCells | MarginalBins
 ) -> CountComparison:
     """Predict the counts at nu from the nominal events, and compare them with the shifted ones."""
     n = len(cells)

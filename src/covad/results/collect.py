@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 from covad import __version__
-from covad.inference.intervals import Float64
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, analytic_null
+from covad.nplm.dataset import Float64
 from covad.results.summary import SUMMARY_SCHEMA
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
+from covad.settings import Nu
 from covad.study import Configuration, Study
 from covad.study.plan import Entry, plan, requests
 from covad.toys.ensembles import Draw, Ensemble
@@ -35,8 +36,8 @@ class Group:
     test: str
     configuration: Configuration
     null: EnsembleToys  # R_0
-    shifted: dict[tuple[float, ...], EnsembleToys]
-    signals: dict[tuple[tuple[float, ...], str, float], EnsembleToys]
+    shifted: dict[Nu, EnsembleToys]
+    signals: dict[tuple[Nu, str, float], EnsembleToys]
     ensemble: Ensemble  # of R_0
 
     @property
@@ -74,7 +75,7 @@ class Group:
         return {null.name: null for null in (EmpiricalNull(self.null.t, "R_0"), *shifted, law)}
 
 
-def null_name(nu: tuple[float, ...]) -> str:
+def null_name(nu: Nu) -> str:
     """Return the name of R_nu: 'R_+1', or 'R_+1,0' for several nuisances."""
     return "R_" + ",".join(f"{x:+g}" if x else "0" for x in nu)
 

@@ -15,8 +15,8 @@ from covad.embedding.metrics import Metrics
 from covad.errors import FileFormatError
 from covad.inference.clip import ClipChoice
 from covad.inference.closure import (
-    ClosureTable,
-    closure_table,
+    ClosureTests,
+    closure_tests,
     corrected,
     false_positives,
     judge,
@@ -29,9 +29,9 @@ from covad.inference.goodness import (
     chi2_law,
     one_sample,
 )
-from covad.inference.intervals import Float64
 from covad.inference.power import power_curve
 from covad.inference.significance import median_z
+from covad.nplm.dataset import Float64
 from covad.results.collect import Group, RunToys, null_name
 from covad.results.summary import (
     SUMMARY,
@@ -58,7 +58,7 @@ from covad.study import Collisions
 from covad.study.plan import Entry, main_configuration, sizes_of
 
 #: Thresholds of the power curves.
-Z_ALPHA = np.linspace(0.0, 5.0, 51)
+POWER_THRESHOLDS = np.linspace(0.0, 5.0, 51)
 
 
 def current_summary(run: RunToys) -> Summary:
@@ -249,10 +249,10 @@ def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
         return
     shifted = {null_name(nu): toys.t for nu, toys in group.shifted.items()}
     bins = _bins(group, min(len(t) for t in (group.null.t, *shifted.values())))
-    table = closure_table(shifted, group.null.t, seed, bins)
+    table = closure_tests(shifted, group.null.t, seed, bins)
     shifts = {name: median_shift(t, group.null.t, seed) for name, t in shifted.items()}
     verdict = judge(table, shifts.values())
-    against_chi2: ClosureTable = {}
+    against_chi2: ClosureTests = {}
     if group.analytic is None:
         law = chi2_law(round(group.capacity))
         against_chi2 = corrected({name: one_sample(t, law, seed, bins) for name, t in shifted.items()})
@@ -288,7 +288,7 @@ def _significance(group: Group) -> Iterator[SignalSignificance]:
 def _power(group: Group) -> Iterator[SignalPower]:
     for (nu, signal, injected), toys in group.signals.items():
         for null in group.nulls.values():
-            curve = power_curve(toys.t, null, Z_ALPHA)
+            curve = power_curve(toys.t, null, POWER_THRESHOLDS)
             measured = zip(curve.power, curve.resolved, strict=True)
             yield SignalPower(
                 test=group.test,
@@ -298,7 +298,7 @@ def _power(group: Group) -> Iterator[SignalPower]:
                 injected=injected,
                 n_toys=len(toys.t),
                 null=null.name,
-                z_alpha=tuple(Z_ALPHA.tolist()),
+                z_alpha=tuple(POWER_THRESHOLDS.tolist()),
                 power=tuple(float(p) if resolved else None for p, resolved in measured),
                 low=tuple(curve.low.tolist()),
                 high=tuple(curve.high.tolist()),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.inference.intervals import Float64
+from covad.nplm.dataset import Float64
 from covad.runs.checks import SpaceChecks, ValidationCounts
 from covad.runs.directory import SCALE, RunDirectory
 from covad.storage.records import Record, restore

@@ -14,6 +14,7 @@ from covad.errors import UnknownNameError
 from covad.results.collect import RunToys, collect
 from covad.results.compute import current_summary
 from covad.results.summary import Summary
+from covad.settings import Nu
 from covad.study import Study
 from covad.study.plan import main_configuration
 from covad.toys.store import EnsembleToys
@@ -87,7 +88,7 @@ class Run:
         return collect(self.path)
 
 
-def _described(nu: tuple[float, ...], signal: str | None, injected: float | None) -> str:
+def _described(nu: Nu, signal: str | None, injected: float | None) -> str:
     point = "nu = " + ", ".join(f"{x:+g}" if x else "0" for x in nu)
     if signal is None:
         return point

@@ -21,10 +21,11 @@ from covad.inference.clip import ClipPoint
 from covad.inference.closure import CorrectedGoodness, FalsePositives, MedianShift, Verdict
 from covad.inference.goodness import GoodnessOfFit, Law
 from covad.inference.histograms import density_curve
-from covad.inference.intervals import Float64
 from covad.inference.significance import Significance
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
+from covad.nplm.dataset import Float64
 from covad.runs.checks import Departure, ReachAt, Validation
+from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
 from covad.study import Study
 from covad.toys.ensembles import Treatment
@@ -32,7 +33,6 @@ from covad.toys.ensembles import Treatment
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
 SUMMARY_SCHEMA = 3
-Nu = tuple[float, ...]
 T = TypeVar("T")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from covad.embedding.metrics import ProbeResult
 from covad.inference.reach import Reach
 from covad.runs.directory import RunDirectory
+from covad.settings import Nu
 from covad.storage.records import Record, restore
 
 
@@ -18,7 +19,7 @@ class Validation(Record):
     """
 
     where: str
-    nu: tuple[float, ...]
+    nu: Nu
     chi2: float
     dof: int
     p: float
@@ -45,7 +46,7 @@ class ValidationCounts(Validation):
 class ReachAt(Reach):
     """The closure reach of the convex test at one nu."""
 
-    nu: tuple[float, ...]
+    nu: Nu
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Departure(Record):
     """Departure of log(N_nu/N_0) from linearity along one direction, relative to the effect of the shift."""
 
     where: str  # cells or marginals
-    direction: tuple[float, ...]
+    direction: Nu
     size: float
     effect: float
     departure: float

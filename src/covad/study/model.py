@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from covad.errors import UnknownNameError
 from covad.nplm.settings import ConvexSettings, NetworkSettings, Sizes
-from covad.settings import Count, Index, Nu, Positive, Settings
+from covad.settings import Count, Index, NuEntry, Positive, Settings
 from covad.study.sources import AnySource, Collisions, LatentSection
 from covad.toys import latent_world as latent
 from covad.toys.backends.dask import BatchCluster
@@ -42,7 +42,7 @@ class Configuration(Settings):
     treatment: Treatment = Treatment.PROFILED
     order: Literal[1, 2] = 1
     sizes: Sizes | None = None
-    nu: Annotated[tuple[Nu, ...], Field(min_length=1)] | None = None
+    nu: Annotated[tuple[NuEntry, ...], Field(min_length=1)] | None = None
     signals: bool = True
     toys: Count | None = None
     background_toys: Count | None = None
@@ -76,7 +76,7 @@ class Study(Settings):
     normalisation: Positive | None = 0.1
     tests: Tests
     configurations: Annotated[tuple[Configuration, ...], Field(min_length=1)] = (Configuration(),)
-    nu: Annotated[tuple[Nu, ...], Field(min_length=1)] = ((0.0,),)
+    nu: Annotated[tuple[NuEntry, ...], Field(min_length=1)] = ((0.0,),)
     signals: dict[str, Annotated[tuple[Positive, ...], Field(min_length=1)]] = Field(default_factory=dict)
     toys: Count = 400
     cluster: BatchCluster | None = None

@@ -20,6 +20,7 @@ import numpy as np
 from covad.errors import PlanError
 from covad.nplm.dataset import Dataset, Float32
 from covad.nplm.fit import NplmTest
+from covad.settings import Nu
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -55,7 +56,7 @@ class Draw:
     treatment: Treatment
     expected: float  # N_D at nu = 0, background only
     n_reference: int
-    nu: tuple[float, ...]
+    nu: Nu
     signal: str | None = None
     injected: float = 0.0  # expected signal events on top
     response_order: int = 1

@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from covad.errors import FileFormatError, PlanError, TooFewEventsError
 from covad.nplm.dataset import Float32, Response
+from covad.settings import Nu
 from covad.storage.atomic import replacing, writing
 from covad.storage.digests import file_digest
 from covad.toys.ensembles import canonical
 
 MANIFEST = "manifest.json"
 POOL_SCHEMA = 1
-
-Nu = tuple[float, ...]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import mplhep
 import numpy as np
 from matplotlib.axes import Axes
 
-from covad.inference.intervals import Float64
+from covad.nplm.dataset import Float64
 from covad.report.evidence import Evidence
 from covad.report.figures.canvas import (
     COLD,

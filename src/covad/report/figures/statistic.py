@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from covad.inference.histograms import Histogram, binning, histogram
-from covad.inference.intervals import Float64
+from covad.nplm.dataset import Float64
 from covad.report.evidence import Evidence
 from covad.report.figures.canvas import (
     BLACK,
@@ -37,7 +37,8 @@ from covad.report.names import (
     test_label,
 )
 from covad.report.texts import texts
-from covad.results.summary import ConfigurationSummary, Nu, NullLaw, Summary, select
+from covad.results.summary import ConfigurationSummary, NullLaw, Summary, select
+from covad.settings import Nu
 from covad.toys.ensembles import Treatment
 
 _LAWS = {

@@ -9,6 +9,7 @@ from covad.report.names import nu_label
 from covad.report.tables.table import MISSING, Cell, Column, Row, Table, interval_cell
 from covad.report.texts import texts
 from covad.results.summary import SpaceSummary, Summary, select
+from covad.settings import Nu
 from covad.study import Collisions
 
 #: Shifts at which the linearity is shown, in units of sigma.
@@ -43,7 +44,7 @@ def embedding_table(summary: Summary) -> Table | None:
     )
 
 
-def _axis(direction: tuple[float, ...], named: list[str]) -> str:
+def _axis(direction: Nu, named: list[str]) -> str:
     """Name a systematic where the study gives one, else a nuisance by its number."""
     if not direction:
         return MISSING
@@ -60,7 +61,7 @@ def _probe_cells(probe: ProbeResult) -> tuple[Cell, Cell]:
     return Cell(f"{accuracy:.2f} ± {error:.2f}", accuracy), Cell(f"{balanced:.1f}", balanced)
 
 
-def _linearity_cells(space: SpaceSummary, direction: tuple[float, ...]) -> tuple[Cell, ...]:
+def _linearity_cells(space: SpaceSummary, direction: Nu) -> tuple[Cell, ...]:
     """Return the linearity in cells of all latent dimensions; few events may have left them out."""
     lines = {line.size: line for line in select(space.linearity, where="cells", direction=direction)}
     first = lines.get(_SIZES[0])
