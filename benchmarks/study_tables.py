@@ -20,7 +20,8 @@ from covad.inference.goodness import GoodnessOfFit
 from covad.inference.significance import Significance
 from covad.results import Summary, read_summary, select
 from covad.results.overview import LAWS, closure_overview
-from covad.results.summary import ClosureSummary, Nu, SignalSignificance
+from covad.results.summary import ClosureSummary, SignalSignificance
+from covad.settings import Nu
 
 #: Significances of one signal at one nu by their null.
 ByNull = dict[str, SignalSignificance]

@@ -17,7 +17,7 @@ from covad.inference.closure import Verdict
 from covad.report import write_report
 from covad.report.figures.canvas import inline_svg
 from covad.report.figures.statistic import null_figure
-from covad.report.page import render, sections
+from covad.report.page import chapters_of, render
 from covad.report.write import write_evidence
 
 
@@ -128,7 +128,7 @@ def test_what_is_not_there_is_said(options, notes, monkeypatch):
     monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     small = {"configurations": (("covariant", "profiled", 1),)}
     evidence = report_world.evidence(**(small | options))
-    text = render(evidence, sections(evidence))
+    text = render(evidence, chapters_of(evidence))
     _Tags(text)
     for note in notes:
         assert note in text
@@ -144,7 +144,7 @@ def test_ensembles_without_toys_leave_gaps_not_errors(monkeypatch):
     )
     empty = dict.fromkeys(("nulls", "closure", "significance", "power", "clips"), ())
     evidence = replace(evidence, summary=replace(evidence.summary, **empty), t={})
-    text = render(evidence, sections(evidence))
+    text = render(evidence, chapters_of(evidence))
     assert "not known yet" in text
     assert "The clip W of the network: not chosen yet." in text
 
@@ -209,7 +209,7 @@ def test_what_cannot_be_told_has_no_colour(monkeypatch):
     monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     known = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
     evidence = report_world.changed(known, "closure", lambda _: {"verdict": Verdict.CANNOT_TELL})
-    text = render(evidence, sections(evidence))
+    text = render(evidence, chapters_of(evidence))
     assert "<td>cannot tell yet</td>" in text
     assert '<article class="answer ">\n<h2>Does it close?</h2>' in text
 

@@ -56,104 +56,104 @@ class Chapter:
 
 
 def verdicts(evidence: Evidence) -> Chapter:
-    section, summary = Chapter("verdicts", "Verdicts"), evidence.summary
+    chapter, summary = Chapter("verdicts", "Verdicts"), evidence.summary
     table = closure_tables.verdict_table(summary, paper.spread)
-    section.table(table, "Closure: no background-only toys at shifted ν yet.")
-    section.table(significance_tables.calibration_table(summary), "Significances: no toys with signals.")
-    return section
+    chapter.table(table, "Closure: no background-only toys at shifted ν yet.")
+    chapter.table(significance_tables.calibration_table(summary), "Significances: no toys with signals.")
+    return chapter
 
 
 def latent(evidence: Evidence) -> Chapter:
-    section, summary = Chapter("latent", "The latent space"), evidence.summary
+    chapter, summary = Chapter("latent", "The latent space"), evidence.summary
     if not summary.spaces:
-        section.missing.append(
+        chapter.missing.append(
             "Marginals and distortions of the latent space: this run has no encoder with a checked response."
         )
-        return section
+        return chapter
     contrastive = {c.embedding for c in summary.configurations if c.kind == "contrastive"}
     space = next((s for s in summary.spaces if s.embedding in contrastive), summary.spaces[0])
     signals = list(summary.study.signals)
     signal = "a4l" if "a4l" in signals else next(iter(signals), None)
     distortions = latent_figures.distortions(evidence, space.name, signal)
-    section.figure(distortions, "Distortions beside a signal: the checks of the response are not there.")
-    section.figures += latent_figures.marginal_figures(evidence)
-    section.figure(study_figures.training_figure(summary), "Training: its losses are not there.")
-    section.table(space_tables.embedding_table(summary), "Separation and linearity: not there.")
-    return section
+    chapter.figure(distortions, "Distortions beside a signal: the checks of the response are not there.")
+    chapter.figures += latent_figures.marginal_figures(evidence)
+    chapter.figure(study_figures.training_figure(summary), "Training: its losses are not there.")
+    chapter.table(space_tables.embedding_table(summary), "Separation and linearity: not there.")
+    return chapter
 
 
 def response(evidence: Evidence) -> Chapter:
-    section, summary = Chapter("response", "The response to the nuisances"), evidence.summary
+    chapter, summary = Chapter("response", "The response to the nuisances"), evidence.summary
     if not summary.spaces:
-        section.missing.append("Validation and closure reach: no response was checked in this run.")
-        return section
+        chapter.missing.append("Validation and closure reach: no response was checked in this run.")
+        return chapter
     bins = response_figures.log_ratio_bins(evidence)
-    section.figure(bins, "Log ratios per bin: there is no linear response.")
-    section.figures += response_figures.validation_figures(evidence)
-    section.table(space_tables.reach_table(summary), "Closure reach: not there.")
-    section.table(space_tables.validation_table(summary), "Validation: not there.")
+    chapter.figure(bins, "Log ratios per bin: there is no linear response.")
+    chapter.figures += response_figures.validation_figures(evidence)
+    chapter.table(space_tables.reach_table(summary), "Closure reach: not there.")
+    chapter.table(space_tables.validation_table(summary), "Validation: not there.")
     if folds := space_tables.fold_table(summary):
-        section.tables.append(folds)
-    return section
+        chapter.tables.append(folds)
+    return chapter
 
 
 def null(evidence: Evidence) -> Chapter:
-    section, summary = Chapter("null", "The null and its law"), evidence.summary
+    chapter, summary = Chapter("null", "The null and its law"), evidence.summary
     if "network" in summary.tests:
         clips = toy_tables.clip_table(summary, paper.clip)
-        section.table(clips, "The clip W of the network: not chosen yet.")
+        chapter.table(clips, "The clip W of the network: not chosen yet.")
         scan = study_figures.clip_scan(summary)
-        section.figure(scan, "Search for W: W was given by the study or is not there.")
+        chapter.figure(scan, "Search for W: W was given by the study or is not there.")
     for test in summary.tests:
         figure = statistic_figures.null_figure(evidence, test)
-        section.figure(figure, f"Null of the {test} test: its toys or its law are not there.")
-    section.paper(summary)
-    return section
+        chapter.figure(figure, f"Null of the {test} test: its toys or its law are not there.")
+    chapter.paper(summary)
+    return chapter
 
 
 def closure(evidence: Evidence) -> Chapter:
-    section, summary = Chapter("closure", "Closure"), evidence.summary
+    chapter, summary = Chapter("closure", "Closure"), evidence.summary
     for test in summary.tests:
         figure = statistic_figures.closure_figure(evidence, test)
-        section.figure(figure, f"Closure of the {test} test: no background-only toys at shifted ν.")
-    section.table(closure_tables.shift_table(summary), "False positives: no background toys at shifted ν.")
-    section.paper(summary)
-    section.tables += [t for t in paper.other_tables(summary) if t.quantity == "p-value"]
-    return section
+        chapter.figure(figure, f"Closure of the {test} test: no background-only toys at shifted ν.")
+    chapter.table(closure_tables.shift_table(summary), "False positives: no background toys at shifted ν.")
+    chapter.paper(summary)
+    chapter.tables += [t for t in paper.other_tables(summary) if t.quantity == "p-value"]
+    return chapter
 
 
 def sensitivity(evidence: Evidence) -> Chapter:
-    section, summary = Chapter("sensitivity", "Sensitivity to signals"), evidence.summary
+    chapter, summary = Chapter("sensitivity", "Sensitivity to signals"), evidence.summary
     if not summary.significance:
         missing = "Significances: the study injects no signals, or their toys are not there yet."
-        section.missing.append(missing)
-        return section
-    section.figures += statistic_figures.signal_figures(evidence)
-    section.paper(summary)
-    section.tables += [t for t in paper.other_tables(summary) if t.quantity == "median Z"]
-    return section
+        chapter.missing.append(missing)
+        return chapter
+    chapter.figures += statistic_figures.signal_figures(evidence)
+    chapter.paper(summary)
+    chapter.tables += [t for t in paper.other_tables(summary) if t.quantity == "median Z"]
+    return chapter
 
 
 def power(evidence: Evidence) -> Chapter:
-    section = Chapter("power", "Power", figures=list(study_figures.power_figures(evidence.summary)))
-    if not section.figures:
-        section.missing.append("Power curves: there are no toys with signals in a profiled configuration.")
-    return section
+    chapter = Chapter("power", "Power", figures=list(study_figures.power_figures(evidence.summary)))
+    if not chapter.figures:
+        chapter.missing.append("Power curves: there are no toys with signals in a profiled configuration.")
+    return chapter
 
 
 def quadratic(evidence: Evidence) -> Chapter:
-    section = Chapter("quadratic", "A quadratic response")
-    section.paper(evidence.summary)
-    return section
+    chapter = Chapter("quadratic", "A quadratic response")
+    chapter.paper(evidence.summary)
+    return chapter
 
 
 def observed(evidence: Evidence) -> Chapter:
-    section = Chapter("observed", "Observed files")
-    section.figures += excess_figures(evidence.observed)
-    section.table(observed_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
+    chapter = Chapter("observed", "Observed files")
+    chapter.figures += excess_figures(evidence.observed)
+    chapter.table(observed_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
     if nuisances := nuisance_table(evidence.observed):
-        section.tables.append(nuisances)
-    return section
+        chapter.tables.append(nuisances)
+    return chapter
 
 
 def toys(evidence: Evidence) -> Chapter:
@@ -175,10 +175,10 @@ CHAPTERS = (
 )
 
 
-def sections(evidence: Evidence) -> list[Chapter]:
+def chapters_of(evidence: Evidence) -> list[Chapter]:
     """Return the chapters that have something to show or to say."""
     found = [chapter(evidence) for chapter in CHAPTERS]
-    return [section for section in found if section.figures or section.tables or section.missing]
+    return [chapter for chapter in found if chapter.figures or chapter.tables or chapter.missing]
 
 
 def render(evidence: Evidence, chapters: list[Chapter]) -> str:
@@ -198,7 +198,7 @@ def render(evidence: Evidence, chapters: list[Chapter]) -> str:
         answers=answers(summary, paper.spread),
         main=summary.main.label,
         glossary=glossary(),
-        sections=chapters,
+        chapters=chapters,
         samples=paper.samples_differ(summary),
         summary=summary,
         origin=list(_origin(summary)),

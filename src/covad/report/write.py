@@ -15,7 +15,7 @@ from covad.report.evidence import Evidence, read_evidence
 from covad.report.formats.csv import csv_text
 from covad.report.formats.hepdata import write_hepdata
 from covad.report.formats.latex import latex_text
-from covad.report.page import render, sections
+from covad.report.page import chapters_of, render
 from covad.storage.atomic import replacing, writing
 from covad.storage.records import plain
 
@@ -60,7 +60,7 @@ def _digest(evidence: Evidence) -> str:
 
 def write_evidence(evidence: Evidence, run: Path) -> Path:
     """Write the report of given evidence; it replaces an earlier one once all new files are there."""
-    chapters = sections(evidence)
+    chapters = chapters_of(evidence)
     folder, fresh, page = run / FOLDER, run / f".{FOLDER}.{secrets.token_hex(6)}.part", run / PAGE
     try:
         with writing(folder):

@@ -9,7 +9,7 @@ from observations import observation
 
 from covad.report.formats.latex import latex, latex_text
 from covad.report.names import SIGNAL_ORDER, signal_label
-from covad.report.page import sections
+from covad.report.page import chapters_of
 from covad.report.paper.numbers import read_paper
 from covad.report.paper.tables import paper_table
 from covad.report.tables.significance import calibration_table
@@ -38,7 +38,7 @@ def test_latex_has_a_command_for_every_symbol_of_the_report(evidence, monkeypatc
     """Letters of names that others have chosen are left to LaTeX's own UTF-8."""
     monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
     observed = replace(evidence, observed=(observation("a.h5", 3.0),))
-    tables = [table for section in sections(observed) for table in section.tables]
+    tables = [table for chapter in chapters_of(observed) for table in chapter.tables]
     assert len(tables) > 15
     assert [text for table in tables if not (text := latex_text(table)).isascii()] == []
     captions = files("covad.report").joinpath("texts.yaml").read_text(encoding="utf-8")
