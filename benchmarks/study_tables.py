@@ -19,10 +19,12 @@ from scipy.stats import chi2
 from covad.inference.goodness import GoodnessOfFit
 from covad.inference.significance import Significance
 from covad.results import Summary, read_summary, select
-from covad.results.overview import LAWS, closure_overview
+from covad.results.overview import closure_overview
 from covad.results.summary import ClosureSummary, SignalSignificance
 from covad.settings import Nu
 
+#: The law of each test's null.
+LAWS = {"network": "chi2", "convex": "analytic"}
 #: Significances of one signal at one nu by their null.
 ByNull = dict[str, SignalSignificance]
 Signal = tuple[str, float]

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from finished_run import make_run, simulated
+from observations import observation
 
 import covad
 from covad.errors import CovadError, FileFormatError, UnknownNameError
@@ -130,6 +132,18 @@ def test_plots_take_and_return_axes(run):
     plt.close("all")
     with pytest.raises(CovadError, match="no power of the test 'convex' for the signal 'magic'"):
         covad.plot.power(run, signal="magic")
+
+
+def test_the_excess_is_that_of_the_test_which_p_is_of():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    found = observation("observed.h5", 2.0)
+    assert found.p == found.result("network").p
+    assert "100 events of largest h" in covad.plot.excess(found).get_title(loc="left")
+    plt.close("all")
+    turned = replace(found, tests=found.tests[::-1])
+    with pytest.raises(CovadError, match=r"the test 'convex' of observed\.h5 found no region"):
+        covad.plot.excess(turned)
 
 
 def test_snippets_of_the_readme(run, tmp_path, monkeypatch, observed_run):

@@ -12,14 +12,14 @@ from covad.errors import UnknownNameError
 from covad.observed.result import Observation
 from covad.report.figures.canvas import headroom, legend
 from covad.report.figures.excess import draw_observable
-from covad.report.figures.statistic import draw_closure, law_of
+from covad.report.figures.statistic import draw_closure
 from covad.report.figures.study import draw_power
 from covad.report.names import signal_label
-from covad.results.overview import calibration_of
+from covad.results.overview import calibration_of, law_of
 from covad.results.run import Run
 from covad.results.summary import select
 from covad.study import Configuration
-from covad.study.plan import main_configuration
+from covad.study.plan import default_test, main_configuration
 
 __all__ = ["closure", "excess", "power"]
 
@@ -31,7 +31,7 @@ def closure(
 
     `configuration` is a slug or a label, by default the main one; `test` is by default the convex one.
     """
-    chosen, test = _configuration(run, configuration), test or run.tests[0]
+    chosen, test = _configuration(run, configuration), test or default_test(run.study)
     points = sorted(chosen.nu or run.study.nu, key=any)
     background = {nu: run.toys(chosen.slug, nu, test=test).t for nu in points}
     background = {nu: t for nu, t in background.items() if len(t) > 1}
@@ -58,7 +58,7 @@ def power(
 
     By default the first signal of the study at its largest yield, in the main configuration.
     """
-    chosen, test = _configuration(run, configuration), test or run.tests[0]
+    chosen, test = _configuration(run, configuration), test or default_test(run.study)
     null = calibration_of(run.summary.power, test, chosen.slug)
     curves = select(run.summary.power, test=test, configuration=chosen.slug, null=null)
     signal = signal or next(iter(run.study.signals), None)
@@ -89,12 +89,12 @@ def excess(
 ) -> Axes:
     """Draw an observable of the events of largest h over what is expected in their region.
 
-    By default the last observable, the scalar sum of momenta, and the first test that found a region.
+    By default the last observable, the scalar sum of momenta, and the test that `observation.p` is of.
     """
-    results = [observation.result(test)] if test else observation.tests
-    found = next((result.excess for result in results if result.excess is not None), None)
+    result = observation.result(test) if test else observation.tests[0]
+    found = result.excess
     if found is None:
-        raise UnknownNameError(f"the tests of {observation.file} found no region")
+        raise UnknownNameError(f"the test '{result.test}' of {observation.file} found no region")
     by_name = {comparison.name: comparison for comparison in found.observables}
     if observable is not None and observable not in by_name:
         raise UnknownNameError(

@@ -13,14 +13,14 @@ from covad.report.tables.closure import PublishedSpread
 from covad.report.tables.table import shown
 from covad.results.lines import reach_text
 from covad.results.overview import (
-    LAWS,
     ClosureOverview,
     at_central_nu,
     closure_overview,
     largest_z,
+    law_of,
     spread_of_z,
 )
-from covad.results.summary import SignalSignificance, Summary, select
+from covad.results.summary import NullLaw, SignalSignificance, Summary, select
 
 
 @dataclass(frozen=True)
@@ -77,32 +77,36 @@ def _sensitive(summary: Summary, published_spread: PublishedSpread) -> Answer:
     injections: dict[str, list[float]] = {}
     for signal, injected in ordered(summary.injections(main.configuration)):
         injections.setdefault(signal, []).append(injected)
+    laws = {test: law_of(summary, test, main.configuration) for test in summary.tests}
     points = []
     for signal, yields in injections.items():
-        found = [
-            f"{test_label(test)} {', '.join(_z_against_toys(lines, test, (signal, n)) for n in yields)}"
-            for test in summary.tests
-        ]
+        found = []
+        for test, law in laws.items():
+            z = (_z_against_toys(lines, test, (signal, injected), law) for injected in yields)
+            found.append(f"{test_label(test)} {', '.join(z)}")
         shares = ", ".join(share(injected, main.expected) for injected in yields)
         told = f"{signal_label(signal).text}, {shares} at ν = 0: Z against R₀ = {'; '.join(found)}."
         points.append(shown_signs(told))
     points += _spread(summary, published_spread)
     best = largest_z(lines)
     what = f"{signal_label(best.signal).text}, {share(best.injected, main.expected)}"
-    z = shown(f">= {best.z:.2f}" if best.saturated and best.z > 0 else f"= {best.z:.2f}")
-    verdict = f"Up to Z {z} ({what}), {test_label(best.test)} against R₀ in the main configuration"
+    largest = shown(f">= {best.z:.2f}" if best.saturated and best.z > 0 else f"= {best.z:.2f}")
+    verdict = f"Up to Z {largest} ({what}), {test_label(best.test)} against R₀ in the main configuration"
     return Answer(question, verdict, None, tuple(points))
 
 
-def _z_against_toys(lines: Sequence[SignalSignificance], test: str, injection: Injection) -> str:
+def _z_against_toys(
+    lines: Sequence[SignalSignificance], test: str, injection: Injection, law: NullLaw | None
+) -> str:
     """Return Z against R_0; where that is a bound, the law's value stands beside it."""
     mine = {line.null: line for line in select(lines, test=test, signal=injection[0], injected=injection[1])}
     if "R_0" not in mine:
         return "not known"
-    law, told = mine.get(LAWS.get(test, "")), shown(mine["R_0"].text)
-    if law is None or not mine["R_0"].saturated:
+    told = shown(mine["R_0"].text)
+    if law is None or law.name not in mine or not mine["R_0"].saturated:
         return told
-    return f"{told} ({null_label(law.null).text}: {law.z:.2f}{MARK if law.extrapolated else ''})"
+    by_law = mine[law.name]
+    return f"{told} ({null_label(law.name).text}: {by_law.z:.2f}{MARK if by_law.extrapolated else ''})"
 
 
 def _spread(summary: Summary, published_spread: PublishedSpread) -> Iterator[str]:

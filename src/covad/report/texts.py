@@ -20,6 +20,11 @@ def glossary() -> dict[str, str]:
     return dict(_texts()["glossary"])
 
 
+def law_text(name: str) -> str:
+    """Tell what the law of this name is."""
+    return str(_texts()["laws"][name])
+
+
 def texts(kind: str, name: str, **values: Any) -> dict[str, str]:
     """Return `title` and `caption` of a figure or table, filled in; a title may be left to the caller."""
     return {key: text.format(**values) for key, text in _texts()[kind][name].items()}

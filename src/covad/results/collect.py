@@ -19,7 +19,7 @@ from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
 from covad.settings import Nu
 from covad.study import Configuration, Study
-from covad.study.plan import Entry, plan, requests
+from covad.study.plan import TESTS, Entry, plan, requests
 from covad.toys.ensembles import Draw, Ensemble
 from covad.toys.store import EnsembleToys
 
@@ -93,7 +93,7 @@ class RunToys:
     def groups(self) -> Iterator[Group]:
         """Return the groups whose null has toys."""
         for configuration in self.study.configurations:
-            for test in ("network", "convex"):
+            for test in TESTS:
                 if group := self._group(test, configuration):
                     yield group
 

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from covad.inference.closure import FalsePositives, Verdict
-from covad.results.summary import ClosureSummary, SignalPower, SignalSignificance, Summary, select
+from covad.results.summary import ClosureSummary, NullLaw, SignalPower, SignalSignificance, Summary, select
 from covad.runs.checks import ReachAt
 
-#: The null of each test that is a law: chi2 of the network, the generalised chi2 of the convex test.
-LAWS = {"network": "chi2", "convex": "analytic"}
 #: Threshold at which the short answers quote false positives.
 ALARM_Z = 2.0
 #: The paper's calibration of Z and power: toys at +1 sigma.
 _SHIFTED_NULL = "R_+1"
+
+
+def law_of(summary: Summary, test: str, configuration: str) -> NullLaw | None:
+    """Return the law that t of R_0 should follow, None where R_0 has no toys."""
+    nulls = select(summary.nulls, test=test, configuration=configuration)
+    return nulls[0].law if nulls else None
 
 
 @dataclass(frozen=True)

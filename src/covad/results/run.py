@@ -16,11 +16,8 @@ from covad.results.compute import current_summary
 from covad.results.summary import Summary
 from covad.settings import Nu
 from covad.study import Study
-from covad.study.plan import main_configuration
+from covad.study.plan import TESTS, default_test, main_configuration
 from covad.toys.store import EnsembleToys
-
-#: The test whose toys are meant if none is named: the one with an analytic null, if the study has it.
-PREFERENCE = ("convex", "network")
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,8 @@ class Run:
     def tests(self) -> tuple[str, ...]:
         """Return the names of the study's tests, the default one first."""
         there = {entry.test for entry in self._collected.entries}
-        return tuple(test for test in PREFERENCE if test in there)
+        default = default_test(self.study)
+        return (default, *(test for test in TESTS if test in there and test != default))
 
     @cached_property
     def summary(self) -> Summary:
@@ -61,7 +59,7 @@ class Run:
         """
         study = self.study
         wanted = main_configuration(study) if configuration is None else study.configuration(configuration)
-        test = self.tests[0] if test is None else test
+        test = default_test(study) if test is None else test
         if signal is None and injected is not None:
             raise UnknownNameError(f"{injected} events were asked for, but of which signal?")
         point = tuple(float(x) for x in np.atleast_1d(np.asarray(nu, dtype=np.float64)))

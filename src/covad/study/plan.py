@@ -10,6 +10,8 @@ from covad.study import Collisions, Configuration, Sizes, Study
 from covad.toys.ensembles import Draw, Ensemble, Request, Source, Stream, Treatment, TunedTest
 from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
 
+#: The tests that a study may have, in the order of tables.
+TESTS = ("network", "convex")
 #: (embedding, order of the response).
 Space = tuple[str, int]
 #: Where toys are drawn from, as far as it is there.
@@ -100,6 +102,11 @@ def null_draw(study: Study, configuration: Configuration) -> Draw:
         response_order=configuration.order,
         normalisation_sigma=study.normalisation,
     )
+
+
+def default_test(study: Study) -> str:
+    """Return the test that is meant if none is named: the one with an analytic null, if the study has it."""
+    return "convex" if study.tests.convex is not None else "network"
 
 
 def space(configuration: Configuration) -> Space:

@@ -36,15 +36,11 @@ from covad.report.names import (
     slug,
     test_label,
 )
-from covad.report.texts import texts
-from covad.results.summary import ConfigurationSummary, NullLaw, Summary, select
+from covad.report.texts import law_text, texts
+from covad.results.overview import law_of
+from covad.results.summary import ConfigurationSummary, NullLaw
 from covad.settings import Nu
 from covad.toys.ensembles import Treatment
-
-_LAWS = {
-    "network": "χ² with one degree of freedom per parameter",
-    "convex": "its generalised χ², which was not fitted",
-}
 
 
 def draw_law(axes: Axes, law: NullLaw) -> None:
@@ -99,11 +95,6 @@ def _draw_ratio(
     axes.axhline(1.0, color=GREY, linewidth=0.7)
 
 
-def law_of(summary: Summary, test: str, configuration: str) -> NullLaw | None:
-    nulls = select(summary.nulls, test=test, configuration=configuration)
-    return nulls[0].law if nulls else None
-
-
 def _label_panel(axes: Axes, configuration: ConfigurationSummary, space: float) -> None:
     axes.set_title(configuration.label, loc="left", pad=3, fontsize=8)
     headroom(axes, space)
@@ -112,13 +103,14 @@ def _label_panel(axes: Axes, configuration: ConfigurationSummary, space: float) 
 
 def null_figure(evidence: Evidence, test: str) -> Figure | None:
     """Draw R_0 of every configuration against its law."""
-    panels, summary = [], evidence.summary
+    panels, laws, summary = [], [], evidence.summary
     for configuration in summary.configurations:
         name = configuration.configuration
         t, law = evidence.toys(test, name).get(summary.points[0]), law_of(summary, test, name)
         if t is None or law is None:
             continue
         found = histogram(t, binning([t]))
+        laws.append(law_text(law.name))
         with drawing((1.6, 0.9)) as (canvas, (top, bottom)):
             draw_law(top, law)
             mplhep.histplot(
@@ -141,7 +133,7 @@ def null_figure(evidence: Evidence, test: str) -> Figure | None:
             panels.append(panel(slug(f"null_{test}_{name}"), alt, canvas))
     if not panels:
         return None
-    values = {"test": test_label(test), "law": _LAWS[test]}
+    values = {"test": test_label(test), "law": " or ".join(dict.fromkeys(laws))}
     return Figure(f"null_{test}", panels=tuple(panels), **texts("figures", "null_law", **values))
 
 

@@ -18,12 +18,11 @@ from covad.report.names import (
 )
 from covad.report.tables.table import Cell, Column, Published, Row, Table, nothing_published, z_cell
 from covad.report.texts import texts
-from covad.results.overview import LAWS
+from covad.results.overview import law_of
 from covad.results.summary import ConfigurationSummary, SignalSignificance, Summary, select
 
 #: In place of a null: the law of each test.
 LAW = "law"
-_LAW_NAMES = "the law of the null (χ² of the network, generalised χ² of the convex test)"
 
 
 def z_table(
@@ -31,9 +30,11 @@ def z_table(
 ) -> Table | None:
     """Return the median Z per signal, injection and nu of the toys, calibrated by one null or by `LAW`."""
     injections = ordered(summary.injections(configuration.configuration))
-    rows = []
+    rows, laws = [], []
     for test in summary.tests:
-        calibration = LAWS.get(test, null) if null == LAW else null
+        law = law_of(summary, test, configuration.configuration)
+        calibration = law.name if law and null == LAW else null
+        laws.append(f"{null_label(calibration).text} of the {test_label(test)}")
         key = {"test": test, "configuration": configuration.configuration, "null": calibration}
         mine = select(summary.significance, **key)
         for nu in summary.points:
@@ -44,7 +45,7 @@ def z_table(
         return None
     values = {
         "configuration": configuration_title(configuration),
-        "null": _LAW_NAMES if null == LAW else null_label(null).text,
+        "null": f"the law of the null ({', '.join(laws)})" if null == LAW else null_label(null).text,
         "expected": f"{configuration.expected:g}",
     }
     return Table(
