@@ -15,7 +15,7 @@ import numpy as np
 from covad.nplm.likelihood import fit_nuisances, join_nuisances
 from covad.nplm.network.network import NetworkTest
 from covad.nplm.network.newton import NewtonSettings, climb
-from covad.nplm.network.search import DEFAULT_SEARCH, TwoLevelSearch
+from covad.nplm.network.search import FULL_SEARCH, TwoLevelSearch
 from covad.toys.latent_world import LatentWorld
 
 TOYS = range(500, 504)
@@ -41,7 +41,7 @@ def compare(toy: int) -> tuple[list[float], list[float], list[float]]:
     network = NetworkTest(clip=CLIP)
     limits = network.limits(dataset)
     rng = np.random.default_rng(0)
-    search = TwoLevelSearch(network.likelihood(dataset), limits, DEFAULT_SEARCH, rng)
+    search = TwoLevelSearch(network.likelihood(dataset), limits, FULL_SEARCH, rng)
     box, nuisances = limits[: network.n_parameters], join_nuisances(null, dataset)
     direct, indirect, off = [], [], []
     for _ in range(STARTS):

@@ -111,7 +111,7 @@ def reach(model: ResponseModel, pairs: Pairs, nu: float, pool: NDArray[np.float3
 def response_of(model: ResponseModel, z: NDArray[np.float32]) -> Response:
     """The columns of the model as the likelihood takes them, one nuisance."""
     columns = model.columns(z)
-    quadratic = columns[:, 1:, None] if model.settings.order == 2 else None
+    quadratic = columns[:, 1:, None] if model.shape.order == 2 else None
     return Response(columns[:, :1], quadratic)
 
 

@@ -40,7 +40,7 @@ from covad.embedding.metrics import Metrics
 from covad.embedding.settings import EncoderSettings, TrainingSettings
 from covad.events.layout import Events, concatenate
 from covad.response.fit import fit_response
-from covad.response.model import ResponseModel, ResponseSettings
+from covad.response.model import ResponseModel, ResponseShape
 from covad.response.settings import FitSettings
 from covad.simulation.simulate import Simulation
 from covad.storage.atomic import write_bytes
@@ -121,7 +121,7 @@ def fit_responses(folder: Path, encoder: Encoder, costs: Costs) -> None:
     pairs = embed_grid(encoder, simulated("response", EVENTS["response"]))
     costs.add("response events")
     for name, order in missing.items():
-        shape = ResponseSettings(encoder.settings.outputs, len(SYSTEMATICS), order)
+        shape = ResponseShape(encoder.settings.outputs, len(SYSTEMATICS), order)
         model, losses = fit_response(pairs, shape, FitSettings())
         trained_on = provenance("response") | {"encoder": file_digest(folder / "encoder.safetensors")}
         model.save(folder / f"{name}.safetensors", trained_on | {"losses": losses})

@@ -34,7 +34,7 @@ def main() -> None:
     for widths, factor in CASES:
         world = LatentWorld(round(52_000 * factor), 10_000.0 * factor)
         toys = [world.toy(np.random.default_rng(i)) for i in range(FITS)]
-        network = NetworkTest(widths, CLIP, ONE_START)
+        network = NetworkTest(CLIP, widths, ONE_START)
         milliseconds = 1e3 * evaluation_seconds(network, toys[0])
         seconds = np.mean([likelihood_ratio(toy, network, 0).seconds for toy in toys])
         n_events = len(toys[0].reference) + len(toys[0].data)

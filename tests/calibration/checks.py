@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from calibration.ensembles import NUS, Suite
+from calibration.pulls import pulls
 from numpy.typing import NDArray
 from scipy.stats import betabinom, binom, norm
 
+from covad.inference.nuisances import nuisance_covariance
 from covad.inference.power import power_curve
-from covad.inference.pulls import nuisance_covariance, pulls
 from covad.inference.significance import AnalyticNull, EmpiricalNull, Null
 from covad.nplm.convex.law import analytic_null
 from covad.toys.ensembles import Treatment, TunedTest

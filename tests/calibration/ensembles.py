@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 
@@ -25,6 +26,12 @@ SOURCE = LatentSource(1)
 NUS = (0.0, 1.0, -1.0)
 #: Sample of the reference from which analytic laws take their moments, in units of a toy's reference.
 MOMENTS = 5
+
+
+class OwnStream(StrEnum):
+    """A stream besides those of covad, for toys that judge what was calibrated on the others."""
+
+    CHECK = "check"
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ class Suite:
         self,
         test: TunedTest,
         nu: float = 0.0,
-        stream: Stream = Stream.TOYS,
+        stream: Stream | OwnStream = Stream.TOYS,
         source: Source = SOURCE,
         **changes: object,
     ) -> Ensemble:
@@ -133,7 +140,7 @@ class Suite:
     def moments_sample(self, draw: Draw) -> Dataset:
         """A dataset with a large reference, for analytic laws; its events are in no toy."""
         large = replace(draw, n_reference=MOMENTS * draw.n_reference)
-        seeds = Ensemble(large, self.convex, SOURCE, SEED, Stream.CHECK).seeds(0)
+        seeds = Ensemble(large, self.convex, SOURCE, SEED, OwnStream.CHECK).seeds(0)
         return SOURCE.draw(large, seeds)
 
     def null(self, test: TunedTest, **changes: object) -> Ensemble:
@@ -142,7 +149,7 @@ class Suite:
 
     def judged(self, test: TunedTest, nu: float, **changes: object) -> Ensemble:
         """Background at nu, independent of R_0: at nu = 0 the same draw with other seeds."""
-        return self.ensemble(test, nu, Stream.CHECK, **changes)
+        return self.ensemble(test, nu, OwnStream.CHECK, **changes)
 
     def signal(self, test: TunedTest, injected: float) -> Ensemble:
         return self.ensemble(test, signal="signal", injected=injected)

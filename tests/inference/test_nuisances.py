@@ -1,13 +1,17 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from calibration.pulls import pulls
 from scipy.stats import kstest
 
-from covad.inference.nuisances import difference_variance, judge_nuisances
+from covad.inference.nuisances import difference_variance, judge_nuisances, nuisance_covariance
 from covad.nplm.likelihood import fit_nuisances
 from covad.toys.latent_world import LatentWorld
 
 NAMES = ("first", "second", "normalisation")
 WORLD = LatentWorld(n_reference=4000, expected=2000.0, n_nuisances=2)
+ONE_NUISANCE = LatentWorld(n_reference=2_000, expected=1_000.0)
 
 
 def judged(seed: int, nu: tuple[float, ...] = (1.0, -0.5)):
@@ -64,3 +68,33 @@ def test_a_nuisance_that_does_nothing_is_not_counted():
 def test_a_test_without_nuisances_has_none():
     dataset, *_ = judged(3)
     assert judge_nuisances(dataset, fit_nuisances(dataset), ()) == ((), None)
+
+
+def sample(n_reference=200_000, seed=1):
+    world = replace(ONE_NUISANCE, n_reference=n_reference)
+    return world.toy(np.random.default_rng(seed))
+
+
+def test_the_finite_reference_is_part_of_the_error():
+    """A reference as large as the data doubles the variance that the data alone would give, or nearly."""
+    at_zero = np.zeros(2)
+    perfect = nuisance_covariance(sample(), at_zero, n_reference=10**9)[0, 0]
+    finite = nuisance_covariance(sample(), at_zero, n_reference=1_000)[0, 0]
+    # without auxiliary terms it would be exactly two; they make up a third of the curvature here
+    assert 1.5 < finite / perfect < 2.0
+
+
+def test_a_large_sample_stands_for_a_small_reference():
+    small, large = sample(2_000, seed=3), sample(seed=4)
+    direct = np.diag(nuisance_covariance(small, np.zeros(2)))
+    scaled = np.diag(nuisance_covariance(large, np.zeros(2), n_reference=2_000))
+    assert direct == pytest.approx(scaled, rel=0.15)
+
+
+@pytest.mark.parametrize("nu", [0.0, 2.0])
+def test_the_covariance_is_that_of_fits(nu):
+    """300 toys; 5 standard errors."""
+    rng = np.random.default_rng(5)
+    fitted = [fit_nuisances(ONE_NUISANCE.toy(rng, nu)).nu[0] for _ in range(300)]
+    sigma = np.sqrt(nuisance_covariance(sample(), np.array([nu, 0.0]), ONE_NUISANCE.n_reference)[0, 0])
+    assert pulls(fitted, nu, sigma).within(5.0)

@@ -25,7 +25,7 @@ from covad.nplm.network.search import Search
 from covad.nplm.statistic import likelihood_ratio
 padding = np.ones(int(sys.argv[1]), dtype=np.uint8)  # moves the arrays that follow
 dataset = LatentWorld(7001, 1800.0).toy(np.random.default_rng(3))
-result = likelihood_ratio(dataset, NetworkTest(search=Search(2, 2)), 4)
+result = likelihood_ratio(dataset, NetworkTest(clip=1.4, search=Search(2, 2)), 4)
 print(result.t.hex(), hashlib.sha256(result.tau.parameters.tobytes()).hexdigest())
 """
 
@@ -52,7 +52,7 @@ def test_bits_do_not_depend_on_the_process_or_on_where_arrays_lie():
 def test_a_result_carries_status_costs_and_both_fits():
     dataset = LatentWorld(3000, 800.0).toy(np.random.default_rng(2))
     result = likelihood_ratio(
-        dataset, NetworkTest(search=ONE_START), seed=np.random.SeedSequence(5, spawn_key=(1, 2))
+        dataset, NetworkTest(clip=1.4, search=ONE_START), seed=np.random.SeedSequence(5, spawn_key=(1, 2))
     )
     assert result.status is Status.CONVERGED
     assert result.seconds >= result.tau.seconds > 0.0
@@ -66,7 +66,7 @@ def test_a_result_carries_status_costs_and_both_fits():
 def test_a_fit_of_the_papers_size_takes_less_than_100_megabytes(kind):
     """Of arrays, beyond the dataset itself; the compiler has done its work before."""
     pool = latent.background(5_000, np.random.default_rng(0))
-    test = NetworkTest(search=ONE_START) if kind == "network" else bumps(pool, 100)
+    test = NetworkTest(clip=1.4, search=ONE_START) if kind == "network" else bumps(pool, 100)
     likelihood_ratio(LatentWorld(3000, 800.0).toy(np.random.default_rng(2)), test, 0)
     dataset = LatentWorld().toy(np.random.default_rng(2))
     tracemalloc.start()
@@ -90,6 +90,6 @@ def test_a_test_is_as_good_as_the_worse_fit(statuses, worst):
 
 def test_more_candidates_do_not_end_lower():
     dataset = LatentWorld(6000, 1500.0).toy(np.random.default_rng(7))
-    one = likelihood_ratio(dataset, NetworkTest(search=ONE_START), seed=0)
-    many = likelihood_ratio(dataset, NetworkTest(search=Search(starts=8, hops=10)), seed=0)
+    one = likelihood_ratio(dataset, NetworkTest(clip=1.4, search=ONE_START), seed=0)
+    many = likelihood_ratio(dataset, NetworkTest(clip=1.4, search=Search(starts=8, hops=10)), seed=0)
     assert many.t >= one.t - 1e-2

@@ -8,16 +8,16 @@ from response_world import SLOPE, make_pairs, truth
 from covad.embedding.embed import Embedded
 from covad.errors import CovadError, TrainingError
 from covad.response.fit import Pairs, batch_loss, fit_response, validation_loss, whiten
-from covad.response.model import ResponseModel, ResponseSettings, polynomial
+from covad.response.model import ResponseModel, ResponseShape, polynomial
 from covad.response.settings import FitSettings
 
-SHAPE = ResponseSettings(n_dimensions=2, n_nuisances=1, hidden=(32, 32))
+SHAPE = ResponseShape(n_dimensions=2, n_nuisances=1, hidden=(32, 32))
 SETTINGS = FitSettings(epochs=6, batch=2048, learning_rate=5e-3, seed=1)
 
 
 def slow_loss(model: ResponseModel, pairs: Pairs, nu: tuple[float, ...]) -> float:
     """log E_0[e^f] - E_nu[f], event by event."""
-    weight = polynomial(np.array(nu), model.settings.order)
+    weight = polynomial(np.array(nu), model.shape.order)
     f0 = model.columns(pairs.nominal[pairs.nominal_passes]).astype(float) @ weight
     f1 = model.columns(pairs.z[nu][pairs.passes[nu]]).astype(float) @ weight
     return float(np.log(np.exp(f0).mean()) - f1.mean())

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from covad.errors import CovadError, FileFormatError
-from covad.response.model import PAPER_HIDDEN, ResponseModel, ResponseSettings, polynomial
+from covad.response.model import ResponseModel, ResponseShape, polynomial
 from covad.storage.tensors import save_weights
 
 
@@ -20,12 +20,12 @@ def test_polynomial_is_that_of_the_quadratic_response() -> None:
 
 @pytest.mark.parametrize(("order", "nuisances", "columns"), [(1, 1, 1), (1, 3, 3), (2, 1, 2), (2, 3, 9)])
 def test_number_of_columns(order: int, nuisances: int, columns: int) -> None:
-    assert ResponseSettings(4, nuisances, order, PAPER_HIDDEN).n_columns == columns
+    assert ResponseShape(4, nuisances, order, (512, 256, 128, 64, 32)).n_columns == columns
 
 
 def test_stored_responses_come_back_the_same(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    model = ResponseModel(ResponseSettings(3, 2, 2, (8,)), n_heads=2)
+    model = ResponseModel(ResponseShape(3, 2, 2, (8,)), n_heads=2)
     z = np.random.default_rng(0).normal(size=(10, 3)).astype(np.float32)
     path = tmp_path / "response.safetensors"
     model.save(path, {"encoder": "abc"})
@@ -34,7 +34,7 @@ def test_stored_responses_come_back_the_same(tmp_path: Path) -> None:
 
 def test_files_that_are_no_responses_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "response.safetensors"
-    ResponseModel(ResponseSettings(3, 1, 1, (8,))).save(path, {})
+    ResponseModel(ResponseShape(3, 1, 1, (8,))).save(path, {})
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(FileFormatError, match="damaged"):
         ResponseModel.load(path)
@@ -50,4 +50,4 @@ def test_files_that_are_no_responses_are_refused(tmp_path: Path) -> None:
 
 def test_other_orders_are_refused() -> None:
     with pytest.raises(CovadError, match="order 1 or 2"):
-        ResponseSettings(4, 1, 3)
+        ResponseShape(4, 1, 3)

@@ -3,7 +3,7 @@ import pytest
 from response_world import make_pairs, truth
 from scipy import stats
 
-from covad.response.model import ResponseModel, ResponseSettings
+from covad.response.model import ResponseModel, ResponseShape
 from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
 
 
@@ -11,7 +11,7 @@ class Known(ResponseModel):
     """The exact response of the world, times `scale`, in place of a fitted one."""
 
     def __init__(self, scale: float = 1.0) -> None:
-        super().__init__(ResponseSettings(2, 1))
+        super().__init__(ResponseShape(2, 1))
         self.scale = scale
 
     def columns(self, z: np.ndarray, batch: int = 0) -> np.ndarray:

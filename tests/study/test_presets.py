@@ -88,10 +88,8 @@ def test_paper_has_the_sizes_of_the_paper(tmp_path):
     )
     assert trained == pytest.approx(2.1e6, rel=0.01)
     assert source.training.steps * source.training.batch / trained == pytest.approx(60, rel=0.01)
-    from covad.response.model import PAPER_HIDDEN
-
     assert source.encoder == EncoderSettings.paper()
-    assert source.response.hidden == source.training.ratio_hidden == PAPER_HIDDEN
+    assert source.response.hidden == source.training.ratio_hidden == (512, 256, 128, 64, 32)
 
 
 def test_an_existing_file_is_left_as_it_is(tmp_path):

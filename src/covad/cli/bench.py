@@ -22,7 +22,7 @@ from covad.nplm.fit import NplmTest
 from covad.nplm.network.architecture import LEFT, RIGHT
 from covad.nplm.network.likelihood import NetworkLikelihood
 from covad.nplm.network.network import NetworkTest
-from covad.nplm.network.search import DEFAULT_SEARCH, ONE_START
+from covad.nplm.network.search import FULL_SEARCH, ONE_START
 from covad.nplm.statistic import likelihood_ratio
 from covad.toys.latent_world import LatentWorld, background
 
@@ -73,7 +73,7 @@ def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> ToyTimes:
     repetitions = FAST if fast else FULL
     tests: dict[str, NplmTest] = {
         "one_start": NetworkTest(clip=CLIP, search=ONE_START),
-        "search": NetworkTest(clip=CLIP, search=DEFAULT_SEARCH),
+        "search": NetworkTest(clip=CLIP, search=FULL_SEARCH),
         "convex": with_capacity(background(POOL, np.random.default_rng(0))),
     }
     toys = [world.toy(np.random.default_rng([7, i])) for i in range(max(repetitions.fits, 2))]

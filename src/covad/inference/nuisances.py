@@ -1,7 +1,13 @@
 """What the Delta fit says about the nuisances, and whether the auxiliary measurements agree with the data.
 
 Around the truth the fit is nu_hat = H^-1 (s + A nu0), H = F + A, with the score s of variance F + C and the
-auxiliary values nu0 of variance A^-1; so nu_hat - nu0 = H^-1 (s - F nu0) has the variance
+auxiliary values nu0 of variance A^-1. F stands for the Poisson fluctuations of the data, C for the finite
+reference. So
+
+    cov(nu_hat) = H^-1 (F + C + A) H^-1,
+
+and H^-1 alone, the error of a fit to a perfect reference, is too small. nu_hat - nu0 = H^-1 (s - F nu0) has
+the variance
 
     H^-1 (F + C + F A^-1 F) H^-1,
 
@@ -17,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from covad.inference.pulls import nuisance_covariance
 from covad.nplm.convex.law import ScoreMoments
 from covad.nplm.dataset import Dataset, Float64
 from covad.nplm.fit import Fit
@@ -77,6 +82,22 @@ def contradictions(nuisances: Iterable[NuisanceFit]) -> Iterator[str]:
     for found in nuisances:
         if abs(found.pull) > LARGE_PULL:
             yield f"the auxiliary value of {found.name} contradicts the data: pull {found.pull:+.1f}"
+
+
+def nuisance_covariance(sample: Dataset, nu: Float64, n_reference: int | None = None) -> Float64:
+    """Return the covariance of the nuisances of the Delta fit, (shape..., [normalisation]), if `nu` is true.
+
+    Only the reference and the settings of `sample` are used. A reference larger than that of the test
+    estimates the moments better: give the size of the test's as `n_reference`.
+    """
+    response = sample.reference_response
+    growth = np.exp(nuisance_shift(response, nu))
+    moments = ScoreMoments.of(nuisance_slopes(response, nu).astype(np.float32), sample.weights, growth)
+    if n_reference is not None:
+        moments = moments.for_reference_of(n_reference, sampled=len(growth))
+    curvature = moments.information + np.diag(GaussianPenalty.of_nuisances(sample).precision)
+    inverse = np.linalg.inv(curvature)
+    return np.asarray(inverse @ (curvature + moments.reference_variance) @ inverse)
 
 
 def difference_variance(dataset: Dataset, nu: Float64) -> Float64:

@@ -194,14 +194,7 @@ class Significance(Record):
     @property
     def text(self) -> str:
         """Return Z with its whole uncertainty: '1.08 +0.11 -0.10', or a bound: '>= 2.81'."""
-        return self._text(self.interval)
-
-    @property
-    def text_as_in_paper(self) -> str:
-        """Return Z with the uncertainty of the null alone."""
-        return self._text(self.null_interval)
-
-    def _text(self, interval: Interval) -> str:
+        interval = self.interval
         if self.saturated:
             return f"{'>=' if self.z > 0 else '<='} {self.z:.2f}"
         if interval.low == interval.high:

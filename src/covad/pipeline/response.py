@@ -10,7 +10,7 @@ from covad.events.processes import BACKGROUND
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import digest_of_rows, model_names, trained_on
 from covad.response.fit import Pairs, fit_response, response_grid
-from covad.response.model import ResponseSettings
+from covad.response.model import ResponseShape
 from covad.response.settings import FitSettings
 from covad.runs.collisions import CollisionData, derived_seed, events_digest
 from covad.runs.directory import RunDirectory
@@ -39,7 +39,7 @@ def fit_responses(
     encoder = Encoder.load(directory.encoder(embedding, fold))
     pairs = embedded_pairs(data, embedding, fold, "response")
     for order in orders:
-        shape = ResponseSettings(
+        shape = ResponseShape(
             encoder.settings.outputs, len(data.systematics), order, data.source.response.hidden
         )
         seed = derived_seed(study, "response", str(fold))

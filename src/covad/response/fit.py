@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from covad.embedding.checkpoint import copy_state
 from covad.embedding.embed import Embedded
 from covad.errors import TrainingError
-from covad.response.model import ResponseModel, ResponseSettings, polynomial
+from covad.response.model import ResponseModel, ResponseShape, polynomial
 from covad.response.settings import FitSettings
 from covad.settings import Nu
 
@@ -77,7 +77,7 @@ class Pairs:
 
 
 def fit_response(
-    pairs: Pairs, shape: ResponseSettings, settings: FitSettings
+    pairs: Pairs, shape: ResponseShape, settings: FitSettings
 ) -> tuple[ResponseModel, list[float]]:
     """Fit all heads; also return the validation loss of each, per event (zero means no information)."""
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed))
@@ -163,7 +163,7 @@ def batch_loss(model: ResponseModel, pairs: Pairs) -> torch.Tensor:
     passes0 = torch.from_numpy(pairs.nominal_passes)
     losses = []
     for (nu, rows), columns_moved in zip(moved.items(), there, strict=True):
-        weight = torch.from_numpy(polynomial(np.array(nu), model.settings.order).astype(np.float32))
+        weight = torch.from_numpy(polynomial(np.array(nu), model.shape.order).astype(np.float32))
         f0 = columns @ weight
         f = f0.index_put((torch.from_numpy(rows),), columns_moved @ weight)
         passes = torch.from_numpy(pairs.passes[nu])
@@ -180,7 +180,7 @@ def validation_loss(model: ResponseModel, pairs: Pairs) -> float:
     nominal = model.columns(pairs.nominal[pairs.nominal_passes]).astype(np.float64)
     losses = []
     for nu, z in pairs.z.items():
-        weight = polynomial(np.array(nu), model.settings.order)
+        weight = polynomial(np.array(nu), model.shape.order)
         shifted = model.columns(z[pairs.passes[nu]]).astype(np.float64)
         losses.append(np.log(np.exp(nominal @ weight).mean()) - (shifted @ weight).mean())
     return float(np.mean(losses))

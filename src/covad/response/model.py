@@ -23,12 +23,9 @@ from covad.errors import CovadError, FileFormatError
 from covad.response.settings import ResponseFit
 from covad.storage.tensors import load_weights, save_weights
 
-#: Hidden layers of the paper's g_phi.
-PAPER_HIDDEN = (512, 256, 128, 64, 32)
-
 
 @dataclass(frozen=True)
-class ResponseSettings:
+class ResponseShape:
     """Shape of the response: nuisances, order of the polynomial in nu, hidden layers."""
 
     n_dimensions: int
@@ -58,15 +55,15 @@ class ResponseModel(nn.Module):
     whitening: torch.Tensor
     offset: torch.Tensor
 
-    def __init__(self, settings: ResponseSettings, n_heads: int = 1) -> None:
+    def __init__(self, shape: ResponseShape, n_heads: int = 1) -> None:
         super().__init__()
-        self.settings = settings
+        self.shape = shape
         self.heads = nn.ModuleList(
-            RatioHead(settings.n_dimensions, settings.hidden, settings.n_columns) for _ in range(n_heads)
+            RatioHead(shape.n_dimensions, shape.hidden, shape.n_columns) for _ in range(n_heads)
         )
-        self.register_buffer("centre", torch.zeros(settings.n_dimensions))
-        self.register_buffer("whitening", torch.eye(settings.n_dimensions))
-        self.register_buffer("offset", torch.zeros(settings.n_columns))
+        self.register_buffer("centre", torch.zeros(shape.n_dimensions))
+        self.register_buffer("whitening", torch.eye(shape.n_dimensions))
+        self.register_buffer("offset", torch.zeros(shape.n_columns))
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
         white = (z - self.centre) @ self.whitening
@@ -76,14 +73,14 @@ class ResponseModel(nn.Module):
     def columns(self, z: NDArray[np.float32], batch: int = 65_536) -> NDArray[np.float32]:
         """Return all columns of the response, (N, n_columns)."""
         parts = [self(torch.from_numpy(z[i : i + batch])).numpy() for i in range(0, len(z), batch)]
-        return np.concatenate(parts) if parts else np.zeros((0, self.settings.n_columns), np.float32)
+        return np.concatenate(parts) if parts else np.zeros((0, self.shape.n_columns), np.float32)
 
     def log_ratio(self, columns: NDArray[np.float32], nu: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return nu.g + 1/2 nu.D.nu from columns, without K(nu)."""
-        return np.asarray(columns @ polynomial(nu, self.settings.order), dtype=np.float64)
+        return np.asarray(columns @ polynomial(nu, self.shape.order), dtype=np.float64)
 
     def save(self, path: Path, trained_on: dict[str, Any]) -> None:
-        settings = {"response": asdict(self.settings), "heads": len(self.heads), "trained_on": trained_on}
+        settings = {"response": asdict(self.shape), "heads": len(self.heads), "trained_on": trained_on}
         save_weights(path, "response", self.state_dict(), settings)
 
     @classmethod
@@ -92,7 +89,7 @@ class ResponseModel(nn.Module):
         try:
             shape = dict(stored["response"])
             shape["hidden"] = tuple(shape["hidden"])
-            model = cls(ResponseSettings(**shape), int(stored["heads"]))
+            model = cls(ResponseShape(**shape), int(stored["heads"]))
             model.load_state_dict(tensors)
         except (KeyError, RuntimeError, TypeError, ValueError, CovadError) as failure:
             raise FileFormatError(f"{path}: the stored response is incomplete ({failure})") from failure

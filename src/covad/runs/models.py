@@ -59,8 +59,8 @@ def load_scale(directory: RunDirectory, space: Space) -> Standardisation:
 
 def response_of(model: ResponseModel, z: NDArray[np.float32]) -> Response:
     """Return the response as the likelihood takes it: g, and D as symmetric matrices."""
-    columns, k = model.columns(z), model.settings.n_nuisances
-    if model.settings.order == 1:
+    columns, k = model.columns(z), model.shape.n_nuisances
+    if model.shape.order == 1:
         return Response(columns)
     quadratic = np.zeros((len(z), k, k), dtype=np.float32)
     upper = np.triu_indices(k)

@@ -45,7 +45,6 @@ class Stream(StrEnum):
 
     TOYS = "toys"  # the results
     SCAN = "scan"  # the search for the clip W
-    CHECK = "check"  # toys that judge what was chosen or calibrated on the others
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class TunedNetwork(NetworkSettings):
         from covad.nplm.network.network import NetworkTest
         from covad.nplm.network.search import Search
 
-        return NetworkTest(self.widths, self.clip, Search(starts=self.starts, hops=self.hops))
+        return NetworkTest(self.clip, self.widths, Search(starts=self.starts, hops=self.hops))
 
 
 class TunedConvex(ConvexSettings, Sizes):

@@ -172,12 +172,12 @@ def test_the_clip_must_be_positive(clip):
 @pytest.mark.parametrize("widths", [(), (4,), (4, 0, 1), (4, 4, 2)])
 def test_widths_must_make_a_network(widths):
     with pytest.raises(DatasetError, match="widths"):
-        NetworkTest(widths=widths)
+        NetworkTest(clip=1.4, widths=widths)
 
 
 def test_the_number_of_dimensions_must_fit(dataset):
     with pytest.raises(DatasetError, match="4 dimensions, the network takes 3"):
-        likelihood_ratio(dataset, NetworkTest(widths=(3, 4, 1)), seed=0)
+        likelihood_ratio(dataset, NetworkTest(clip=1.4, widths=(3, 4, 1)), seed=0)
 
 
 @pytest.mark.parametrize(

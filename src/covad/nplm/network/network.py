@@ -16,16 +16,16 @@ from covad.nplm.likelihood import GaussianPenalty, join_nuisances, log_likelihoo
 from covad.nplm.network.architecture import count_parameters
 from covad.nplm.network.likelihood import NetworkLikelihood
 from covad.nplm.network.packing import PackedEvents
-from covad.nplm.network.search import DEFAULT_SEARCH, Search, TwoLevelSearch
+from covad.nplm.network.search import FULL_SEARCH, Search, TwoLevelSearch
 
 
 @dataclass(frozen=True)
 class NetworkTest:
     """h as a fully connected network with |w| <= clip for all weights and biases."""
 
+    clip: float
     widths: tuple[int, ...] = (4, 4, 4, 1)
-    clip: float = 1.4
-    search: Search = DEFAULT_SEARCH
+    search: Search = FULL_SEARCH
 
     def __post_init__(self) -> None:
         if len(self.widths) < 2 or min(self.widths) < 1 or self.widths[-1] != 1:

@@ -49,7 +49,7 @@ class Search:
             )
 
 
-DEFAULT_SEARCH = Search()
+FULL_SEARCH = Search()
 ONE_START = Search(starts=1, hops=0)
 
 
