@@ -183,6 +183,22 @@ def test_toys_that_come_while_a_run_is_read_belong_to_the_next_summary(run, summ
     assert calls == [run]
 
 
+def test_a_summary_of_toys_that_no_longer_count_is_made_again(run, monkeypatch):
+    """Another identity orphans the stored toys, though no file has changed."""
+    assert write_summary(collect(run)).toys.done == 560
+    monkeypatch.setattr("covad.toys.ensembles.TOY_SCHEMA", 99)
+    assert write_summary(collect(run)).toys.done == 0
+    monkeypatch.undo()
+    assert write_summary(collect(run)).toys.done == 560
+
+
+@pytest.mark.parametrize("version", ["toys.drawing.LATENT_VERSION", "results.collect.STORE_SCHEMA"])
+def test_a_summary_of_another_world_or_layout_is_made_again(run, monkeypatch, version):
+    before = collect(run).made_of
+    monkeypatch.setattr(f"covad.{version}", 99)
+    assert collect(run).made_of != before
+
+
 @pytest.mark.parametrize("made_of", ["something else", None])
 def test_a_summary_of_another_layout_is_made_again(run, summary, made_of, monkeypatch):
     write_summary(collect(run))

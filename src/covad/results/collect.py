@@ -19,6 +19,7 @@ from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
 from covad.study import Configuration, Study
 from covad.study.plan import Entry, plan, requests
+from covad.toys.blocks import STORE_SCHEMA
 from covad.toys.ensembles import Draw, Ensemble
 from covad.toys.store import EnsembleToys
 
@@ -87,7 +88,7 @@ class RunToys:
     study: Study
     entries: list[Entry]
     toys: dict[str, EnsembleToys]  # by identity
-    made_of: str = ""  # stamp of the files that a summary reads
+    made_of: str = ""  # digest of versions, ensembles and the files that a summary reads
 
     def groups(self) -> Iterator[Group]:
         """Return the groups whose null has toys."""
@@ -126,16 +127,20 @@ def collect(path: Path) -> RunToys:
     Its files are stamped before they are read: what a production adds meanwhile belongs to the next summary.
     """
     directory = RunDirectory(path)
-    made_of = _made_of(directory)
+    stamps = _stamps(directory)
     study = directory.study()
     sources = open_sources(study, directory, verify=False)
     entries = plan(study, sources, directory.clips(), directory.bases())
-    toys = directory.toys.load_all(requests(entries))
-    return RunToys(directory, study, entries, toys, made_of)
+    asked = requests(entries)
+    # toys of another identity or schema are not those of this plan, even if no file has changed
+    identities = sorted(request.ensemble.identity for request in asked)
+    layout = f"covad {__version__}, summary {SUMMARY_SCHEMA}, toys {STORE_SCHEMA}"
+    made_of = hashlib.sha256("\n".join([layout, *identities, *stamps]).encode()).hexdigest()
+    return RunToys(directory, study, entries, directory.toys.load_all(asked), made_of)
 
 
-def _made_of(directory: RunDirectory) -> str:
-    """Return a digest of covad's version, the layout, and names, sizes and times of all files read."""
+def _stamps(directory: RunDirectory) -> list[str]:
+    """Return names, sizes and times of all files of the run that a summary reads."""
     names = (
         "study.json",
         "clip.json",
@@ -144,9 +149,8 @@ def _made_of(directory: RunDirectory) -> str:
         "models/*/*/metrics.jsonl",
         "toys/*.parquet",
     )
-    found = sorted(file for name in names for file in directory.path.glob(name))
-    digest = hashlib.sha256(f"covad {__version__}, summary {SUMMARY_SCHEMA}\n".encode())
-    for file in found:
+    stamps = []
+    for file in sorted(file for name in names for file in directory.path.glob(name)):
         state = file.stat()
-        digest.update(f"{file.relative_to(directory.path)} {state.st_size} {state.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
+        stamps.append(f"{file.relative_to(directory.path)} {state.st_size} {state.st_mtime_ns}")
+    return stamps
