@@ -179,6 +179,19 @@ def test_corrupt_blocks_are_set_aside_and_missing(store, toys, damage, caplog):
     assert store.load(request).toys == toys[:20]
 
 
+@pytest.mark.parametrize("use", ["counts", "load_all", "set_corrupt_aside"])
+def test_blocks_of_another_schema_are_refused_and_stay(store, toys, use, monkeypatch):
+    """They are sound: a run of an earlier version must not be set aside and computed again."""
+    fill(store, toys, 0, 10, 20)
+    before = {path: path.read_bytes() for path in blocks(store)}
+    monkeypatch.setattr("covad.toys.blocks.STORE_SCHEMA", 99)
+    with pytest.raises(ToyStoreError, match=r"^\S+\.parquet: has schema 1 .* 99 was expected"):
+        getattr(store, use)([Request(small_ensemble(), 20)])
+    assert {path: path.read_bytes() for path in blocks(store)} == before
+    assert store.corrupt() == []
+    assert getattr(store, use)([]) in ([], {})  # blocks that nobody asks for do not matter
+
+
 def test_sound_blocks_are_left_alone(store, toys):
     fill(store, toys, 0, 10, 20, 30)
     assert store.set_corrupt_aside([Request(small_ensemble(), 30)]) == []

@@ -1,7 +1,7 @@
 """Toys on disk: a directory of immutable blocks, and the directory is the truth.
 
 A block is named by its ensemble and its range of toys and reaches its name whole or not at all. What does not
-fit its digest is set aside, reported, and computed again.
+fit its digest is set aside, reported, and computed again; a block of another schema is refused and left alone.
 """
 
 from __future__ import annotations
@@ -161,11 +161,12 @@ class ToyStore:
 
     def counts(self, requests: Sequence[Request]) -> list[Counts]:
         """Count where the requests stand, from the footers alone, in one pass over the directory."""
-        footers: dict[str, list[BlockFooter]] = {}
+        footers: dict[str, list[BlockFooter]] = {request.ensemble.identity: [] for request in requests}
         for block in self._blocks():
-            with suppress(FileFormatError):  # its toys count as missing
-                footers.setdefault(block.ensemble, []).append(block.footer())
-        return [_count(footers.get(r.ensemble.identity, []), r.toys) for r in requests]
+            if block.ensemble in footers:
+                with suppress(FileFormatError):  # its toys count as missing
+                    footers[block.ensemble].append(block.footer())
+        return [_count(footers[request.ensemble.identity], request.toys) for request in requests]
 
     def load(self, request: Request) -> EnsembleToys:
         """Return the toys that are there; corrupt blocks are left out, as `missing` toys."""
