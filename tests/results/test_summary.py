@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import fields, replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -192,10 +193,13 @@ def test_a_summary_of_toys_that_no_longer_count_is_made_again(run, monkeypatch):
     assert write_summary(collect(run)).toys.done == 560
 
 
-@pytest.mark.parametrize("version", ["toys.drawing.LATENT_VERSION", "results.collect.STORE_SCHEMA"])
-def test_a_summary_of_another_world_or_layout_is_made_again(run, monkeypatch, version):
+@pytest.mark.parametrize(
+    ("module", "version"),
+    [("covad.toys.drawing", "LATENT_VERSION"), ("covad.results.collect", "STORE_SCHEMA")],
+)
+def test_a_summary_of_another_world_or_schema_is_made_again(run, monkeypatch, module, version):
     before = collect(run).made_of
-    monkeypatch.setattr(f"covad.{version}", 99)
+    monkeypatch.setattr(import_module(module), version, 99)
     assert collect(run).made_of != before
 
 
@@ -207,6 +211,24 @@ def test_a_summary_of_another_layout_is_made_again(run, summary, made_of, monkey
     calls = _counted(monkeypatch, summary)
     assert write_summary(collect(run)).schema == 2
     assert calls == [run]
+
+
+@pytest.mark.parametrize("damage", ["cut off", "an unknown key", "a missing key"])
+def test_a_kept_summary_that_is_spoilt_is_made_again(run, summary, damage, monkeypatch):
+    write_summary(collect(run))
+    file = run / "summary.json"
+    content = json.loads(file.read_text())
+    if damage == "cut off":
+        file.write_text(file.read_text()[:-100])
+    elif damage == "an unknown key":
+        file.write_text(json.dumps(content | {"more": 1}))
+    else:
+        del content["power"]
+        file.write_text(json.dumps(content))
+    calls = _counted(monkeypatch, summary)
+    assert write_summary(collect(run)).toys == summary.toys
+    assert calls == [run]
+    assert read_summary(run).toys == summary.toys
 
 
 @pytest.fixture(scope="module")
