@@ -85,6 +85,15 @@ def test_fewer_toys_ignore_the_rest(store, toys):
     assert store.counts([Request(small_ensemble(), 15)])[0].done == 15
 
 
+def test_fewer_toys_take_their_share_of_the_time(store, toys):
+    """Else the time per toy, and with it the time left, grows when fewer toys are asked for."""
+    timed = tuple(replace(toy, seconds=2.0, draw_seconds=0.0) for toy in toys)
+    fill(store, timed, 0, 10, 20, 30)
+    fill(store, timed, 5, 15)
+    counts = store.counts([Request(small_ensemble(), n) for n in (15, 30)])
+    assert [(c.done, c.seconds) for c in counts] == [(15, pytest.approx(30.0)), (30, pytest.approx(60.0))]
+
+
 def test_ensembles_do_not_mix(store, toys):
     fill(store, toys, 0, 10)
     assert store.load(Request(small_ensemble(seed=2), 10)).toys == ()

@@ -44,7 +44,7 @@ class Counts:
     missing: int
     unconverged: int
     reasons: dict[str, int]  # of the failures
-    seconds: float  # CPU of all stored toys
+    seconds: float  # CPU of the toys that are done or failed
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,11 @@ class ToyStore:
 
 
 def _count(footers: Sequence[BlockFooter], requested: int) -> Counts:
-    """Count the first `requested` toys; a toy of overlapping blocks counts once."""
+    """Count the first `requested` toys; a toy of overlapping blocks counts once.
+
+    A block that counts in part adds that share of its seconds.
+    """
+    seconds = 0.0
     stored: set[int] = set()
     failures: dict[int, str] = {}
     unconverged: set[int] = set()
@@ -240,6 +244,7 @@ def _count(footers: Sequence[BlockFooter], requested: int) -> Counts:
         failures |= {int(i): why for i, why in footer.failed.items() if int(i) in fresh}
         unconverged |= fresh.intersection(footer.unconverged)
         stored |= fresh
+        seconds += footer.seconds * len(fresh) / (footer.stop - footer.start)
     return Counts(
         requested=requested,
         done=len(stored) - len(failures),
@@ -247,5 +252,5 @@ def _count(footers: Sequence[BlockFooter], requested: int) -> Counts:
         missing=requested - len(stored),
         unconverged=len(unconverged),
         reasons=dict(Counter(failures.values())),
-        seconds=sum(footer.seconds for footer in footers),
+        seconds=seconds,
     )
