@@ -286,3 +286,14 @@ def test_a_file_that_is_no_summary_is_refused(tmp_path, content):
     (tmp_path / "summary.json").write_text(content)
     with pytest.raises(FileFormatError, match=r"summary\.json: cannot be read"):
         read_summary(tmp_path)
+
+
+def test_a_file_of_another_layout_is_refused(tmp_path):
+    (tmp_path / "summary.json").write_text('{"schema": 1}')
+    with pytest.raises(FileFormatError, match=r"summary\.json: has the layout 1 of another version"):
+        read_summary(tmp_path)
+
+
+def test_a_directory_without_summary_is_refused(tmp_path):
+    with pytest.raises(FileFormatError, match=r"summary\.json: cannot be read, the run has no summary"):
+        read_summary(tmp_path)

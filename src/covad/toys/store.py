@@ -1,7 +1,7 @@
 """Toys on disk: a directory of immutable blocks, and the directory is the truth.
 
 A block is named by its ensemble and its range of toys and reaches its name whole or not at all. What does not
-fit its digest is set aside, reported, and computed again; a block of another schema is refused and left alone.
+fit its digest is set aside, reported, and computed again; one of another schema is refused and left alone.
 """
 
 from __future__ import annotations
