@@ -62,8 +62,20 @@ def test_the_main_configuration_is_named(summary):
 
 def test_a_configuration_is_found_by_its_slug_and_by_its_label(summary):
     assert summary.configuration("latent-none") is summary.configuration("latent, no nuisances")
-    with pytest.raises(UnknownNameError, match="has no configuration 'other'"):
+    with pytest.raises(UnknownNameError, match=r"has no configuration 'other' \(it has: latent, no nuis"):
         summary.configuration("other")
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"), [("latent, none", "latent-none"), ("latent-none", "latent-none"), ("none", None)]
+)
+def test_study_and_summary_know_a_configuration_by_the_same_names(summary, name, slug):
+    if slug is not None:
+        assert summary.configuration(name).configuration == summary.study.configuration(name).slug == slug
+        return
+    for holder in (summary, summary.study):
+        with pytest.raises(UnknownNameError):
+            holder.configuration(name)
 
 
 def test_every_ensemble_adds_up(summary):
