@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -14,13 +14,13 @@ from covad.inference.intervals import Float64
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, analytic_null
-from covad.results.summary import SUMMARY_SCHEMA
+from covad.results.summary import SUMMARY_SCHEMA, nu_text
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
 from covad.study import Configuration, Study
 from covad.study.plan import Entry, plan, requests
 from covad.toys.blocks import STORE_SCHEMA
-from covad.toys.ensembles import Draw, Ensemble
+from covad.toys.ensembles import Ensemble
 from covad.toys.store import EnsembleToys
 
 #: Ensembles with fewer toys say nothing yet.
@@ -53,7 +53,7 @@ class Group:
         draw = self.ensemble.draw
         sizes = self.ensemble.source.pool_sizes(draw)
         most = draw.n_reference * _MOMENT_SAMPLE
-        sample = Draw(**{**vars(draw), "n_reference": most if sizes is None else min(most, sizes[0])})
+        sample = replace(draw, n_reference=most if sizes is None else min(most, sizes[0]))
         dataset = self.ensemble.source.draw(sample, self.ensemble.seeds(0))
         return analytic_null(test, dataset, n_reference=draw.n_reference)
 
@@ -77,7 +77,7 @@ class Group:
 
 def null_name(nu: tuple[float, ...]) -> str:
     """Return the name of R_nu: 'R_+1', or 'R_+1,0' for several nuisances."""
-    return "R_" + ",".join(f"{x:+g}" if x else "0" for x in nu)
+    return "R_" + nu_text(nu, ",")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ A configuration is named by its slug in every line; `Summary.configurations` has
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -311,6 +311,11 @@ class Summary(Record):
         """Return (signal, injected events) that were asked for in a configuration."""
         mine = select(self.ensembles, configuration=configuration)
         return tuple(dict.fromkeys((line.signal, line.injected) for line in mine if line.signal is not None))
+
+
+def nu_text(nu: Sequence[float], separator: str = ", ", unit: str = "") -> str:
+    """Return how nu is written everywhere: '+1', '0', or '-1, 0' for several nuisances."""
+    return separator.join(f"{x:+g}{unit}" if x else "0" for x in nu)
 
 
 def select(lines: Iterable[T], **values: Any) -> list[T]:
