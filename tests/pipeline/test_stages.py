@@ -90,6 +90,17 @@ def test_pools_that_changed_are_refused_and_pools_that_moved_are_not(tmp_path):
         run_study(pool_study("other"), tmp_path / "run", here)
 
 
+def test_a_summary_is_not_kept_if_the_pools_were_written_again(tmp_path):
+    """They lie outside the run: none of its own files changes."""
+    write_pools(tmp_path / "pools", latent_pools())
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "latent"}
+    run_study(study(source=source), tmp_path / "run", here)
+    before = collect(tmp_path / "run").made_of
+    assert collect(tmp_path / "run").made_of == before
+    write_pools(tmp_path / "pools", latent_pools(seed=6))
+    assert collect(tmp_path / "run").made_of != before
+
+
 def test_a_stage_that_does_not_exist_is_named(tmp_path):
     with pytest.raises(PlanError, match="no stage 'toy'"):
         run_study(study(), tmp_path, here, until="toy")
