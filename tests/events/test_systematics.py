@@ -20,6 +20,7 @@ from covad.events.systematics import (
     Systematic,
     UserSystematic,
     Variation,
+    load_function,
     make_systematic,
     shift_events,
     unchanged_partners,
@@ -333,3 +334,14 @@ def test_a_module_that_fails_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken_module_of_user.py").write_text("raise RuntimeError('boom')")
     with pytest.raises(CovadError, match="'broken_module_of_user' cannot be imported: boom"):
         make_systematic({"name": "x", "function": "broken_module_of_user:f", "sigma": 1}, tmp_path)
+
+
+def test_modules_of_one_name_in_two_folders_are_two(tmp_path):
+    """In a notebook two studies may each have a my_systematics.py."""
+    found = []
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "one_of_two.py").write_text(f"def shift(events, amount):\n    return {number}\n")
+        found.append(load_function("one_of_two:shift", folder))
+    assert [function(None, 0.0) for function in found] == [1, 2]

@@ -363,13 +363,17 @@ def rates_agree(z, alarm):
     for sigma in (1, 2):
         found, rate = int((z > sigma).sum()), norm.sf(sigma)
         low, high = binom.ppf([alarm / 4, 1 - alarm / 4], len(z), rate)
+        print(f"{found} of {len(z)} beyond {sigma} sigma, {len(z) * rate:.0f} expected")
         assert low <= found <= high, f"{found} of {len(z)} beyond {sigma} sigma, {low} to {high} allowed"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["shapes", "expected", "normalisation", "nuisance", "weights"])
 def test_type_one_error(mode):
-    """2000 pairs of equal samples, 600 data and 3000 reference events; false-alarm rate 1e-3 per mode."""
+    """2000 pairs of equal samples, 600 data and 3000 reference events; false-alarm rate 1e-3 per mode.
+
+    `pytest -s -m slow tests/inference/test_comparison.py` prints the numbers of docs/python.md.
+    """
     z = []
     for number in range(2000):
         rng = np.random.default_rng([7, number])

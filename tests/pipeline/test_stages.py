@@ -56,6 +56,27 @@ def test_another_study_is_refused_with_the_key(tmp_path):
     assert run_study(study(), tmp_path, here).computed == 0
 
 
+def test_a_study_from_before_a_setting_goes_on_with_its_default(tmp_path):
+    run_study(study(), tmp_path, here)
+    now = (tmp_path / "study.json").read_text()
+    content = json.loads(now)
+    del content["study"]["normalisation"], content["study"]["configurations"][0]["order"]
+    (tmp_path / "study.json").write_text(json.dumps(content))
+    with pytest.raises(StudyError, match=r"normalisation was 0.1 and is now 0.2"):
+        run_study(study(normalisation=0.2), tmp_path, here)
+    assert run_study(study(), tmp_path, here).computed == 0
+    assert (tmp_path / "study.json").read_text() == now
+
+
+def test_a_study_with_a_key_that_is_gone_is_refused_with_the_key(tmp_path):
+    run_study(study(), tmp_path, here)
+    content = json.loads((tmp_path / "study.json").read_text())
+    content["study"]["gone"] = 3
+    (tmp_path / "study.json").write_text(json.dumps(content))
+    with pytest.raises(StudyError, match=r"belongs to another study: gone was 3 and is now null"):
+        run_study(study(), tmp_path, here)
+
+
 def test_pools_that_changed_are_refused_and_pools_that_moved_are_not(tmp_path):
     def pool_study(name):
         return study(source={"kind": "pools", "path": str(tmp_path / name), "embedding": "latent"})
@@ -67,6 +88,17 @@ def test_pools_that_changed_are_refused_and_pools_that_moved_are_not(tmp_path):
     assert run_study(pool_study("moved"), tmp_path / "run", here).computed == 0
     with pytest.raises(StudyError, match="the events or the systematics of the source was"):
         run_study(pool_study("other"), tmp_path / "run", here)
+
+
+def test_a_summary_is_not_kept_if_the_pools_were_written_again(tmp_path):
+    """They lie outside the run: none of its own files changes."""
+    write_pools(tmp_path / "pools", latent_pools())
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "latent"}
+    run_study(study(source=source), tmp_path / "run", here)
+    before = collect(tmp_path / "run").made_of
+    assert collect(tmp_path / "run").made_of == before
+    write_pools(tmp_path / "pools", latent_pools(seed=6))
+    assert collect(tmp_path / "run").made_of != before
 
 
 def test_a_stage_that_does_not_exist_is_named(tmp_path):

@@ -1,10 +1,11 @@
 """The page as a whole: complete, self-contained, readable in a browser, honest about what is missing."""
 
 import html
-import json
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import browser
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import report_world
 from observations import observation
 
+import covad.report
 from covad.errors import FileFormatError
 from covad.inference.closure import Verdict
 from covad.report import write_report
@@ -95,7 +97,7 @@ def test_the_words_of_the_summary_are_explained_and_its_configuration_is_named(p
 def test_the_time_of_toys_is_that_of_the_toys_themselves(page):
     """60 toys of half a second in each of 42 ensembles; the manifest knows the last call only."""
     assert "0.35 core-hours, those of all 2520 toys" in page
-    assert "encoder 60 s: wall time of the calls of covad run that were completed" in page
+    assert "encoder 60 s: wall time of the calls of covad run" in page
     assert "toys 12 s" not in page
 
 
@@ -156,25 +158,68 @@ def test_an_svg_stands_alone_in_a_page():
     assert inline_svg(document, "p") == expected + '<use href="#p-b" transform="scale(0.015625)"/></g></svg>'
 
 
-def test_a_report_is_drawn_again_only_if_what_it_shows_has_changed(tmp_path, monkeypatch):
-    drawn = []
+@pytest.fixture
+def drawn(tmp_path, monkeypatch):
+    """The runs whose report is drawn from now on, instead of drawing it."""
+    runs = []
 
     def draw(_, run):
-        drawn.append(run)
-        (run / "report").mkdir(exist_ok=True)
+        runs.append(run)
+        for part in ("figures", "tables", "hepdata"):
+            (run / "report" / part).mkdir(parents=True, exist_ok=True)
         (run / "report.html").touch()
         return run / "report.html"
 
     monkeypatch.setattr("covad.report.write.write_evidence", draw)
-    evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
-    monkeypatch.setattr("covad.report.write.read_evidence", lambda *_: evidence)
-    write_report(tmp_path, {})
-    evidence.summary.manifest.seconds["toys"] += 1.0
-    assert write_report(tmp_path, {}) == tmp_path / "report.html"
+    return runs
+
+
+@pytest.fixture(scope="module")
+def small():
+    return report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
+
+
+def test_a_report_is_drawn_again_only_if_what_it_shows_has_changed(tmp_path, drawn, small):
+    write_report(tmp_path, small.summary, small.t)
+    manifest = small.summary.manifest
+    for change in ({}, {"seconds": {"toys": 13.0}}):
+        summary = replace(small.summary, manifest=replace(manifest, **change))
+        assert write_report(tmp_path, summary, small.t) == tmp_path / "report.html"
     assert len(drawn) == 1
-    next(iter(evidence.t.values()))[0] += 0.1
-    write_report(tmp_path, {})
+    write_report(tmp_path, small.summary, {key: toys + 0.1 for key, toys in small.t.items()})
     assert len(drawn) == 2
+    for number, change in enumerate(({"versions": {"numpy": "3"}}, {"machine": {"cores": 4}}), start=3):
+        summary = replace(small.summary, manifest=replace(manifest, **change))
+        write_report(tmp_path, summary, small.t)
+        assert len(drawn) == number
+    write_report(tmp_path, replace(small.summary, manifest=None), small.t)
+    assert len(drawn) == 5
+
+
+@pytest.mark.parametrize("part", ["figures", "tables", "hepdata"])
+def test_a_report_that_lost_a_part_is_drawn_again(tmp_path, drawn, small, part):
+    for _ in range(2):
+        write_report(tmp_path, small.summary, small.t)
+    assert len(drawn) == 1
+    (tmp_path / "report" / part).rmdir()
+    write_report(tmp_path, small.summary, small.t)
+    assert len(drawn) == 2
+
+
+def test_a_report_is_drawn_again_if_any_of_its_texts_has_changed(tmp_path, drawn, small, monkeypatch):
+    """Every file of the room that is not code."""
+    room = Path(covad.report.__file__).parent
+    data = [f for f in room.rglob("*") if f.is_file() and f.suffix not in (".py", ".pyc")]
+    assert len(data) >= 4
+    shutil.copytree(room, tmp_path / "room")
+    monkeypatch.setattr("covad.report.write.files", lambda _: tmp_path / "room")
+    for number, file in enumerate([None, *data], start=1):
+        if file is not None:
+            with (tmp_path / "room" / file.relative_to(room)).open("a") as copy:
+                copy.write("\n")
+        for _ in range(2):
+            write_report(tmp_path, small.summary, small.t)
+        assert len(drawn) == number
 
 
 def test_a_number_that_a_check_could_not_compute_does_not_stop_the_report(tmp_path, monkeypatch):
@@ -187,7 +232,7 @@ def test_a_number_that_a_check_could_not_compute_does_not_stop_the_report(tmp_pa
     evidence.checks["covariant_linear"] = replace(checks, comparisons=(first, *others))
     evidence = report_world.changed(evidence, "spaces", lambda _: {"validation": (first.summary,)})
     monkeypatch.setattr("covad.report.write.read_evidence", lambda *_: evidence)
-    assert write_report(tmp_path, {}).exists()
+    assert write_report(tmp_path, evidence.summary, evidence.t).exists()
 
 
 def test_a_report_that_fails_leaves_the_earlier_one_whole(tmp_path, monkeypatch):
@@ -218,22 +263,10 @@ def test_what_cannot_be_told_has_no_colour(monkeypatch):
 @pytest.mark.parametrize("content", ['{"comparisons": [', "[]"], ids=["cut off", "no object"])
 def test_a_damaged_file_is_named_in_one_sentence(tmp_path, name, content):
     summary = report_world.evidence((("covariant", "profiled", 1),), injections=()).summary
-    (tmp_path / "summary.json").write_text(json.dumps(summary.to_json()))
     (tmp_path / name).parent.mkdir()
     (tmp_path / name).write_text(content)
     with pytest.raises(FileFormatError, match=name):
-        write_report(tmp_path, {})
-
-
-def test_a_summary_of_another_layout_is_refused_in_one_sentence(tmp_path):
-    (tmp_path / "summary.json").write_text('{"schema": 1}')
-    with pytest.raises(FileFormatError, match=r"summary\.json: has the layout 1 of another version"):
-        write_report(tmp_path, {})
-
-
-def test_a_directory_without_summary_is_refused_in_one_sentence(tmp_path):
-    with pytest.raises(FileFormatError, match=r"summary\.json: cannot be read"):
-        write_report(tmp_path, {})
+        write_report(tmp_path, summary, {})
 
 
 @pytest.mark.skipif(

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import fields, replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,10 @@ from covad.errors import FileFormatError, UnknownNameError
 from covad.inference.closure import Verdict
 from covad.pipeline import run_study
 from covad.pipeline.report import write_summary
+from covad.report.names import nu_label
 from covad.results import Summary, collect, read_summary, select, summarise, summary_lines
+from covad.results.collect import null_name
+from covad.results.summary import nu_text
 from covad.study import parse_study
 from covad.toys.toy import run_block
 
@@ -61,8 +65,20 @@ def test_the_main_configuration_is_named(summary):
 
 def test_a_configuration_is_found_by_its_slug_and_by_its_label(summary):
     assert summary.configuration("latent-none") is summary.configuration("latent, no nuisances")
-    with pytest.raises(UnknownNameError, match="has no configuration 'other'"):
+    with pytest.raises(UnknownNameError, match=r"has no configuration 'other' \(it has: latent, no nuis"):
         summary.configuration("other")
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"), [("latent, none", "latent-none"), ("latent-none", "latent-none"), ("none", None)]
+)
+def test_study_and_summary_know_a_configuration_by_the_same_names(summary, name, slug):
+    if slug is not None:
+        assert summary.configuration(name).configuration == summary.study.configuration(name).slug == slug
+        return
+    for holder in (summary, summary.study):
+        with pytest.raises(UnknownNameError):
+            holder.configuration(name)
 
 
 def test_every_ensemble_adds_up(summary):
@@ -183,6 +199,25 @@ def test_toys_that_come_while_a_run_is_read_belong_to_the_next_summary(run, summ
     assert calls == [run]
 
 
+def test_a_summary_of_toys_that_no_longer_count_is_made_again(run, monkeypatch):
+    """Another identity orphans the stored toys, though no file has changed."""
+    assert write_summary(collect(run)).toys.done == 560
+    monkeypatch.setattr("covad.toys.ensembles.TOY_SCHEMA", 99)
+    assert write_summary(collect(run)).toys.done == 0
+    monkeypatch.undo()
+    assert write_summary(collect(run)).toys.done == 560
+
+
+@pytest.mark.parametrize(
+    ("module", "version"),
+    [("covad.toys.drawing", "LATENT_VERSION"), ("covad.results.collect", "STORE_SCHEMA")],
+)
+def test_a_summary_of_another_world_or_schema_is_made_again(run, monkeypatch, module, version):
+    before = collect(run).made_of
+    monkeypatch.setattr(import_module(module), version, 99)
+    assert collect(run).made_of != before
+
+
 @pytest.mark.parametrize("made_of", ["something else", None])
 def test_a_summary_of_another_layout_is_made_again(run, summary, made_of, monkeypatch):
     write_summary(collect(run))
@@ -191,6 +226,24 @@ def test_a_summary_of_another_layout_is_made_again(run, summary, made_of, monkey
     calls = _counted(monkeypatch, summary)
     assert write_summary(collect(run)).schema == 3
     assert calls == [run]
+
+
+@pytest.mark.parametrize("damage", ["cut off", "an unknown key", "a missing key"])
+def test_a_kept_summary_that_is_spoilt_is_made_again(run, summary, damage, monkeypatch):
+    write_summary(collect(run))
+    file = run / "summary.json"
+    content = json.loads(file.read_text())
+    if damage == "cut off":
+        file.write_text(file.read_text()[:-100])
+    elif damage == "an unknown key":
+        file.write_text(json.dumps(content | {"more": 1}))
+    else:
+        del content["power"]
+        file.write_text(json.dumps(content))
+    calls = _counted(monkeypatch, summary)
+    assert write_summary(collect(run)).toys == summary.toys
+    assert calls == [run]
+    assert read_summary(run).toys == summary.toys
 
 
 @pytest.fixture(scope="module")
@@ -237,6 +290,12 @@ def test_an_unknown_verdict_is_refused(learned):
         Summary.from_json(content, "here")
 
 
+def test_nu_is_written_in_one_way():
+    assert [nu_text(nu) for nu in ((1.0,), (0.0,), (-0.5, 0.0))] == ["+1", "0", "-0.5, 0"]
+    assert null_name((1.0, 0.0)) == "R_+1,0"
+    assert (nu_label((-1.0,)).text, nu_label((2.0, 0.0)).tex) == ("ν = −1σ", r"$\nu = (+2\sigma, 0)$")
+
+
 def test_every_key_and_every_verdict_is_documented():
     documented = (Path(__file__).parents[2] / "docs" / "summary.md").read_text()
     assert [field.name for field in fields(Summary) if f"`{field.name}" not in documented] == []
@@ -247,4 +306,15 @@ def test_every_key_and_every_verdict_is_documented():
 def test_a_file_that_is_no_summary_is_refused(tmp_path, content):
     (tmp_path / "summary.json").write_text(content)
     with pytest.raises(FileFormatError, match=r"summary\.json: cannot be read"):
+        read_summary(tmp_path)
+
+
+def test_a_file_of_another_layout_is_refused(tmp_path):
+    (tmp_path / "summary.json").write_text('{"schema": 1}')
+    with pytest.raises(FileFormatError, match=r"summary\.json: has the layout 1 of another version"):
+        read_summary(tmp_path)
+
+
+def test_a_directory_without_summary_is_refused(tmp_path):
+    with pytest.raises(FileFormatError, match=r"summary\.json: cannot be read, the run has no summary"):
         read_summary(tmp_path)

@@ -168,6 +168,15 @@ def test_configurations_have_a_slug_for_files_and_a_label_for_people():
     assert the_study.configuration("plain, none").slug == "plain-none"
 
 
+@pytest.mark.parametrize("name", ["plain-profiled events", "plain, profiled-500", "plain-no nuisances"])
+def test_half_a_slug_and_half_a_label_is_no_name(name):
+    sizes = {"expected": 500, "reference": 900_000}
+    configurations = [{"treatment": "none"}, {}, {"sizes": sizes}]
+    the_study = _of_collisions(*({"embedding": "plain"} | c for c in configurations))
+    with pytest.raises(UnknownNameError, match=f"no configuration '{name}'"):
+        the_study.configuration(name)
+
+
 def test_a_configuration_that_does_not_exist_is_named_beside_those_that_do():
     with pytest.raises(UnknownNameError, match=r"no configuration 'x' \(it has: latent, no nuis"):
         study().configuration("x")

@@ -65,8 +65,10 @@ def test_every_truncation_is_noticed(content):
 
 def test_another_schema_is_named(toys, content, monkeypatch):
     monkeypatch.setattr("covad.toys.blocks.STORE_SCHEMA", STORE_SCHEMA + 1)
-    with pytest.raises(FileFormatError, match=f"schema {STORE_SCHEMA}"):
-        decode(content, "block")
+    said = f"^block: has schema {STORE_SCHEMA} .*, but {STORE_SCHEMA + 1} was expected: .* new run directory$"
+    for read in (decode, read_footer):
+        with pytest.raises(ToyStoreError, match=said):
+            read(content, "block")
 
 
 @pytest.mark.parametrize("name", ["seed", "events"])

@@ -85,6 +85,15 @@ def test_fewer_toys_ignore_the_rest(store, toys):
     assert store.counts([Request(small_ensemble(), 15)])[0].done == 15
 
 
+def test_fewer_toys_take_their_share_of_the_time(store, toys):
+    """Else the time per toy, and with it the time left, grows when fewer toys are asked for."""
+    timed = tuple(replace(toy, seconds=2.0, draw_seconds=0.0) for toy in toys)
+    fill(store, timed, 0, 10, 20, 30)
+    fill(store, timed, 5, 15)
+    counts = store.counts([Request(small_ensemble(), n) for n in (15, 30)])
+    assert [(c.done, c.seconds) for c in counts] == [(15, pytest.approx(30.0)), (30, pytest.approx(60.0))]
+
+
 def test_ensembles_do_not_mix(store, toys):
     fill(store, toys, 0, 10)
     assert store.load(Request(small_ensemble(seed=2), 10)).toys == ()
@@ -177,6 +186,19 @@ def test_corrupt_blocks_are_set_aside_and_missing(store, toys, damage, caplog):
     fill(store, toys, 10, 20)
     assert store.set_corrupt_aside([request]) == []
     assert store.load(request).toys == toys[:20]
+
+
+@pytest.mark.parametrize("use", ["counts", "load_all", "set_corrupt_aside"])
+def test_blocks_of_another_schema_are_refused_and_stay(store, toys, use, monkeypatch):
+    """They are sound: a run of an earlier version must not be set aside and computed again."""
+    fill(store, toys, 0, 10, 20)
+    before = {path: path.read_bytes() for path in blocks(store)}
+    monkeypatch.setattr("covad.toys.blocks.STORE_SCHEMA", 99)
+    with pytest.raises(ToyStoreError, match=r"^\S+\.parquet: has schema 1 .* 99 was expected"):
+        getattr(store, use)([Request(small_ensemble(), 20)])
+    assert {path: path.read_bytes() for path in blocks(store)} == before
+    assert store.corrupt() == []
+    assert getattr(store, use)([]) in ([], {})  # blocks that nobody asks for do not matter
 
 
 def test_sound_blocks_are_left_alone(store, toys):

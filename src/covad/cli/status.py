@@ -6,16 +6,17 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from covad.cli.console import PLAIN_WIDTH
+from covad.results.summary import nu_text
 from covad.runs.status import RunStatus
 
-_WIDTH = 120
 _COUNTS = ("requested", "done", "failed", "missing", "unconverged")
 
 
 def print_status(status: RunStatus) -> None:
     """Print the status on stdout: stages, a table of the toys, and remarks."""
     console = Console(soft_wrap=True, highlight=False, markup=False)
-    console.width = max(console.width, _WIDTH)
+    console.width = max(console.width, PLAIN_WIDTH)
     for stage in status.learning:
         note = f" ({stage.note})" if stage.note else ""
         console.print(f"stage {stage.stage}: {stage.done} of {stage.parts} parts done{note}")
@@ -36,7 +37,7 @@ def print_status(status: RunStatus) -> None:
         table.add_row(
             ensemble.entry.test,
             ensemble.entry.configuration.label,
-            ", ".join(f"{x:+g}" if x else "0" for x in draw.nu),
+            nu_text(draw.nu),
             f"{draw.signal} {draw.injected:g}" if draw.signal else "",
             *(str(getattr(ensemble.counts, name)) for name in _COUNTS),
             f"{ensemble.offset.share:.2f} sd" if ensemble.offset.share else "",

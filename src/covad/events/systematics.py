@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from traceback import extract_tb
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -353,6 +354,10 @@ def load_function(reference: str, folder: Path | None = None) -> Callable[..., A
     if not module_name or not function_name:
         raise CovadError(f"'{reference}' does not have the form module:function")
     if folder is not None:
+        wanted, known = folder / f"{module_name.replace('.', '/')}.py", sys.modules.get(module_name)
+        if wanted.exists() and known is not None and not _is_file_of(known, wanted):
+            del sys.modules[module_name]  # that of another study
+            importlib.invalidate_caches()
         sys.path.insert(0, str(folder))
     try:
         module = importlib.import_module(module_name)
@@ -365,3 +370,7 @@ def load_function(reference: str, folder: Path | None = None) -> Callable[..., A
     if not callable(function):
         raise UnknownNameError(f"module '{module_name}' has no function '{function_name}'")
     return function
+
+
+def _is_file_of(module: ModuleType, file: Path) -> bool:
+    return module.__file__ is not None and Path(module.__file__).resolve() == file.resolve()

@@ -119,8 +119,8 @@ def compare(
     `response` is how the log density answers to K nuisances, in units of their sigma: (g_reference, g_data),
     or a function of the points. `measured` are the K auxiliary values, 0 if None.
 
-    The basis comes from a random tenth of the reference, which the test then leaves out, or from
-    `basis_events`. The same `seed` gives the same answer.
+    The basis comes from a random part of the reference, a tenth or up to a quarter of a small one, which the
+    test then leaves out; or from `basis_events`. The same `seed` gives the same answer.
     """
     if test != "convex":
         raise UnknownNameError(f"compare has no test '{test}' (it has: convex)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from covad.errors import FileFormatError, StudyError
 from covad.runs.directory import FORMAT, RunDirectory
 from covad.storage.atomic import write_json, writing
-from covad.study import Study, changed_key
+from covad.study import Study, changed_key, parse_study
 
 
 def claim(directory: RunDirectory, study: Study, fingerprint: str | None) -> None:
@@ -17,10 +17,12 @@ def claim(directory: RunDirectory, study: Study, fingerprint: str | None) -> Non
     if before is not None:
         if not {"study", "source"} <= set(before):
             raise FileFormatError(f"{directory.path / 'study.json'}: lacks the study or its source")
+        try:  # a setting that covad has got since has its default
+            earlier = parse_study(before["study"], str(directory.path / "study.json")).plain()
+        except StudyError:
+            earlier = before["study"]
         events = "the events or the systematics of the source"
-        change = changed_key(before["study"], now["study"]) or changed_key(
-            before["source"], now["source"], events
-        )
+        change = changed_key(earlier, study.plain()) or changed_key(before["source"], fingerprint, events)
         if change:
             raise StudyError(f"{directory.path} belongs to another study: {change}; use another directory")
     if before != now:

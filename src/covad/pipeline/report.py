@@ -15,7 +15,7 @@ def report_run(path: Path) -> tuple[Summary, Path]:
     """Write RUN/summary.json and the report from what a run has; return the summary and the page."""
     toys = collect(path)
     summary = write_summary(toys)
-    return summary, write_report(path, toys.values)
+    return summary, write_report(path, summary, toys.values)
 
 
 def write_summary(toys: RunToys) -> Summary:

@@ -9,7 +9,7 @@ from pathlib import Path
 from covad.nplm.dataset import Float64
 from covad.observed.result import Observation, read_observations
 from covad.results.latent import LatentSpace, Marginal, marginals, read_latent_space
-from covad.results.summary import Summary, read_summary, select
+from covad.results.summary import Summary, select
 from covad.runs.checks import SpaceChecks, read_checks
 from covad.runs.directory import RunDirectory
 from covad.settings import Nu
@@ -42,8 +42,8 @@ class Evidence:
         return marginals(self.checks.get(space), self.spaces.get(space))
 
 
-def read_evidence(run: Path, t: Mapping[str, Float64]) -> Evidence:
-    """Read all that is there of a run that has a summary; t is that of its toys, by their identity."""
+def read_evidence(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Evidence:
+    """Read what a run has beside its summary and t of its toys, which is by the identity of the ensemble."""
     files = RunDirectory(run)
     checks = {
         path.stem: read_checks(files, f"checks/{path.name}")
@@ -51,7 +51,7 @@ def read_evidence(run: Path, t: Mapping[str, Float64]) -> Evidence:
     }
     pools = sorted((run / "pools").glob(f"*/{MANIFEST}"))
     return Evidence(
-        summary=read_summary(run),
+        summary=summary,
         t=t,
         checks={name: found for name, found in checks.items() if found is not None},
         spaces={file.parent.name: read_latent_space(files, file.parent.name) for file in pools},

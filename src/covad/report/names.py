@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from covad.results.summary import ConfigurationSummary
+from covad.results.summary import ConfigurationSummary, nu_text
 from covad.toys.ensembles import Treatment
 
 #: (signal, injected events).
@@ -63,12 +63,12 @@ def share(injected: float, expected: float) -> str:
 
 def nu_key(nu: Sequence[float]) -> str:
     """Return '+1', '0', '-1', or '+1,0' for several nuisances: the form in names of nulls."""
-    return ",".join(f"{x:+g}" if x else "0" for x in nu)
+    return nu_text(nu, ",")
 
 
 def nu_label(nu: Sequence[float]) -> Label:
-    values = [f"{x:+g}σ" if x else "0" for x in nu]
-    text = values[0] if len(values) == 1 else f"({', '.join(values)})"
+    values = nu_text(nu, unit="σ")
+    text = values if len(nu) == 1 else f"({values})"
     tex = text.replace("σ", r"\sigma")
     return Label(f"ν = {text.replace('-', '−')}", rf"$\nu = {tex}$")
 

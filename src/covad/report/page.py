@@ -217,4 +217,4 @@ def _origin(summary: Summary) -> Iterator[tuple[str, str]]:
     others = {} if manifest is None else {s: x for s, x in manifest.seconds.items() if s != "toys"}
     if others:
         told = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in others.items())
-        yield "other stages", f"{told}: wall time of the calls of covad run that were completed"
+        yield "other stages", f"{told}: wall time of the calls of covad run"

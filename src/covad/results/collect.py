@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -14,13 +14,14 @@ from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, 
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, analytic_null
 from covad.nplm.dataset import Float64
-from covad.results.summary import SUMMARY_SCHEMA
+from covad.results.summary import SUMMARY_SCHEMA, nu_text
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
 from covad.settings import Nu
 from covad.study import Configuration, Study
 from covad.study.plan import TESTS, Entry, plan, requests
-from covad.toys.ensembles import Draw, Ensemble
+from covad.toys.blocks import STORE_SCHEMA
+from covad.toys.ensembles import Ensemble
 from covad.toys.store import EnsembleToys
 
 #: Ensembles with fewer toys say nothing yet.
@@ -53,7 +54,7 @@ class Group:
         draw = self.ensemble.draw
         sizes = self.ensemble.source.pool_sizes(draw)
         most = draw.n_reference * _MOMENT_SAMPLE
-        sample = Draw(**{**vars(draw), "n_reference": most if sizes is None else min(most, sizes[0])})
+        sample = replace(draw, n_reference=most if sizes is None else min(most, sizes[0]))
         dataset = self.ensemble.source.draw(sample, self.ensemble.seeds(0))
         return analytic_null(test, dataset, n_reference=draw.n_reference)
 
@@ -77,7 +78,7 @@ class Group:
 
 def null_name(nu: Nu) -> str:
     """Return the name of R_nu: 'R_+1', or 'R_+1,0' for several nuisances."""
-    return "R_" + ",".join(f"{x:+g}" if x else "0" for x in nu)
+    return "R_" + nu_text(nu, ",")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class RunToys:
     study: Study
     entries: list[Entry]
     toys: dict[str, EnsembleToys]  # by identity
-    made_of: str = ""  # stamp of the files that a summary reads
+    made_of: str = ""  # digest of versions, ensembles and the files that a summary reads
 
     def groups(self) -> Iterator[Group]:
         """Return the groups whose null has toys."""
@@ -127,16 +128,20 @@ def collect(path: Path) -> RunToys:
     Its files are stamped before they are read: what a production adds meanwhile belongs to the next summary.
     """
     directory = RunDirectory(path)
-    made_of = _made_of(directory)
+    stamps = _stamps(directory)
     study = directory.study()
     sources = open_sources(study, directory, verify=False)
     entries = plan(study, sources, directory.clips(), directory.bases())
-    toys = directory.toys.load_all(requests(entries))
-    return RunToys(directory, study, entries, toys, made_of)
+    asked = requests(entries)
+    # toys of another identity or schema are not those of this plan, even if no file has changed
+    identities = sorted(request.ensemble.identity for request in asked)
+    layout = f"covad {__version__}, summary {SUMMARY_SCHEMA}, toys {STORE_SCHEMA}"
+    made_of = hashlib.sha256("\n".join([layout, *identities, *stamps]).encode()).hexdigest()
+    return RunToys(directory, study, entries, directory.toys.load_all(asked), made_of)
 
 
-def _made_of(directory: RunDirectory) -> str:
-    """Return a digest of covad's version, the layout, and names, sizes and times of all files read."""
+def _stamps(directory: RunDirectory) -> list[str]:
+    """Return names, sizes and times of all files of the run that a summary reads."""
     names = (
         "study.json",
         "clip.json",
@@ -145,9 +150,8 @@ def _made_of(directory: RunDirectory) -> str:
         "models/*/*/metrics.jsonl",
         "toys/*.parquet",
     )
-    found = sorted(file for name in names for file in directory.path.glob(name))
-    digest = hashlib.sha256(f"covad {__version__}, summary {SUMMARY_SCHEMA}\n".encode())
-    for file in found:
+    stamps = []
+    for file in sorted(file for name in names for file in directory.path.glob(name)):
         state = file.stat()
-        digest.update(f"{file.relative_to(directory.path)} {state.st_size} {state.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
+        stamps.append(f"{file.relative_to(directory.path)} {state.st_size} {state.st_mtime_ns}")
+    return stamps

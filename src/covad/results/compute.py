@@ -34,7 +34,6 @@ from covad.inference.significance import median_z
 from covad.nplm.dataset import Float64
 from covad.results.collect import Group, RunToys, null_name
 from covad.results.summary import (
-    SUMMARY,
     SUMMARY_SCHEMA,
     ClipSummary,
     ClosureSummary,
@@ -50,6 +49,7 @@ from covad.results.summary import (
     SpaceSummary,
     Summary,
     ToyCounts,
+    read_summary,
 )
 from covad.runs.checks import read_checks
 from covad.runs.directory import CLIPS, space_name
@@ -62,12 +62,12 @@ POWER_THRESHOLDS = np.linspace(0.0, 5.0, 51)
 
 
 def current_summary(run: RunToys) -> Summary:
-    """Return the summary that the run keeps if it was made of the same files; else compute it."""
-    path = run.directory.path / SUMMARY
-    known = run.directory.read(SUMMARY)
-    if isinstance(known, dict) and known.get("made_of") == run.made_of:
-        return replace(Summary.from_json(known, str(path)), manifest=_manifest(run))
-    return summarise(run)
+    """Return the summary that the run keeps if it can be read and was made of the same; else compute it."""
+    try:
+        kept = read_summary(run.directory.path)
+    except FileFormatError:  # it is not there, damaged, or of another layout
+        return summarise(run)
+    return replace(kept, manifest=_manifest(run)) if kept.made_of == run.made_of else summarise(run)
 
 
 def summarise(run: RunToys) -> Summary:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from covad.results.overview import closure_overview, smallest_reach
-from covad.results.summary import Summary, select
+from covad.results.summary import Summary, nu_text, select
 from covad.runs.checks import ReachAt
 
 
@@ -39,9 +39,8 @@ def _least_reach(lines: Sequence[ReachAt]) -> str:
     smallest, everywhere = smallest_reach(lines)
     if smallest is None:
         return _at_least(everywhere)
-    at = ", ".join(f"{x:+g}" if x else "0" for x in smallest.nu)
     others = f"; {_at_least(everywhere)} at every nu" if everywhere < (smallest.interval.low or 0.0) else ""
-    return f"{reach_text(smallest)} at nu = {at}{others}"
+    return f"{reach_text(smallest)} at nu = {nu_text(smallest.nu)}{others}"
 
 
 def reach_text(reach: ReachAt) -> str:

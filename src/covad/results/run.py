@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from covad.errors import UnknownNameError
 from covad.results.collect import RunToys, collect
 from covad.results.compute import current_summary
-from covad.results.summary import Summary
+from covad.results.summary import Summary, nu_text
 from covad.settings import Nu
 from covad.study import Study
 from covad.study.plan import TESTS, default_test, main_configuration
@@ -87,7 +87,7 @@ class Run:
 
 
 def _described(nu: Nu, signal: str | None, injected: float | None) -> str:
-    point = "nu = " + ", ".join(f"{x:+g}" if x else "0" for x in nu)
+    point = f"nu = {nu_text(nu)}"
     if signal is None:
         return point
     return f"{point} with {signal}" + (f" ({injected:g} events)" if injected is not None else "")

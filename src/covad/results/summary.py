@@ -7,7 +7,7 @@ A configuration is named by its slug in every line; `Summary.configurations` has
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import chi2, norm
 
 from covad.embedding.metrics import Metrics, ProbeResult
-from covad.errors import FileFormatError, UnknownNameError
+from covad.errors import FileFormatError
 from covad.inference.clip import ClipPoint
 from covad.inference.closure import CorrectedGoodness, FalsePositives, MedianShift, Verdict
 from covad.inference.goodness import GoodnessOfFit, Law
@@ -27,7 +27,7 @@ from covad.nplm.dataset import Float64
 from covad.runs.checks import Departure, ReachAt, Validation
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
-from covad.study import Study
+from covad.study import Study, find_slug
 from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
@@ -285,12 +285,9 @@ class Summary(Record):
         return restore(cls, content, where)
 
     def configuration(self, name: str) -> ConfigurationSummary:
-        """Return a configuration by its slug or its label."""
-        for configuration in self.configurations:
-            if name in (configuration.configuration, configuration.label):
-                return configuration
-        known = "; ".join(c.configuration for c in self.configurations)
-        raise UnknownNameError(f"the study has no configuration '{name}' (it has: {known})")
+        """Return the configuration of this slug or label (`covad.study.find_slug`)."""
+        known = {found.configuration: found for found in self.configurations}
+        return known[find_slug(name, {slug: found.label for slug, found in known.items()})]
 
     @property
     def main(self) -> ConfigurationSummary:
@@ -314,6 +311,11 @@ class Summary(Record):
         """Return (signal, injected events) that were asked for in a configuration."""
         mine = select(self.ensembles, configuration=configuration)
         return tuple(dict.fromkeys((line.signal, line.injected) for line in mine if line.signal is not None))
+
+
+def nu_text(nu: Sequence[float], separator: str = ", ", unit: str = "") -> str:
+    """Return how nu is written everywhere: '+1', '0', or '-1, 0' for several nuisances."""
+    return separator.join(f"{x:+g}{unit}" if x else "0" for x in nu)
 
 
 def select(lines: Iterable[T], **values: Any) -> list[T]:

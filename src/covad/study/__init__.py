@@ -1,7 +1,7 @@
 """The study file: what a user asks for, in YAML, checked before any work starts."""
 
 from covad.nplm.settings import Sizes
-from covad.study.model import Configuration, Study
+from covad.study.model import Configuration, Study, find_slug
 from covad.study.reading import changed_key, json_schema, parse_study, read_study
 from covad.study.sources import Collisions, LatentSection, PoolSection, SampleEntry
 
@@ -14,6 +14,7 @@ __all__ = [
     "Sizes",
     "Study",
     "changed_key",
+    "find_slug",
     "json_schema",
     "parse_study",
     "read_study",

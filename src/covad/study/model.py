@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -13,6 +14,9 @@ from covad.study.sources import AnySource, Collisions, LatentSection
 from covad.toys import latent_world as latent
 from covad.toys.backends.dask import BatchCluster
 from covad.toys.ensembles import Treatment
+
+#: `Treatment.NONE` in labels.
+_NO_NUISANCES = "no nuisances"
 
 
 class Tests(Settings):
@@ -59,12 +63,23 @@ class Configuration(Settings):
     def label(self) -> str:
         """What people call it: 'covariant, profiled'."""
         profiled = self.treatment is Treatment.PROFILED
-        parts = [self.embedding or "", "profiled" if profiled else "no nuisances"]
+        parts = [self.embedding or "", "profiled" if profiled else _NO_NUISANCES]
         if self.order == 2:
             parts.append("quadratic")
         if self.sizes is not None:
             parts.append(f"{self.sizes.expected:g} events")
         return ", ".join(part for part in parts if part)
+
+
+def find_slug(name: str, labels: Mapping[str, str]) -> str:
+    """Return the slug of the configuration that a user names, among slugs with their labels.
+
+    A name is a slug or a label, in which 'none' may stand for 'no nuisances' as in the study file.
+    """
+    for slug, label in labels.items():
+        if name in (slug, label, label.replace(_NO_NUISANCES, Treatment.NONE.value)):
+            return slug
+    raise UnknownNameError(f"the study has no configuration '{name}' (it has: {'; '.join(labels.values())})")
 
 
 class Study(Settings):
@@ -156,13 +171,9 @@ class Study(Settings):
         return tuple(dict.fromkeys([*self.nu, *own]))
 
     def configuration(self, name: str) -> Configuration:
-        """Return the configuration of this slug or label; a label may say 'none' as the study file does."""
-        written = name.removesuffix(" events").replace(", ", "-")
-        for configuration in self.configurations:
-            if configuration.slug == written or configuration.label == name:
-                return configuration
-        known = "; ".join(configuration.label for configuration in self.configurations)
-        raise UnknownNameError(f"the study has no configuration '{name}' (it has: {known})")
+        """Return the configuration of this slug or label (`find_slug`)."""
+        known = {configuration.slug: configuration for configuration in self.configurations}
+        return known[find_slug(name, {slug: found.label for slug, found in known.items()})]
 
     def plain(self) -> dict[str, Any]:
         """Return the study as JSON data, defaults filled in."""

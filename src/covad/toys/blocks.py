@@ -16,6 +16,7 @@ from covad.nplm.fit import Status
 from covad.toys.ensembles import canonical
 from covad.toys.toy import Toy
 
+#: Layout of a block: raise it when a column or the footer changes. Runs with older blocks are then refused.
 STORE_SCHEMA = 1
 _KEY = b"covad"
 #: Twenty rows of numbers: nothing to compress, nothing to index, every page with a checksum.
@@ -100,7 +101,10 @@ def encode(ensemble: str, toys: tuple[Toy, ...]) -> bytes:
 
 
 def decode(content: bytes, name: str) -> tuple[BlockFooter, tuple[Toy, ...]]:
-    """Return footer and toys of a file, checked against its digest; `name` is for the message."""
+    """Return footer and toys of a file, checked against its digest; `name` is for the message.
+
+    Raise FileFormatError if it is damaged, ToyStoreError if it is of another schema.
+    """
     try:
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
         footer = _footer(file.metadata.metadata, name)
@@ -126,8 +130,12 @@ def read_footer(content: bytes, name: str) -> BlockFooter:
 
 def _footer(metadata: dict[bytes, bytes], name: str) -> BlockFooter:
     facts = json.loads(metadata[_KEY])
-    if facts["schema"] != STORE_SCHEMA:
-        raise FileFormatError(f"{name}: has schema {facts['schema']}, but {STORE_SCHEMA} was expected")
+    found = int(facts["schema"])
+    if found != STORE_SCHEMA:  # not damaged: its toys must stay where they are
+        raise ToyStoreError(
+            f"{name}: has schema {found} of another version of covad, but {STORE_SCHEMA} was expected: "
+            "go on with that version, or start again in a new run directory"
+        )
     return BlockFooter(**facts)
 
 

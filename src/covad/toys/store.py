@@ -1,7 +1,7 @@
 """Toys on disk: a directory of immutable blocks, and the directory is the truth.
 
 A block is named by its ensemble and its range of toys and reaches its name whole or not at all. What does not
-fit its digest is set aside, reported, and computed again.
+fit its digest is set aside, reported, and computed again; one of another schema is refused and left alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Counts:
     missing: int
     unconverged: int
     reasons: dict[str, int]  # of the failures
-    seconds: float  # CPU of all stored toys
+    seconds: float  # CPU of the toys that are done or failed
 
 
 @dataclass(frozen=True)
@@ -161,11 +161,12 @@ class ToyStore:
 
     def counts(self, requests: Sequence[Request]) -> list[Counts]:
         """Count where the requests stand, from the footers alone, in one pass over the directory."""
-        footers: dict[str, list[BlockFooter]] = {}
+        footers: dict[str, list[BlockFooter]] = {request.ensemble.identity: [] for request in requests}
         for block in self._blocks():
-            with suppress(FileFormatError):  # its toys count as missing
-                footers.setdefault(block.ensemble, []).append(block.footer())
-        return [_count(footers.get(r.ensemble.identity, []), r.toys) for r in requests]
+            if block.ensemble in footers:
+                with suppress(FileFormatError):  # its toys count as missing
+                    footers[block.ensemble].append(block.footer())
+        return [_count(footers[request.ensemble.identity], request.toys) for request in requests]
 
     def load(self, request: Request) -> EnsembleToys:
         """Return the toys that are there; corrupt blocks are left out, as `missing` toys."""
@@ -230,7 +231,11 @@ class ToyStore:
 
 
 def _count(footers: Sequence[BlockFooter], requested: int) -> Counts:
-    """Count the first `requested` toys; a toy of overlapping blocks counts once."""
+    """Count the first `requested` toys; a toy of overlapping blocks counts once.
+
+    A block that counts in part adds that share of its seconds.
+    """
+    seconds = 0.0
     stored: set[int] = set()
     failures: dict[int, str] = {}
     unconverged: set[int] = set()
@@ -239,6 +244,7 @@ def _count(footers: Sequence[BlockFooter], requested: int) -> Counts:
         failures |= {int(i): why for i, why in footer.failed.items() if int(i) in fresh}
         unconverged |= fresh.intersection(footer.unconverged)
         stored |= fresh
+        seconds += footer.seconds * len(fresh) / (footer.stop - footer.start)
     return Counts(
         requested=requested,
         done=len(stored) - len(failures),
@@ -246,5 +252,5 @@ def _count(footers: Sequence[BlockFooter], requested: int) -> Counts:
         missing=requested - len(stored),
         unconverged=len(unconverged),
         reasons=dict(Counter(failures.values())),
-        seconds=sum(footer.seconds for footer in footers),
+        seconds=seconds,
     )

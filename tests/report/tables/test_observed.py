@@ -42,6 +42,17 @@ def test_the_nuisances_of_observed_files_have_their_pulls():
     assert [cell.text for cell in row.cells] == ["10100", "10000", "0.50", "-0.25 ± 0.12", "-0.75", "0.61"]
 
 
+def test_several_questions_about_one_file_can_be_told_apart():
+    usual = observation("a.h5", 1.0)
+    other = replace(usual, expected=9000.0)
+    for table in (observed_table([usual, other]), nuisance_table([usual, other])):
+        files = list(dict.fromkeys(row.keys[0] for row in table.rows))
+        assert files == [
+            "a.h5 (10000 expected, jet_energy_scale +0.5)",
+            "a.h5 (9000 expected, jet_energy_scale +0.5)",
+        ]
+
+
 def test_without_observed_files_there_are_no_tables():
     assert observed_table([]) is nuisance_table([]) is None
 

@@ -55,7 +55,7 @@ class DataTable:
 def write_hepdata(folder: Path, evidence: Evidence, tables: Iterable[Table]) -> None:
     """Write all tables into an empty folder, then have the whole submission validated."""
     content = [*(_table(table) for table in tables), *_power(evidence.summary), *_distributions(evidence)]
-    comment = f"Results of a covad {evidence.summary.covad} study. Simulated events."
+    comment = f"Results of a covad {evidence.summary.covad} study."
     documents: list[Plain] = [{"comment": comment}]
     for data in content:
         file = f"{slug(data.name)}.yaml"

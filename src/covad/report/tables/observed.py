@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from covad.observed.result import Observation
@@ -10,14 +11,30 @@ from covad.report.tables.table import Cell, Column, Row, Table, z_cell
 from covad.report.texts import texts
 
 
+def _file_names(observations: Sequence[Observation]) -> list[str]:
+    """Return the files; with yield and auxiliary values where one was asked about in several ways."""
+    asked = Counter((observation.file, observation.label) for observation in observations)
+    names = []
+    for observation in observations:
+        values = [f"{n.name} {n.auxiliary:+.3g}" for n in observation.nuisances if n.auxiliary]
+        question = ", ".join([f"{observation.expected:g} expected", *values])
+        several = asked[observation.file, observation.label] > 1
+        names.append(f"{observation.file} ({question})" if several else observation.file)
+    return names
+
+
 def observed_table(observations: Sequence[Observation]) -> Table | None:
     """Return t, p and Z, one row per file, configuration and test."""
-    answers = [(observation, test) for observation in observations for test in observation.tests]
+    answers = [
+        (file, observation, test)
+        for file, observation in zip(_file_names(observations), observations, strict=True)
+        for test in observation.tests
+    ]
     if not answers:
         return None
-    nulls = list(dict.fromkeys(found.null for _, test in answers for found in test.significances))
+    nulls = list(dict.fromkeys(found.null for _, _, test in answers for found in test.significances))
     rows = []
-    for observation, test in answers:
+    for file, observation, test in answers:
         cells = [Cell() if test.t is None else Cell(f"{test.t:.2f}", test.t)]
         against = {found.null: found for found in test.significances}
         for null in nulls:
@@ -26,7 +43,7 @@ def observed_table(observations: Sequence[Observation]) -> Table | None:
                 continue
             p = against[null].p
             cells += [Cell(f"{p:.2g}", p), z_cell(against[null])]
-        rows.append(Row((observation.file, observation.label, test_label(test.test)), tuple(cells)))
+        rows.append(Row((file, observation.label, test_label(test.test)), tuple(cells)))
     columns = [Column(name, null_label(null).text) for null in nulls for name in ("p", "Z")]
     return Table(
         name="observed_files",
@@ -44,7 +61,7 @@ def nuisance_table(observations: Sequence[Observation]) -> Table | None:
         return None
     names = list(dict.fromkeys(fit.name for observation in observations for fit in observation.nuisances))
     rows = []
-    for observation in observations:
+    for file, observation in zip(_file_names(observations), observations, strict=True):
         cells = [
             Cell(str(observation.n_selected), float(observation.n_selected)),
             Cell(f"{observation.expected:g}", observation.expected),
@@ -61,7 +78,7 @@ def nuisance_table(observations: Sequence[Observation]) -> Table | None:
             cells.append(Cell(f"{fit.pull:.2f}", fit.pull))
         agreement = observation.compatibility
         cells.append(Cell() if agreement is None else Cell(f"{agreement.p:.2g}", agreement.p))
-        rows.append(Row((observation.file, observation.label), tuple(cells)))
+        rows.append(Row((file, observation.label), tuple(cells)))
     fitted = [Column(part, name) for name in names for part in ("auxiliary", "fitted", "pull")]
     return Table(
         name="observed_nuisances",
