@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from covad.errors import SettingsError
-from covad.settings import Clip, Count, Nu, Positive, Settings
+from covad.settings import Clip, Count, NuEntry, Positive, Settings
 
 
 class Inner(Settings):
@@ -15,7 +15,7 @@ class Inner(Settings):
 class Outer(Settings):
     inner: Inner = Inner()
     sigma: Positive = 0.1
-    nu: Nu = (0.0,)
+    nu: NuEntry = (0.0,)
     clip: Clip = "tune"
 
 
