@@ -11,7 +11,7 @@ from finished_run import make_run, simulated
 from observations import observation
 
 import covad
-from covad.errors import CovadError, FileFormatError, UnknownNameError
+from covad.errors import CovadError, FileFormatError, UnfinishedRunError, UnknownNameError
 
 STUDY = """\
 seed: 3
@@ -111,6 +111,16 @@ def test_a_run_stays_the_same_in_another_folder(run, tmp_path, monkeypatch):
 def test_workers_are_counted_from_one(run, tmp_path):
     with pytest.raises(CovadError, match="one worker or more, not 0"):
         covad.run(run.path.parent / "study.yaml", tmp_path, workers=0)
+
+
+def test_an_ensemble_that_cannot_be_drawn_yet_is_no_empty_array(run, tmp_path):
+    """Empty arrays of t would pass for a result."""
+    stopped = covad.run(run.path.parent / "study.yaml", tmp_path / "RUN", until="tune", workers=1)
+    assert len(stopped.toys("latent, profiled").t) == 0  # they are missing, and counted as such
+    assert stopped.toys("latent, profiled").missing == 12
+    (tmp_path / "RUN" / "basis.json").unlink()
+    with pytest.raises(UnfinishedRunError, match="no pools, clip or basis for the test 'convex'"):
+        covad.open_run(tmp_path / "RUN").toys("latent, profiled", test="convex")
 
 
 def test_what_is_no_run(tmp_path):

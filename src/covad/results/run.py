@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covad.errors import UnknownNameError
+from covad.errors import UnfinishedRunError, UnknownNameError
 from covad.results.collect import RunToys, collect
 from covad.results.compute import current_summary
 from covad.results.summary import Summary, nu_text
@@ -78,7 +78,10 @@ class Run:
             )
         entry = found[0]
         if entry.ensemble is None:
-            return EnsembleToys(entry.toys, ())
+            raise UnfinishedRunError(
+                f"{self.path}: '{wanted.label}' has no pools, clip or basis for the test '{test}' yet; "
+                "`covad run` goes on"
+            )
         return self._collected.toys[entry.ensemble.identity]
 
     @cached_property
