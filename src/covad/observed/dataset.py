@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from covad.embedding.embed import encode
 from covad.errors import LayoutError, TooFewEventsError
 from covad.events.files import open_events
-from covad.events.layout import EventLayout
+from covad.events.layout import EventLayout, Events, concatenate
 from covad.events.processes import BACKGROUND
 from covad.events.systematics import shift_events
+from covad.inference.inputs import Shifts, WeightedEvents
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
 from covad.observed.run import FinishedRun
+from covad.runs.collisions import CollisionData
 from covad.runs.models import response_of
 from covad.study.sources import NORMALISATION
 from covad.toys.ensembles import Treatment
@@ -42,11 +44,15 @@ class ObservedEvents:
 
 @dataclass(frozen=True)
 class BackgroundEvents:
-    """Events of the reference split at nu = 0; `shares` are those of the expected yield and sum to one."""
+    """Events of the reference split at nu = 0; `shares` are those of the expected yield and sum to one.
+
+    `shifts` are the same events with one nuisance at -1 and +1.
+    """
 
     particles: Float32
     embedded: LatentEvents
     shares: Float64
+    shifts: tuple[Shifts, ...]
 
 
 def read_observed(path: Path, run: FinishedRun) -> ObservedEvents:
@@ -76,18 +82,34 @@ def _described(layout: EventLayout) -> str:
 def read_background(run: FinishedRun, n_events: int = BACKGROUND_EVENTS) -> BackgroundEvents:
     """Read, cut and embed about `n_events` of the reference split again, or all that it has.
 
-    The pools hold z only; this gives the objects of events too. The events come in stretches from all over
-    the split, because files may be sorted by process.
+    The pools hold z only; this gives the objects of events too.
     """
-    systematics, particles, weights = run.data.systematics, [], []
-    with run.data.open(BACKGROUND) as files:
-        for rows in evenly_spaced(run.data.rows["reference"], n_events, STRETCHES):
-            centre = [0.0] * len(systematics)
-            nominal = shift_events(files.read(rows), systematics, centre, run.data.selection)
-            particles.append(nominal.events.particles)
-            weights.append(nominal.weights)
-    together, total = np.concatenate(particles), np.concatenate(weights)
-    return BackgroundEvents(together, embed(run, together), total / total.sum())
+    nominal, shifts = sample_background(run.data, run.data.rows["reference"], n_events)
+    shares = nominal.weights / nominal.weights.sum()
+    return BackgroundEvents(nominal.particles, embed(run, nominal.particles), shares, shifts)
+
+
+def sample_background(
+    data: CollisionData, rows: NDArray[np.int64], n_events: int = BACKGROUND_EVENTS, verify: bool = True
+) -> tuple[WeightedEvents, tuple[Shifts, ...]]:
+    """Read about `n_events` of ascending rows of the background, and cut them: at nu = 0, and shifted.
+
+    The events come in stretches from all over the rows, because files may be sorted by process.
+    """
+    with data.open(BACKGROUND, verify) as files:
+        pieces = [files.read(part) for part in evenly_spaced(rows, n_events, STRETCHES)]
+    return selected_and_shifted(data, concatenate(pieces))
+
+
+def selected_and_shifted(data: CollisionData, events: Events) -> tuple[WeightedEvents, tuple[Shifts, ...]]:
+    """Cut background events at nu = 0, and with each of the nuisances at -1 and +1."""
+
+    def at(nu: Sequence[float]) -> WeightedEvents:
+        shifted = shift_events(events, data.systematics, nu, data.selection)
+        return WeightedEvents(shifted.events.particles, shifted.weights)
+
+    directions = np.eye(len(data.systematics))
+    return at([0.0] * len(directions)), tuple((at((-nu).tolist()), at(nu.tolist())) for nu in directions)
 
 
 def evenly_spaced(rows: NDArray[np.int64], n_events: int, stretches: int) -> list[NDArray[np.int64]]:

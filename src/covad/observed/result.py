@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from covad.errors import FileFormatError, UnknownNameError
+from covad.inference.inputs import InputComparison
 from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import Significance
 from covad.nplm.fit import Status
@@ -14,7 +15,7 @@ from covad.runs.directory import RunDirectory
 from covad.storage.records import Record, plain, restore
 
 #: Version of the JSON form.
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class Observation(Record):
     n_file: int
     n_selected: int
     n_reference: int
+    inputs: InputComparison  # of data and simulation, before anything is fitted
     nuisances: tuple[NuisanceFit, ...]
     compatibility: Compatibility | None  # None where the test has no nuisances
     tests: tuple[ObservedTest, ...]

@@ -18,6 +18,7 @@ from covad.events.selection import Selection
 from covad.events.splits import disjoint_splits, split_folds
 from covad.events.systematics import Systematic, UserSystematic, make_systematic
 from covad.runs.directory import RunDirectory
+from covad.storage.ledger import Product
 from covad.study import Collisions, SampleEntry, Study
 
 #: Simulated events per file: what a kill can cost.
@@ -65,14 +66,30 @@ class CollisionData:
         files = range(-(-sample.simulate // EVENTS_PER_FILE))
         return tuple(self.directory.events / f"{name}_{number}.h5" for number in files)
 
-    def open(self, name: str) -> FileSet:
-        return FileSet(self.paths(name))
+    def open(self, name: str, verify: bool = True) -> FileSet:
+        """Open a sample; `verify` compares every row that is read with its fingerprint."""
+        return FileSet(self.paths(name), self.fingerprints(name)["row"] if verify else None)
+
+    def fingerprints_product(self, name: str) -> Product:
+        """Return the product of the stage `events` that holds the fingerprints of a sample."""
+        notes = self.directory.read("events.json") or {}
+        recipe = name in notes and {
+            "events": [note["sha256"] for note in notes[name]],
+            "cuts": self.selection.model_dump(mode="json"),
+        }
+        path = self.directory.fingerprints(name).relative_to(self.directory.path)
+        return Product(self.directory.path, "events", str(path), recipe or None)
+
+    def fingerprints(self, name: str) -> NDArray[np.void]:
+        """Return the fingerprints of all rows of a sample, in the order of its files."""
+        found: NDArray[np.void] = np.load(self.fingerprints_product(name).verified(), mmap_mode="r")
+        return found
 
     @cached_property
     def rows(self) -> dict[str, NDArray[np.int64]]:
         """Split the background into rows per role; those of the encoder are divided into folds later."""
         sizes = self.source.splits.model_dump()
-        with self.open(BACKGROUND) as files:
+        with self.open(BACKGROUND, verify=False) as files:
             return disjoint_splits(len(files), sizes, derived_seed(self.study, "pools"))
 
     def encoder_folds(self) -> list[NDArray[np.int64]]:

@@ -2,7 +2,8 @@
 
 study.json       the study that the directory belongs to
 manifest.json    seed, hashes, versions, machine, and the seconds that every stage has taken
-events.json      the event files with their digests; events/ holds the simulated ones
+events.json      the event files with their digests; events/ holds the simulated ones, and in
+                 events/fingerprints two fingerprints per event of every sample
 models/          encoders and responses, with the state of a training that goes on
 embedded/        events of the response and check splits at several nu, by content
 pools/           embedded events that toys are drawn from, per embedding and order of the response
@@ -52,6 +53,10 @@ class RunDirectory:
     @property
     def events(self) -> Path:
         return self.path / "events"
+
+    def fingerprints(self, sample: str) -> Path:
+        """Return the file with the fingerprints of the events of a sample."""
+        return self.events / "fingerprints" / f"{sample}.npy"
 
     @property
     def observed(self) -> Path:

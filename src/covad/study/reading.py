@@ -16,12 +16,14 @@ from covad.settings import describe_mistake
 from covad.study.model import Study
 from covad.study.sources import KINDS, Collisions, PoolSection, SampleEntry
 
-#: Keys that may change between runs of one study: how many toys, where they are computed, where files lie.
+#: Keys that may change between runs of one study: how many toys, where they are computed, where files lie,
+#: and what is tolerated in them.
 FREE_KEYS = (
     "toys",
     "cluster",
     "configurations.*.toys",
     "configurations.*.background_toys",
+    "source.duplicates",
     "source.path",
     "source.folder",
     "source.background.files",
