@@ -36,6 +36,8 @@ OUTSIDE = 0.01
 SIGMAS = 3.0
 #: Quantiles that are told.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+#: Inputs that get a sentence of their own, those that differ most.
+TOLD = 5
 _BINS = 20
 
 
@@ -97,6 +99,11 @@ class Quantity(Record):
         )
 
     @property
+    def excess(self) -> float:
+        """Return how far the distributions are apart, beyond what systematics do."""
+        return 0.0 if self.difference is None else self.difference.distance - self.difference.tolerated
+
+    @property
     def warning(self) -> str | None:
         """Return what is to be said about this input, None if nothing."""
         found = self.difference
@@ -104,7 +111,7 @@ class Quantity(Record):
             return None
         return (
             f"{self.name} does not look like the simulation: {found.words} (cumulative distributions differ "
-            f"by up to {found.distance:.2f}; systematics at {SIGMAS:g} sigma explain {found.tolerated:.2f}): "
+            f"by {found.distance:.2f}, systematics at {SIGMAS:g} sigma explain {found.tolerated:.2f}); "
             "t will see it"
         )
 
@@ -131,7 +138,11 @@ class InputComparison(Record):
             f"({self.n_repeated / self.n_events:.1%}): p assumes that all are independent, and t will see it"
         )
         told = [repeated] if self.n_repeated else []
-        return (*told, *(line for quantity in self.quantities if (line := quantity.warning) is not None))
+        different = sorted(self.different, key=lambda quantity: -quantity.excess)
+        told += [quantity.warning or "" for quantity in different[:TOLD]]
+        if others := [quantity.name for quantity in different[TOLD:]]:
+            told.append(f"{len(others)} more inputs do not look like the simulation: {', '.join(others)}")
+        return tuple(told)
 
 
 @dataclass(frozen=True)
@@ -297,7 +308,7 @@ def _difference(
             facts.append(_common_words(told, expected, simulation.share_of(told.common)))
         elif outside - drift > OUTSIDE and by_chance < ALPHA:
             facts.append(
-                f"{outside:.1%} of the events with one are outside of the simulated range "
+                f"{outside:.1%} of the events that have one are outside of the simulated range "
                 f"{expected.low:.4g} to {expected.high:.4g}, the data go from {told.low:.4g} to "
                 f"{told.high:.4g}"
             )

@@ -12,9 +12,7 @@ import numpy as np
 
 from covad.errors import DuplicateEventsError
 from covad.events.fingerprints import (
-    EMPTY,
     Fingerprints,
-    Repeats,
     beyond_chance,
     event_fingerprints,
     repeats,
@@ -22,6 +20,7 @@ from covad.events.fingerprints import (
     twinned,
 )
 from covad.events.processes import BACKGROUND
+from covad.nplm.dataset import Float32
 from covad.observed.dataset import ObservedEvents
 from covad.runs.collisions import CollisionData
 
@@ -49,16 +48,18 @@ def refuse_events_of_run(file: Path, events: ObservedEvents, data: CollisionData
             )
 
 
-def repeats_beyond_chance(events: ObservedEvents, data: CollisionData) -> Repeats | None:
-    """Count the selected events that repeat another one; None if they are no more than by chance."""
-    found = repeats(event_fingerprints(events.particles))
-    by_chance = 0
-    if found.n_repeated and data.source.duplicates == "allowed":
-        background = _of_sample(data, BACKGROUND)
-        background = background[background != EMPTY]
-        spread = np.linspace(0, len(background) - 1, min(len(events), len(background))).astype(np.int64)
-        by_chance = repeats(background[spread]).n_repeated
-    return found if beyond_chance(found.n_repeated, by_chance) else None
+def repeated_beyond_chance(observed: Float32, background: Float32, allowed: bool) -> int:
+    """Count the selected events that repeat another one; none if they are no more than by chance.
+
+    Where duplicates are allowed, chance is seen in background events, of which the number of pairs counts.
+    """
+    found, by_chance = repeats(event_fingerprints(observed)), 0.0
+    if found.n_repeated and allowed:
+        n = min(len(observed), len(background))
+        spread = np.linspace(0, len(background) - 1, n).astype(np.int64)
+        expected = repeats(event_fingerprints(background[spread]))
+        by_chance = expected.n_repeated * (len(observed) / n) ** 2
+    return found.n_repeated if beyond_chance(found.n_repeated, by_chance) else 0
 
 
 def _of_sample(data: CollisionData, name: str) -> Fingerprints:

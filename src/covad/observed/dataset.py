@@ -14,6 +14,7 @@ from covad.errors import LayoutError, TooFewEventsError
 from covad.events.files import open_events
 from covad.events.layout import EventLayout, Events, concatenate
 from covad.events.processes import BACKGROUND
+from covad.events.selection import Selection
 from covad.events.systematics import shift_events
 from covad.inference.inputs import Shifts, WeightedEvents
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
@@ -43,27 +44,43 @@ class ObservedEvents:
 
 
 @dataclass(frozen=True)
-class BackgroundEvents:
-    """Events of the reference split at nu = 0; `shares` are those of the expected yield and sum to one.
+class BackgroundSample:
+    """Selected background events at nu = 0, and the same with one nuisance at -1 and +1."""
 
-    `shifts` are the same events with one nuisance at -1 and +1.
-    """
+    layout: EventLayout
+    nominal: WeightedEvents
+    shifts: tuple[Shifts, ...]
+
+    @classmethod
+    def of(cls, data: CollisionData, events: Events) -> BackgroundSample:
+        """Shift and cut events as the study does."""
+
+        def at(nu: Sequence[float]) -> WeightedEvents:
+            shifted = shift_events(events, data.systematics, nu, data.selection)
+            return WeightedEvents(shifted.events.particles, shifted.weights)
+
+        directions = np.eye(len(data.systematics))
+        shifts = tuple((at((-nu).tolist()), at(nu.tolist())) for nu in directions)
+        return cls(events.layout, at([0.0] * len(directions)), shifts)
+
+
+@dataclass(frozen=True)
+class BackgroundEvents:
+    """Events of the reference split at nu = 0; `shares` are those of the expected yield and sum to one."""
 
     particles: Float32
     embedded: LatentEvents
     shares: Float64
-    shifts: tuple[Shifts, ...]
 
 
-def read_observed(path: Path, run: FinishedRun) -> ObservedEvents:
+def read_observed(path: Path, layout: EventLayout, selection: Selection) -> ObservedEvents:
     """Read events as they were measured and cut them as the study cuts; nothing is shifted."""
-    layout, selection = run.encoder.layout, run.data.selection
     particles, rows, start = [], [], 0
     with open_events(path) as source:
         if source.layout != layout:
             raise LayoutError(
                 f"{path}: its events have {_described(source.layout)}, "
-                f"but the encoder of the run was trained on {_described(layout)}"
+                f"but the background has {_described(layout)}"
             )
         for chunk in source.chunks():
             selected, kept = selection.apply(chunk)
@@ -79,37 +96,22 @@ def _described(layout: EventLayout) -> str:
     return ", ".join(f"{c.slots} x {c.name} ({' '.join(c.features)})" for c in layout.collections)
 
 
-def read_background(run: FinishedRun, n_events: int = BACKGROUND_EVENTS) -> BackgroundEvents:
-    """Read, cut and embed about `n_events` of the reference split again, or all that it has.
-
-    The pools hold z only; this gives the objects of events too.
-    """
-    nominal, shifts = sample_background(run.data, run.data.rows["reference"], n_events)
-    shares = nominal.weights / nominal.weights.sum()
-    return BackgroundEvents(nominal.particles, embed(run, nominal.particles), shares, shifts)
-
-
-def sample_background(
+def read_background(
     data: CollisionData, rows: NDArray[np.int64], n_events: int = BACKGROUND_EVENTS, verify: bool = True
-) -> tuple[WeightedEvents, tuple[Shifts, ...]]:
-    """Read about `n_events` of ascending rows of the background, and cut them: at nu = 0, and shifted.
+) -> Events:
+    """Read about `n_events` of ascending rows of the background, or all of them.
 
-    The events come in stretches from all over the rows, because files may be sorted by process.
+    The pools hold z only; this gives the objects of events. They come in stretches from all over the rows,
+    because files may be sorted by process.
     """
     with data.open(BACKGROUND, verify) as files:
-        pieces = [files.read(part) for part in evenly_spaced(rows, n_events, STRETCHES)]
-    return selected_and_shifted(data, concatenate(pieces))
+        return concatenate([files.read(part) for part in evenly_spaced(rows, n_events, STRETCHES)])
 
 
-def selected_and_shifted(data: CollisionData, events: Events) -> tuple[WeightedEvents, tuple[Shifts, ...]]:
-    """Cut background events at nu = 0, and with each of the nuisances at -1 and +1."""
-
-    def at(nu: Sequence[float]) -> WeightedEvents:
-        shifted = shift_events(events, data.systematics, nu, data.selection)
-        return WeightedEvents(shifted.events.particles, shifted.weights)
-
-    directions = np.eye(len(data.systematics))
-    return at([0.0] * len(directions)), tuple((at((-nu).tolist()), at(nu.tolist())) for nu in directions)
+def embed_background(run: FinishedRun, sample: BackgroundSample) -> BackgroundEvents:
+    """Embed background events at nu = 0."""
+    particles, weights = sample.nominal.particles, sample.nominal.weights
+    return BackgroundEvents(particles, embed(run, particles), weights / weights.sum())
 
 
 def evenly_spaced(rows: NDArray[np.int64], n_events: int, stretches: int) -> list[NDArray[np.int64]]:

@@ -10,23 +10,25 @@ from pathlib import Path
 import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
-from covad.inference.inputs import WeightedEvents, compare_inputs
 from covad.inference.nuisances import NuisanceFit, contradictions, judge_nuisances
 from covad.inference.significance import observed_z
 from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances
 from covad.nplm.statistic import likelihood_ratio
-from covad.observed.copies import refuse_events_of_run, repeats_beyond_chance
+from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import (
     BackgroundEvents,
+    BackgroundSample,
     ObservedEvents,
     embed,
+    embed_background,
     make_dataset,
     read_background,
     read_observed,
 )
 from covad.observed.excess import find_excess
+from covad.observed.inputs import compare_observed
 from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group
@@ -69,25 +71,19 @@ def examine(
         measured[name] = float(value)
     expected = run.sizes.expected if expected is None else float(expected)
 
-    events = read_observed(file, run)
+    events = read_observed(file, run.encoder.layout, run.data.selection)
     sha256 = file_digest(file)
     if sample := sample_of_file(run.data.directory, sha256):
         raise FileFormatError(f"{file}: is an event file of the run itself, of its sample '{sample}'")
     refuse_events_of_run(file, events, run.data)
-    background = read_background(run)
-    repeated = repeats_beyond_chance(events, run.data)
-    inputs = compare_inputs(
-        events.layout,
-        events.particles,
-        WeightedEvents(background.particles, background.shares),
-        background.shifts,
-        repeated.n_repeated if repeated else 0,
-    )
+    simulated = BackgroundSample.of(run.data, read_background(run.data, run.data.rows["reference"]))
+    inputs = compare_observed(events, simulated, run.data)
     # the same reference for the same file
     rng = np.random.default_rng(derived_seed(run.study, "observed", sha256))
     reference = run.reference.pick(run.sizes.reference, rng)
     dataset = make_dataset(run, embed(run, events.particles), reference, expected, measured)
     nuisances, compatibility = judge_nuisances(dataset, fit_nuisances(dataset), run.nuisances)
+    background = embed_background(run, simulated)
     tests = tuple(_test(group, dataset, events, background, int(sha256[:8], 16)) for group in run.groups)
     return Observation(
         name=_answer_name(run, file, sha256, expected, measured),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from covad.inference.inputs import ALPHA, LARGE, SIGMAS, Quantity
 from covad.observed.result import Observation
 from covad.report.names import null_label, test_label
 from covad.report.tables.table import Cell, Column, Row, Table, z_cell
@@ -53,6 +54,53 @@ def observed_table(observations: Sequence[Observation]) -> Table | None:
         rows=tuple(rows),
         quantity="t, p and Z",
     )
+
+
+def compared_files(observations: Sequence[Observation]) -> dict[str, Observation]:
+    """Return one answer per observed file: the comparison of inputs is the same in all of them."""
+    by_content = {observation.sha256: observation for observation in observations}
+    names = Counter(observation.file for observation in by_content.values())
+    return {
+        found.file if names[found.file] == 1 else f"{found.file} ({sha256[:8]})": found
+        for sha256, found in by_content.items()
+    }
+
+
+def input_table(observations: Sequence[Observation]) -> Table | None:
+    """Return every input of the observed files beside the simulation, one row per file and input."""
+    rows = [
+        Row((file, quantity.name), _input_cells(quantity))
+        for file, observation in compared_files(observations).items()
+        for quantity in observation.inputs.quantities
+    ]
+    if not rows:
+        return None
+    sample = ("mean", "5 % quantile", "95 % quantile", "smallest", "largest")
+    columns = [Column(part, where) for where in ("data", "simulation") for part in sample]
+    return Table(
+        name="observed_inputs",
+        **texts("tables", "observed_inputs", sigmas=f"{SIGMAS:g}", large=LARGE, alpha=f"{ALPHA:g}"),
+        keys=("file", "input"),
+        columns=(*columns, Column("distance"), Column("of systematics"), Column("verdict")),
+        rows=tuple(rows),
+        quantity="inputs",
+    )
+
+
+def _input_cells(quantity: Quantity) -> tuple[Cell, ...]:
+    cells = []
+    for numbers in (quantity.data, quantity.simulation):
+        if numbers is None:
+            cells += [Cell()] * 5
+            continue
+        values = numbers.mean, numbers.quantiles[0], numbers.quantiles[-1], numbers.low, numbers.high
+        cells += [Cell(f"{value:.4g}", value) for value in values]
+    if (found := quantity.difference) is None:
+        return (*cells, Cell(), Cell(), Cell())
+    differs = found.words is not None
+    verdict = Cell("differs" if differs else "agrees", good=not differs)
+    distances = found.distance, found.tolerated
+    return (*cells, *(Cell(f"{value:.3f}", value) for value in distances), verdict)
 
 
 def nuisance_table(observations: Sequence[Observation]) -> Table | None:
