@@ -30,22 +30,29 @@ def print_comparison(comparison: InputComparison, observed: Path) -> None:
 
 
 def print_inputs(console: Console, title: str, quantities: tuple[Quantity, ...]) -> None:
-    """Print a table of inputs: mean, 90 % interval and range of both samples, and how far they are apart."""
-    samples = (f"{part} in {where}" for where in ("data", "sim.") for part in ("mean", "90 %", "range"))
-    lines = table(title, "input", *samples, "distance", "of syst.", "", box=SIMPLE)
+    """Print a table of inputs: numbers of both samples, and how far they are apart.
+
+    'apart' is the largest difference of the cumulative distributions, 'syst.' what nuisances can make of it.
+    """
+    numbers = ("values", "mean", "min", "5 %", "50 %", "95 %", "max")
+    lines = table(title, "input", "", *numbers, "apart", "syst.", "", box=SIMPLE)
+    lines.columns[0].no_wrap = lines.columns[-1].no_wrap = True
     for quantity in quantities:
         found = quantity.difference
         distances = ("", "") if found is None else (f"{found.distance:.3f}", f"{found.tolerated:.3f}")
         verdict = "differs" if quantity.warning else ""
-        columns = (*_columns(quantity.data), *_columns(quantity.simulation))
-        lines.add_row(quantity.name, *columns, *distances, verdict)
+        lines.add_row(quantity.name, "data", *_columns(quantity.data), *distances, verdict)
+        lines.add_row("", "sim.", *_columns(quantity.simulation))
     console.print(lines)
 
 
-def _columns(numbers: Numbers | None) -> tuple[str, str, str]:
+def _columns(numbers: Numbers | None) -> tuple[str, ...]:
+    """Return the seven columns of one sample."""
     if numbers is None:
-        return "", "", ""
-    return f"{numbers.mean:.4g}", numbers.central, f"{numbers.low:.3g} to {numbers.high:.3g}"
+        return ("0", "", "", "", "", "", "")
+    low, *_, high = numbers.quantiles
+    values = (numbers.mean, numbers.low, low, numbers.median, high, numbers.high)
+    return str(numbers.n), *(f"{v:.0f}" if 1e3 <= abs(v) < 1e7 else f"{v:.3g}" for v in values)
 
 
 def write_figures(comparison: InputComparison, observed: Path, folder: Path) -> list[Path]:

@@ -54,6 +54,10 @@ class Numbers(Record):
     common_share: float
 
     @property
+    def median(self) -> float:
+        return self.quantiles[len(QUANTILES) // 2]
+
+    @property
     def central(self) -> str:
         """Return where nine tenths of the values lie."""
         return f"{self.quantiles[0]:.3g} to {self.quantiles[-1]:.3g}"
