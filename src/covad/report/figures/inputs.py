@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from covad.inference.inputs import InputComparison, Quantity
 from covad.observed.result import Observation
@@ -17,7 +18,7 @@ from covad.report.tables.observed import compared_files
 from covad.report.texts import texts
 
 #: Observed files that get pictures: those that differ most from the simulation.
-PICTURED = 4
+PICTURED = 2
 
 
 def input_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
@@ -63,7 +64,9 @@ def draw_input(above: Axes, quantity: Quantity, below: Axes | None = None) -> No
     legend(above)
     if quantity.warning is not None:
         above.text(0.03, 0.95, "differs", transform=above.transAxes, va="top", fontweight="bold", fontsize=8)
-    (below or above).set_xlabel(axis_label(quantity.name))
+    lowest = below or above
+    lowest.set_xlabel(axis_label(quantity.name))
+    lowest.xaxis.set_major_locator(MaxNLocator(6, integer=quantity.feature is None))
     if below is None:
         return
     some = expected > 0
