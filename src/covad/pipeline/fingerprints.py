@@ -45,7 +45,7 @@ def _samples(first: str, second: str) -> str:
 def take_missing(data: CollisionData) -> None:
     """Take the fingerprints of every sample that has none, and refuse events that are there twice."""
     for name in data.samples:
-        if not data.fingerprints_product(name).whole():
+        if not data.products.fingerprints(name).whole():
             take(data, name)
     refuse_copied_events(data)
 
@@ -56,7 +56,7 @@ def take(data: CollisionData, name: str) -> None:
         found = [fingerprints(chunk, data.selection) for chunk in files.chunks()]
     content = io.BytesIO()
     np.save(content, np.concatenate(found or [np.empty(0, dtype=KEPT)]))
-    product = data.fingerprints_product(name)
+    product = data.products.fingerprints(name)
     write_bytes(product.path, content.getvalue())
     product.note()
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import FileFormatError
+from covad.errors import StudyError
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
 from covad.events.selection import Selection
 from covad.events.splits import disjoint_splits, split_folds
 from covad.events.systematics import Systematic, UserSystematic, make_systematic
 from covad.runs.directory import RunDirectory
-from covad.storage.ledger import Product
+from covad.runs.products import Products
 from covad.study import Collisions, SampleEntry, Study
 
 #: Simulated events per file: what a kill can cost.
@@ -51,6 +51,10 @@ class CollisionData:
         return tuple(make_systematic(entry.description, self.source.folder) for entry in entries)
 
     @property
+    def products(self) -> Products:
+        return Products(self.study, self.directory)
+
+    @property
     def selection(self) -> Selection:
         return self.source.cuts
 
@@ -70,19 +74,9 @@ class CollisionData:
         """Open a sample; `verify` compares every row that is read with its fingerprint."""
         return FileSet(self.paths(name), self.fingerprints(name)["row"] if verify else None)
 
-    def fingerprints_product(self, name: str) -> Product:
-        """Return the product of the stage `events` that holds the fingerprints of a sample."""
-        notes = self.directory.read("events.json") or {}
-        recipe = name in notes and {
-            "events": [note["sha256"] for note in notes[name]],
-            "cuts": self.selection.model_dump(mode="json"),
-        }
-        path = self.directory.fingerprints(name).relative_to(self.directory.path)
-        return Product(self.directory.path, "events", str(path), recipe or None)
-
     def fingerprints(self, name: str) -> NDArray[np.void]:
         """Return the fingerprints of all rows of a sample, in the order of its files."""
-        found: NDArray[np.void] = np.load(self.fingerprints_product(name).verified(), mmap_mode="r")
+        found: NDArray[np.void] = np.load(self.products.fingerprints(name).verified(), mmap_mode="r")
         return found
 
     @cached_property
@@ -106,13 +100,14 @@ def users_code(data: CollisionData) -> str | None:
     return hashlib.sha256(b"".join(sources)).hexdigest()[:20] if sources else None
 
 
-def events_digest(directory: RunDirectory) -> str:
-    """Return one digest of all event files, for what is made from them."""
-    notes = directory.read("events.json")
-    if notes is None:
-        raise FileFormatError(f"{directory.path}: the stage 'events' has not run yet")
-    text = "".join(note["sha256"] for name in sorted(notes) for note in notes[name])
-    return hashlib.sha256(text.encode()).hexdigest()
+def check_code(data: CollisionData) -> None:
+    """Refuse systematics whose code is not what it was when the models were made."""
+    made_with = (data.directory.origin() or {}).get("source")
+    if users_code(data) != made_with:
+        raise StudyError(
+            f"{data.directory.path}: the code of the systematics has changed since the run was made; "
+            "bring it back, or run the study in another directory"
+        )
 
 
 def sample_of_file(directory: RunDirectory, sha256: str) -> str | None:
