@@ -58,11 +58,11 @@ def observed_table(observations: Sequence[Observation]) -> Table | None:
 
 def compared_files(observations: Sequence[Observation]) -> dict[str, Observation]:
     """Return one answer per observed file: the comparison of inputs is the same in all of them."""
-    by_content = {observation.sha256: observation for observation in observations}
-    names = Counter(observation.file for observation in by_content.values())
+    files = {(observation.file, observation.sha256): observation for observation in observations}
+    names = Counter(file for file, _ in files)
     return {
-        found.file if names[found.file] == 1 else f"{found.file} ({sha256[:8]})": found
-        for sha256, found in by_content.items()
+        file if names[file] == 1 else f"{file} ({sha256[:8]})": observation
+        for (file, sha256), observation in files.items()
     }
 
 
