@@ -29,6 +29,7 @@ from covad.events.selection import Selection
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import read_observed
 from covad.observed.examine import examine, yield_deviation
+from covad.observed.inputs import compare_with_run
 from covad.observed.result import read_observations
 from covad.pipeline.claim import claim
 from covad.pipeline.observation import store_observation
@@ -339,3 +340,7 @@ def test_a_run_without_events_is_refused(tmp_path, observed):
     claim(RunDirectory(tmp_path), latent, None)
     with pytest.raises(StudyError, match="a source of kind 'events'"):
         examine(tmp_path, observed)
+
+
+def test_the_comparison_alone_is_that_of_the_test(run, observed):
+    assert compare_with_run(run, observed) == examine(run, observed).inputs
