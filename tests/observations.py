@@ -7,7 +7,7 @@ from samples import random_events
 from scipy.stats import norm
 
 from covad.events.layout import Collection, EventLayout
-from covad.inference.inputs import InputComparison, WeightedEvents, compare_inputs
+from covad.inference.inputs import InputComparison, Shifts, WeightedEvents, compare_inputs
 from covad.inference.intervals import Interval
 from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import Significance
@@ -47,9 +47,10 @@ def input_comparison(wrong: bool = False) -> InputComparison:
     """A real comparison of two small samples; in a wrong one phi is given in degrees."""
     layout = EventLayout((Collection("met", 1), Collection("jet", 2)))
     data, simulation = (random_events(n, seed, layout).particles for n, seed in ((300, 1), (2000, 2)))
+    simulated = WeightedEvents(simulation, np.ones(2000))
     if wrong:
         data = data * np.array([1.0, 1.0, 57.3], dtype=np.float32)
-    return compare_inputs(layout, data, WeightedEvents(simulation, np.ones(2000)), ())
+    return compare_inputs(layout, data, simulated, Shifts(simulated, ()))
 
 
 def observation(file: str, z: float, toys: Interval | None = None) -> Observation:

@@ -10,7 +10,7 @@ from samples import random_events
 from covad.events.layout import Collection, EventLayout
 from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events
 from covad.inference import inputs
-from covad.inference.inputs import InputComparison, WeightedEvents, compare_inputs, resolved_distance
+from covad.inference.inputs import InputComparison, Shifts, WeightedEvents, compare_inputs, resolved_distance
 from covad.simulation.simulate import Simulation
 from covad.storage.records import plain, restore
 
@@ -27,17 +27,13 @@ def unit(events):
     return WeightedEvents(events.particles, np.ones(len(events)))
 
 
-def no_shifts(simulation):
-    return [(simulation, simulation)]
-
-
 @pytest.fixture(scope="module")
 def simulation():
     return unit(isolated_events(10_000, seed=1))
 
 
 def compare(data, simulation):
-    return compare_inputs(LAYOUT, data, simulation, no_shifts(simulation))
+    return compare_inputs(LAYOUT, data, simulation, Shifts(simulation, ()))
 
 
 @pytest.fixture
@@ -140,7 +136,7 @@ def test_what_systematics_explain_is_no_warning(simulation):
         for nu in (-1, 1)
         for zeros in [np.zeros(len(simulation.particles), dtype=np.int16)]
     ]
-    found = compare_inputs(LAYOUT, high, simulation, [tuple(shifted)])
+    found = compare_inputs(LAYOUT, high, simulation, Shifts(simulation, (tuple(shifted),)))
     assert found.warnings == ()
     tolerated = {q.name: q.difference.tolerated for q in found.quantities}
     assert tolerated["jet pt"] > 0.1
@@ -187,7 +183,7 @@ def test_chance_exceeds_the_resolved_distance_as_rarely_as_stated(monkeypatch):
     simulated = WeightedEvents(pairs(2_000), np.ones(2_000))
     beyond = []
     for _ in range(300):
-        found = compare_inputs(layout, pairs(200), simulated, []).quantities[1].difference
+        found = compare_inputs(layout, pairs(200), simulated, Shifts(simulated, ())).quantities[1].difference
         assert found.resolved == pytest.approx(resolved_distance(200, 2_000))
         beyond.append(found.distance > found.resolved)
     assert np.mean(beyond) < 0.08  # 5 % and four standard deviations
@@ -203,11 +199,11 @@ def test_honest_collisions_never_alarm_within_three_sigma():
         shifted = shift_events(events, systematics, nu)
         return WeightedEvents(shifted.events.particles, shifted.weights)
 
-    shifts = [(selected(events[:4000], -nu), selected(events[:4000], nu)) for nu in np.eye(2)]
     nominal = selected(events[:4000], [0.0, 0.0])
+    pairs = tuple((selected(events[:4000], -nu), selected(events[:4000], nu)) for nu in np.eye(2))
     rng = np.random.default_rng(1)
     for nu in ([0.0, 0.0], [3.0, 3.0], [-3.0, -3.0], [3.0, -3.0]):
         data = selected(events[4000:], nu).particles
         for n_events in rng.integers(30, 4000, 6):
             chosen = rng.choice(len(data), n_events, replace=False)
-            assert compare_inputs(events.layout, data[chosen], nominal, shifts).warnings == ()
+            assert compare_inputs(events.layout, data[chosen], nominal, Shifts(nominal, pairs)).warnings == ()

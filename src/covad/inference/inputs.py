@@ -157,15 +157,19 @@ class WeightedEvents:
     weights: Float64
 
 
-#: The simulation with one nuisance at nu = -1 and at nu = +1.
-Shifts = tuple[WeightedEvents, WeightedEvents]
+@dataclass(frozen=True)
+class Shifts:
+    """Some events of the simulation, and the same with one nuisance after the other at nu = -1 and +1."""
+
+    nominal: WeightedEvents
+    pairs: tuple[tuple[WeightedEvents, WeightedEvents], ...]
 
 
 def compare_inputs(
     layout: EventLayout,
     data: Float32,
     simulation: WeightedEvents,
-    shifts: Sequence[Shifts],
+    shifts: Shifts,
     n_repeated: int = 0,
 ) -> InputComparison:
     """Compare every input of observed events with the simulation, which every nuisance shifts."""
@@ -173,11 +177,9 @@ def compare_inputs(
     quantities = []
     for collection in layout.collections:
         for feature in (None, *collection.features):
-            values = [
-                _Values.of(events, layout, collection, feature)
-                for events in (observed, simulation, *(shifted for pair in shifts for shifted in pair))
-            ]
-            quantities.append(_compare(collection.name, feature, values[0], values[1], values[2:]))
+            samples = observed, simulation, shifts.nominal, *(s for pair in shifts.pairs for s in pair)
+            values = [_Values.of(sample, layout, collection, feature) for sample in samples]
+            quantities.append(_compare(collection.name, feature, *values))
     return InputComparison(len(data), len(simulation.particles), n_repeated, tuple(quantities))
 
 
@@ -260,12 +262,17 @@ def resolved_distance(n: float, m: float) -> float:
 
 
 def _compare(
-    collection: str, feature: str | None, data: _Values, simulation: _Values, shifted: Sequence[_Values]
+    collection: str,
+    feature: str | None,
+    data: _Values,
+    simulation: _Values,
+    unshifted: _Values,
+    *shifted: _Values,
 ) -> Quantity:
     difference = None
     if len(data) and len(simulation):
         difference = _difference(
-            feature, data, simulation, list(zip(shifted[::2], shifted[1::2], strict=True))
+            feature, data, simulation, unshifted, list(zip(shifted[::2], shifted[1::2], strict=True))
         )
     edges = _edges(feature, [sample for sample in (data, simulation) if len(sample)])
     weights = simulation.weights * (data.total / simulation.total)
@@ -283,7 +290,11 @@ def _compare(
 
 
 def _difference(
-    feature: str | None, data: _Values, simulation: _Values, shifts: Sequence[tuple[_Values, _Values]]
+    feature: str | None,
+    data: _Values,
+    simulation: _Values,
+    unshifted: _Values,
+    shifts: Sequence[tuple[_Values, _Values]],
 ) -> Difference:
     """Judge one quantity of which both samples have values."""
     told, expected = data.numbers(), simulation.numbers()
@@ -293,8 +304,8 @@ def _difference(
     def moved(measure: Iterable[Sequence[float]]) -> float:
         return min(1.0, SIGMAS * sum(max(pair, default=0.0) for pair in measure))
 
-    pairs = [[shifted for shifted in pair if len(shifted)] for pair in shifts]
-    tolerated = moved([distance(simulation, shifted) for shifted in pair] for pair in pairs)
+    pairs = [[shifted for shifted in pair if len(shifted) and len(unshifted)] for pair in shifts]
+    tolerated = moved([distance(unshifted, shifted) for shifted in pair] for pair in pairs)
     resolved = resolved_distance(data.n_effective, simulation.n_effective)
     found = distance(data, simulation)
     common = outside = 0.0

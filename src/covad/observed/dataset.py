@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,8 @@ from covad.toys.pools import LatentEvents
 #: Background events that are looked at again, and the stretches of the files that they come from.
 BACKGROUND_EVENTS = 50_000
 STRETCHES = 50
+#: Background events that show what systematics do; those of the user may take their time.
+SHIFTED_EVENTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -45,23 +47,27 @@ class ObservedEvents:
 
 @dataclass(frozen=True)
 class BackgroundSample:
-    """Selected background events at nu = 0, and the same with one nuisance at -1 and +1."""
+    """Selected background events at nu = 0, and some of them shifted."""
 
     layout: EventLayout
     nominal: WeightedEvents
-    shifts: tuple[Shifts, ...]
+    shifts: Shifts
 
     @classmethod
     def of(cls, data: CollisionData, events: Events) -> BackgroundSample:
         """Shift and cut events as the study does."""
 
-        def at(nu: Sequence[float]) -> WeightedEvents:
-            shifted = shift_events(events, data.systematics, nu, data.selection)
+        def at(nu: NDArray[np.float64], events: Events) -> WeightedEvents:
+            shifted = shift_events(events, data.systematics, nu.tolist(), data.selection)
             return WeightedEvents(shifted.events.particles, shifted.weights)
 
         directions = np.eye(len(data.systematics))
-        shifts = tuple((at((-nu).tolist()), at(nu.tolist())) for nu in directions)
-        return cls(events.layout, at([0.0] * len(directions)), shifts)
+        nominal = at(0.0 * directions[0], events)
+        if not len(nominal.particles):
+            raise TooFewEventsError(f"none of {len(events)} background events passes the cuts of the study")
+        some = events[:: -(-len(events) // SHIFTED_EVENTS)]
+        pairs = tuple((at(-nu, some), at(nu, some)) for nu in directions)
+        return cls(events.layout, nominal, Shifts(at(0.0 * directions[0], some), pairs))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import logging
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from covad.errors import DuplicateEventsError
 from covad.events.fingerprints import KEPT, fingerprints, repeats, shared
 from covad.runs.collisions import CollisionData
 from covad.storage.atomic import write_bytes
-from covad.storage.digests import file_digest
+from covad.storage.digests import digest_once
 
 log = logging.getLogger(__name__)
 
@@ -29,13 +30,17 @@ _COARSE = (
 
 def refuse_copied_files(data: CollisionData) -> None:
     """Raise DuplicateEventsError if two files of the study are one, or copies of each other."""
-    listed = [(name, path) for name, sample in data.samples.items() for path in sample.files]
+    by_size: dict[int, list[tuple[str, Path]]] = {}
+    for name, sample in data.samples.items():
+        for path in sample.files:
+            by_size.setdefault(path.stat().st_size, []).append((name, path))
     # copies are of one size: only such files are read
-    for (first, path), (second, other) in combinations(listed, 2):
-        if path.resolve() == other.resolve() or path.samefile(other):
-            raise DuplicateEventsError(f"{other}: is listed twice, in {_samples(first, second)}")
-        if path.stat().st_size == other.stat().st_size and file_digest(path) == file_digest(other):
-            raise DuplicateEventsError(f"{other}: is a copy of {path}, both in {_samples(first, second)}")
+    for alike in by_size.values():
+        for (first, path), (second, other) in combinations(alike, 2):
+            if path.samefile(other):
+                raise DuplicateEventsError(f"{other}: is listed twice, in {_samples(first, second)}")
+            if digest_once(path) == digest_once(other):
+                raise DuplicateEventsError(f"{other}: is a copy of {path}, in {_samples(first, second)}")
 
 
 def _samples(first: str, second: str) -> str:
