@@ -79,7 +79,7 @@ def input_table(observations: Sequence[Observation]) -> Table | None:
     columns = [Column(part, where) for where in ("data", "simulation") for part in sample]
     return Table(
         name="observed_inputs",
-        **texts("tables", "observed_inputs", sigmas=f"{SIGMAS:g}", large=LARGE, alpha=f"{ALPHA:g}"),
+        **texts("tables", "observed_inputs", sigmas=f"{SIGMAS:g}", large=LARGE, chances=f"{1 / ALPHA:,.0f}"),
         keys=("file", "input"),
         columns=(*columns, Column("distance"), Column("of systematics"), Column("verdict")),
         rows=tuple(rows),
@@ -126,13 +126,20 @@ def nuisance_table(observations: Sequence[Observation]) -> Table | None:
             cells.append(Cell(f"{fit.pull:.2f}", fit.pull))
         agreement = observation.compatibility
         cells.append(Cell() if agreement is None else Cell(f"{agreement.p:.2g}", agreement.p))
+        repeated = observation.inputs.n_repeated
+        cells.append(Cell(str(repeated), float(repeated)))
         rows.append(Row((file, observation.label), tuple(cells)))
     fitted = [Column(part, name) for name in names for part in ("auxiliary", "fitted", "pull")]
     return Table(
         name="observed_nuisances",
         **texts("tables", "observed_nuisances"),
         keys=("file", "configuration"),
-        columns=(Column("events"), Column("expected"), *fitted, Column("p of the auxiliary values")),
+        columns=(
+            Column("events"),
+            Column("expected"),
+            *fitted,
+            *(Column(last) for last in ("p of the auxiliary values", "repeated")),
+        ),
         rows=tuple(rows),
         quantity="events and nuisances",
     )
