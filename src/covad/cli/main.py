@@ -130,7 +130,7 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
     "--study",
     "study_file",
     type=click.Path(path_type=Path),
-    help="Apply the cuts and the systematics of this study file instead of the default ones.",
+    help="Apply the cuts and the systematics of this study file; without it nothing is cut.",
 )
 def inspect(
     path: Path, labels: Path | None, systematic: str | None, collection: str | None, study_file: Path | None
