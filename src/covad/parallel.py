@@ -107,7 +107,7 @@ def _work(function: Callable[..., None], job: tuple[Any, ...], connection: Conne
         function(*job)
     except CovadError as failure:
         connection.send(failure)
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:  # a job that ends its process is no success
         connection.send(WorkerError(f"{function.__name__} failed: {type(failure).__name__}: {failure}"))
     else:
         connection.send(None)

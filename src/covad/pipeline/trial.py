@@ -1,20 +1,25 @@
-"""A trial with a few events of every sample: what would fail after hours is said at once."""
+"""A trial with a few events of every sample: what would fail after hours, or be wrong, is said at once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
+from numpy.typing import NDArray
 
 from covad.errors import CovadError, StudyError, TooFewEventsError
 from covad.events.layout import UNLABELLED, Events
 from covad.events.processes import BACKGROUND, process_code
-from covad.events.systematics import Shifted, shift_events
+from covad.events.soundness import check_soundness
+from covad.events.systematics import BadEventError, UserSystematic, shift_events
 from covad.runs.collisions import CollisionData
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
 from covad.toys.ensembles import Treatment
 
 #: Events of each sample that are shifted and selected.
-TRIED = 2000
+TRIED = 4000
 
 
 def check_collisions(data: CollisionData) -> None:
@@ -41,18 +46,22 @@ def try_events(data: CollisionData) -> None:
     """Shift a few events of every sample along every systematic, and select them."""
     profiled = any(c.treatment is Treatment.PROFILED for c in data.study.configurations)
     for name in data.samples:
-        events = _some_events(data, name)
+        events, numbers = _some_events(data, name)
         if name == BACKGROUND and (events.process == UNLABELLED).any():
             raise StudyError(
                 "source.background: has events without a process label, which the encoder needs to learn from"
             )
+        with _naming(name, numbers):
+            _check_users_code(data, events)
         centre = [0.0] * len(data.systematics)
-        nominal = _shifted(data, name, events, centre)
+        with _naming(name, numbers):
+            nominal = shift_events(events, data.systematics, centre, data.selection)
         if not len(nominal.events):
             raise TooFewEventsError(f"sample '{name}': none of {len(events)} events passes source.cuts")
         for k, systematic in enumerate(data.systematics):
             points = [[*centre[:k], sign, *centre[k + 1 :]] for sign in (1.0, -1.0)]
-            moved = [_shifted(data, name, events, nu) for nu in points]
+            with _naming(name, numbers):
+                moved = [shift_events(events, data.systematics, nu, data.selection) for nu in points]
             changed = [
                 not np.array_equal(nominal.events.particles, shifted.events.particles)
                 or not np.array_equal(nominal.weights, shifted.weights)
@@ -70,24 +79,36 @@ def try_events(data: CollisionData) -> None:
                 )
 
 
-def _some_events(data: CollisionData, name: str) -> Events:
-    """Read events from all over the files, which may be sorted; simulate some of a sample without files."""
+def _check_users_code(data: CollisionData, events: Events) -> None:
+    """Check the user's own systematics, each on what those before it make of the events at nu = 0."""
+    given = events
+    for systematic in data.systematics:
+        if isinstance(systematic, UserSystematic):
+            check_soundness(systematic, given)
+        given = systematic.shift(given, 0.0).events
+
+
+def _some_events(data: CollisionData, name: str) -> tuple[Events, NDArray[np.int64]]:
+    """Read events from all over the files, which may be sorted; simulate some of a sample without files.
+
+    Also return their numbers in the sample.
+    """
     sample = data.samples[name]
     if sample.simulate is not None:
         detector = Detector(lepton_filter=sample.lepton_filter)
-        return next(iter(Simulation(name, min(TRIED, sample.simulate), 0, detector=detector).blocks()))
+        events = next(iter(Simulation(name, min(TRIED, sample.simulate), 0, detector=detector).blocks()))
+        return events, np.arange(len(events))
     with data.open(name) as files:
-        return files.read(np.unique(np.linspace(0, len(files) - 1, TRIED).astype(np.int64)))
+        rows = np.unique(np.linspace(0, len(files) - 1, TRIED).astype(np.int64))
+        return files.read(rows), rows
 
 
-def _shifted(data: CollisionData, name: str, events: Events, nu: list[float]) -> Shifted:
-    """Shift and select events; whatever goes wrong is said with the sample and nu."""
+@contextmanager
+def _naming(sample: str, numbers: NDArray[np.int64]) -> Iterator[None]:
+    """Say whatever goes wrong with the sample, and a bad event with its number there."""
     try:
-        return shift_events(events, data.systematics, nu, data.selection)
+        yield
+    except BadEventError as failure:
+        raise StudyError(f"sample '{sample}': {failure.numbered(numbers)}") from failure
     except CovadError as failure:
-        raise StudyError(f"sample '{name}': {failure}") from failure
-    except Exception as failure:  # the user's own function may raise anything
-        raise StudyError(
-            f"sample '{name}': cuts and systematics cannot be applied at nu = {nu} "
-            f"({type(failure).__name__}: {failure})"
-        ) from failure
+        raise StudyError(f"sample '{sample}': {failure}") from failure
