@@ -12,7 +12,8 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from traceback import extract_tb
@@ -22,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import CovadError, EventContentError, UnknownNameError
+from covad.errors import CovadError, EventContentError, StudyError, UnknownNameError
 from covad.events.layout import Events
 from covad.events.selection import Selection, leading_scale
 
@@ -93,6 +94,17 @@ def relative_yield(shifted: float, nominal: float) -> float:
     if nominal == 0:
         raise EventContentError("no event passes the selection at nu = 0")
     return shifted / nominal
+
+
+@contextmanager
+def in_sample(name: str, numbers: NDArray[np.int64]) -> Iterator[None]:
+    """Say whatever goes wrong with the sample, and a bad event with its number there."""
+    try:
+        yield
+    except BadEventError as failure:
+        raise StudyError(f"sample '{name}': {failure.numbered(numbers)}") from failure
+    except CovadError as failure:
+        raise StudyError(f"sample '{name}': {failure}") from failure
 
 
 class Systematic(Protocol):

@@ -43,13 +43,7 @@ def train_missing(data: CollisionData, workers: int) -> None:
 def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: int) -> None:
     """Co-train one encoder with L_supCL + alpha L_cov, from its last checkpoint if there is one."""
     data = CollisionData.of(study, directory)
-    # all folds but one, or everything if there is only one; a part of it is kept for validation
-    folds = data.encoder_folds()
-    kept = folds if len(folds) == 1 else [rows for number, rows in enumerate(folds) if number != fold]
-    split = np.random.default_rng(derived_seed(study, "split", str(fold)))
-    rows = split.permutation(np.concatenate(kept))
-    n_validation = int(len(rows) * data.source.training.validation_share)
-    training, validation = np.sort(rows[n_validation:]), np.sort(rows[:n_validation])
+    training, validation = training_rows(data, fold)
     folder = directory.model(embedding, fold)
     folder.mkdir(parents=True, exist_ok=True)
     with data.open(BACKGROUND) as files:
@@ -74,6 +68,16 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
         directory.encoder(embedding, fold),
         trained_on(data, training) | {"history": [asdict(m) for m in run.history]},
     )
+
+
+def training_rows(data: CollisionData, fold: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows to train on and those for validation: all folds but one, or the only one."""
+    folds = data.encoder_folds()
+    kept = folds if len(folds) == 1 else [rows for number, rows in enumerate(folds) if number != fold]
+    split = np.random.default_rng(derived_seed(data.study, "split", str(fold)))
+    rows = split.permutation(np.concatenate(kept))
+    n_validation = int(len(rows) * data.source.training.validation_share)
+    return np.sort(rows[n_validation:]), np.sort(rows[:n_validation])
 
 
 def trained_on(data: CollisionData, rows: NDArray[np.int64]) -> dict[str, Any]:

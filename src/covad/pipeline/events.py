@@ -9,6 +9,7 @@ from covad.errors import FileFormatError
 from covad.events.files import EventWriter
 from covad.events.processes import PROCESS_NAMES
 from covad.parallel import run_jobs
+from covad.pipeline.selected import check_selected
 from covad.runs.collisions import EVENTS_PER_FILE, CollisionData, derived_seed
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
@@ -31,6 +32,7 @@ def simulate_missing(data: CollisionData, workers: int) -> None:
                 jobs.append((name, n_events, seed, sample.engine, sample.lepton_filter, path))
     run_jobs(simulate_file, jobs, workers)
     note_digests(data)
+    check_selected(data)
 
 
 def simulate_file(
