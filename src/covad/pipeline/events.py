@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
 from covad.storage.atomic import write_json, writing
 from covad.storage.digests import file_digest
+
+log = logging.getLogger(__name__)
 
 
 def simulate_missing(data: CollisionData, workers: int) -> None:
@@ -30,6 +33,8 @@ def simulate_missing(data: CollisionData, workers: int) -> None:
             seed = derived_seed(data.study, "simulate", name, str(number))
             if not path.exists():
                 jobs.append((name, n_events, seed, sample.engine, sample.lepton_filter, path))
+    if jobs:
+        log.info("stage events: %d files to simulate", len(jobs))
     run_jobs(simulate_file, jobs, workers)
     note_digests(data)
     check_selected(data)

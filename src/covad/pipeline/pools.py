@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,6 +22,8 @@ from covad.storage.atomic import write_json
 from covad.study import Study
 from covad.toys.pools import MANIFEST, LatentEvents, Pool, Pools, write_pools
 
+log = logging.getLogger(__name__)
+
 
 def embed_missing(data: CollisionData, workers: int) -> None:
     """Embed the pools of every space that has none, with encoder and response of the study's fold."""
@@ -29,6 +32,8 @@ def embed_missing(data: CollisionData, workers: int) -> None:
         if not (data.directory.pools(space) / MANIFEST).exists():
             missing.setdefault(space[0], []).append(space[1])
     jobs = [(data.study, data.directory, name, orders) for name, orders in missing.items()]
+    if jobs:
+        log.info("stage pools: events of %d spaces to embed", sum(len(orders) for orders in missing.values()))
     run_jobs(embed_pools, jobs, workers)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ from covad.settings import Nu
 from covad.storage.ledger import Product
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed, write_sealed
+
+log = logging.getLogger(__name__)
 
 #: Where the counts are kept.
 SELECTED = "selected.json"
@@ -50,6 +53,7 @@ def check_selected(data: CollisionData) -> None:
     """Count the selected events of every role once, and raise if they are too few."""
     product = _product(data)
     if not product.whole():
+        log.info("stage events: counting the events that pass the cuts")
         write_sealed(product.path, plain(_count(data)))
         product.note()
     counts = restore(SelectedEvents, read_sealed(product.path), str(product.path))

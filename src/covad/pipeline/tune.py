@@ -58,7 +58,7 @@ def tune_clips(study: Study, sources: Sources, directory: RunDirectory, backend:
         choice = _search_clip(study, configuration, sources[space(configuration)], directory, backend)
         choice = replace(choice, clip=round(choice.clip, CLIP_DIGITS))
         what = f"clip of the network, {configuration.label}"
-        log.info("%s: W = %g +- %.2g", what, choice.clip, choice.clip_error)
+        log.info("stage tune: %s: W = %g +- %.2g", what, choice.clip, choice.clip_error)
         write_json(directory.path / CLIPS, directory.tuned_clips() | {configuration.slug: plain(choice)})
 
 
