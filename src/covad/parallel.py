@@ -48,7 +48,7 @@ def one_thread() -> Iterator[None]:
 
 
 def follow_parent() -> None:
-    """Make this process a worker, which leaves Ctrl-C and library warnings to its parent, and ends with it."""
+    """Make this process a worker: it leaves Ctrl-C and library warnings to its parent, and ends with it."""
     hide_library_warnings()
 
     def leave_with_parent() -> None:

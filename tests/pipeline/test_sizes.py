@@ -10,7 +10,7 @@ from finished_run import TINY, make_run, tiny_study
 
 from covad.errors import CovadError, TooFewEventsError
 from covad.events.systematics import shift_events
-from covad.pipeline.selected import SELECTED, CountAt, SelectedEvents
+from covad.pipeline.selected import CountAt, SelectedEvents
 from covad.pipeline.sizes import Efficiencies, check_needs, needs
 from covad.pipeline.trial import try_events
 from covad.runs.collisions import CollisionData
@@ -123,7 +123,7 @@ def counted(tmp_path_factory):
 
 
 def test_the_stage_events_counts_what_passes(counted):
-    found = json.loads((counted / SELECTED).read_text())
+    found = json.loads((counted / "selected.json").read_text())
     data = CollisionData.of(RunDirectory(counted).study(), RunDirectory(counted))
     for role in data.rows:
         points = data.study.points if role == "data" else [(0.0,)]
@@ -137,13 +137,13 @@ def test_the_stage_events_counts_what_passes(counted):
 
 
 def test_events_are_counted_once(counted):
-    before = (counted / SELECTED).stat().st_mtime_ns
+    before = (counted / "selected.json").stat().st_mtime_ns
     source = TINY["source"] | SIGNAL | {"cuts": {"trigger_minimum": 25.0}}
     make_run(counted, until="events", source=source, signals={"a4l": [5]})
-    assert (counted / SELECTED).stat().st_mtime_ns == before
-    (counted / SELECTED).write_text("{}")
+    assert (counted / "selected.json").stat().st_mtime_ns == before
+    (counted / "selected.json").write_text("{}")
     make_run(counted, until="events", source=source, signals={"a4l": [5]})
-    assert len(json.loads((counted / SELECTED).read_text())["counts"]) > 5
+    assert len(json.loads((counted / "selected.json").read_text())["counts"]) > 5
 
 
 def test_a_rare_process_is_noticed_before_the_training(tmp_path):

@@ -13,16 +13,12 @@ from covad.events.processes import BACKGROUND
 from covad.events.systematics import in_sample, shift_events
 from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
-from covad.runs.collisions import CollisionData, users_code
+from covad.runs.collisions import CollisionData
 from covad.settings import Nu
-from covad.storage.ledger import Product
-from covad.storage.records import Record, plain, restore
-from covad.storage.sealed import read_sealed, write_sealed
+from covad.storage.records import Record, restore, write_record
+from covad.storage.sealed import read_json
 
 log = logging.getLogger(__name__)
-
-#: Where the counts are kept.
-SELECTED = "selected.json"
 
 
 @dataclass(frozen=True)
@@ -51,28 +47,14 @@ class SelectedEvents(Record):
 
 def check_selected(data: CollisionData) -> None:
     """Count the selected events of every role once, and raise if they are too few."""
-    product = _product(data)
+    product = data.products.selected()
     if not product.whole():
         log.info("stage events: counting the events that pass the cuts")
-        write_sealed(product.path, plain(_count(data)))
+        write_record(product.path, _count(data))
         product.note()
-    counts = restore(SelectedEvents, read_sealed(product.path), str(product.path))
+    counts = restore(SelectedEvents, read_json(product.verified()), str(product.path))
     check_needs(data, counts)
     _check_processes(counts)
-
-
-def _product(data: CollisionData) -> Product:
-    """Return the file of the counts, with all that they depend on."""
-    files = data.directory.read("events.json") or {}
-    recipe = {
-        "events": {name: [note["sha256"] for note in files[name]] for name in data.samples},
-        "seed": data.study.seed,
-        "source": data.source.model_dump(mode="json", include={"splits", "systematics", "cuts", "folds"}),
-        "validation_share": data.source.training.validation_share,
-        "systematics_code": users_code(data),
-        "points": data.study.points,
-    }
-    return Product(data.directory.path, "events", SELECTED, recipe)
 
 
 def _count(data: CollisionData) -> SelectedEvents:
