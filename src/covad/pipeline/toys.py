@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.tuned import read_bases, read_clips
@@ -10,6 +12,8 @@ from covad.study.plan import Sources, background_first, plan, requests
 from covad.toys.ensembles import Shard
 from covad.toys.run import Backend, ToysComputed, run_toys
 
+log = logging.getLogger(__name__)
+
 
 def compute_missing(
     study: Study, sources: Sources, directory: RunDirectory, backend: Backend, shard: Shard | None
@@ -17,4 +21,6 @@ def compute_missing(
     """Compute what is missing of this shard, background first: closure is known before sensitivity."""
     products = Products(study, directory)
     entries = plan(study, sources, read_clips(products, sources), read_bases(products, sources))
-    return run_toys(requests(background_first(entries)), directory.toys, backend, shard)
+    wanted = requests(background_first(entries))
+    log.info("stage toys: %d toys are asked for", sum(request.toys for request in wanted))
+    return run_toys(wanted, directory.toys, backend, shard)
