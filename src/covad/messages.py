@@ -35,6 +35,11 @@ def hide_library_warnings() -> None:
         warnings.simplefilter("ignore")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return '1 file' or '3 files'."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
 def time_left(seconds: float) -> str:
     """Return a time that was estimated: '40 s', '3 min', '2 h 10 min'."""
     if seconds < 90:

@@ -16,6 +16,7 @@ from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
 from covad.inference.misfit import MatchedEvents, Misfit
 from covad.inference.reach import Reach, ScalableNull, closure_reach
+from covad.messages import counted
 from covad.nplm.convex.convex import ConvexTest, columns
 from covad.nplm.dataset import Float32, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
@@ -56,7 +57,7 @@ def check_missing(data: CollisionData, workers: int) -> None:
         if not data.products.checks(space, fold).whole()
     ]
     if missing:
-        log.info("stage checks: responses of %d spaces to check on fresh events", len(missing))
+        log.info("stage checks: %s to check on fresh events", counted(len(missing), "response"))
     run_jobs(check_space, missing, workers)
 
 

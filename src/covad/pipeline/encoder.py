@@ -17,7 +17,7 @@ from covad.embedding.cotrain import CoTraining
 from covad.embedding.metrics import Metrics
 from covad.embedding.settings import TrainingSettings
 from covad.events.processes import BACKGROUND
-from covad.messages import time_left
+from covad.messages import counted, time_left
 from covad.parallel import run_jobs
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
@@ -44,7 +44,7 @@ def train_missing(data: CollisionData, workers: int) -> None:
         if not data.products.encoder(name, fold).whole()
     ]
     if missing:
-        log.info("stage encoder: %d of %d encoders to train", len(missing), len(model_names(data)))
+        log.info("stage encoder: %s to train", counted(len(missing), "encoder"))
     run_jobs(train_encoder, missing, workers)
 
 
@@ -75,8 +75,8 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
     encoder = run.run(_logged(what, settings.alpha > 0))
     if settings.alpha > 0 and (learned := run.learned()).nothing:
         log.warning(
-            "%s: L_cov has learned nothing: it is %.2g +- %.1g below the 0.5 of no information; the space is "
-            "not made linear in nu: train longer (source.training.steps), or raise alpha",
+            "%s: L_cov has learned nothing beyond chance: it is %.2g +- %.1g below the 0.5 of no "
+            "information; the space is not made linear in nu: raise source.training.steps, or alpha",
             what,
             learned.gain,
             learned.error,

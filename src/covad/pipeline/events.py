@@ -9,6 +9,7 @@ from typing import Any
 from covad.errors import FileFormatError
 from covad.events.files import EventWriter
 from covad.events.processes import PROCESS_NAMES
+from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.selected import check_selected
 from covad.runs.collisions import EVENTS_PER_FILE, CollisionData, derived_seed
@@ -30,7 +31,7 @@ def simulate_missing(data: CollisionData, workers: int) -> None:
     simulated = list(_simulated_files(data))
     jobs = [(product, *settings) for product, *settings in simulated if not product.whole()]
     if jobs:
-        log.info("stage events: %d files to simulate", len(jobs))
+        log.info("stage events: %s to simulate", counted(len(jobs), "file"))
     run_jobs(simulate_file, jobs, workers)
     note_digests(data)
     check_selected(data)

@@ -12,6 +12,7 @@ from covad.embedding.embed import Embedded, embed_family
 from covad.embedding.encoder import Encoder
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
+from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData, derived_seed
@@ -34,7 +35,8 @@ def embed_missing(data: CollisionData, workers: int) -> None:
             missing.setdefault(space[0], []).append(space[1])
     jobs = [(data.study, data.directory, name, orders) for name, orders in missing.items()]
     if jobs:
-        log.info("stage pools: events of %d spaces to embed", sum(len(orders) for orders in missing.values()))
+        spaces = counted(sum(len(orders) for orders in missing.values()), "space")
+        log.info("stage pools: events of %s to embed", spaces)
     run_jobs(embed_pools, jobs, workers)
 
 

@@ -8,6 +8,7 @@ from covad.embedding.embed import EmbeddingCache
 from covad.embedding.encoder import Encoder
 from covad.embedding.metrics import Learned
 from covad.events.processes import BACKGROUND
+from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label, model_names, trained_on
 from covad.response.fit import Pairs, fit_response, response_grid
@@ -30,7 +31,7 @@ def fit_missing(data: CollisionData, workers: int) -> None:
         if orders:
             missing.append((data.study, data.directory, name, fold, orders))
     if missing:
-        log.info("stage response: %d responses to fit", sum(len(job[-1]) for job in missing))
+        log.info("stage response: %s to fit", counted(sum(len(job[-1]) for job in missing), "response"))
     run_jobs(fit_responses, missing, workers)
 
 
@@ -57,8 +58,8 @@ def _tell(what: str, learned: Learned) -> None:
     """Say what a response knows about nu: the mean of the log likelihood ratio of a shifted event."""
     if learned.nothing:
         log.warning(
-            "%s: has learned nothing: its log likelihood is %.2g +- %.1g per event above no response; "
-            "the nuisances cannot be profiled with it: fit longer (source.response.epochs), or with more "
+            "%s: has learned nothing beyond chance: its log likelihood is %.2g +- %.1g per event above no "
+            "response; the nuisances cannot be profiled with it: fit longer (source.response.epochs), or with more "
             "events (source.splits.response)",
             what,
             learned.gain,
