@@ -59,8 +59,8 @@ def _tell(what: str, learned: Learned) -> None:
     if learned.nothing:
         log.warning(
             "%s: has learned nothing beyond chance: its log likelihood is %.2g +- %.1g per event above no "
-            "response; the nuisances cannot be profiled with it: fit longer (source.response.epochs), or with more "
-            "events (source.splits.response)",
+            "response; the nuisances cannot be profiled with it: raise source.response.epochs, or "
+            "source.splits.response",
             what,
             learned.gain,
             learned.error,
