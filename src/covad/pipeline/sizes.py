@@ -114,8 +114,16 @@ def needs(data: CollisionData, counts: Counts) -> Iterator[Need]:
 
 
 def check_needs(data: CollisionData, counts: Counts) -> None:
-    """Raise TooFewEventsError if the cuts leave too few events; say if an estimate cannot tell."""
+    """Raise TooFewEventsError if the cuts leave too few events; say if an estimate cannot tell.
+
+    Of every role that nu is told at which most is lacking.
+    """
+    worst: dict[str, tuple[float, Need]] = {}
     for need in needs(data, counts):
+        lacking = need.events / max(counts.selected(need.role, need.nu), 1.0)
+        if lacking > worst.get(need.role, (0.0, need))[0]:
+            worst[need.role] = lacking, need
+    for _, need in worst.values():
         selected, error = counts.selected(need.role, need.nu), counts.error(need.role, need.nu)
         if selected - _CERTAIN * error >= need.events:
             continue

@@ -56,7 +56,8 @@ def try_events(data: CollisionData) -> None:
             if not any(passed[name].values()):
                 raise TooFewEventsError(f"none of {len(events)} events passes source.cuts")
             _try_shifts(data, events, name == BACKGROUND)
-    check_needs(data, Efficiencies(data, passed, tried))
+    if not data.products.selected().made:  # else the events are counted already
+        check_needs(data, Efficiencies(data, passed, tried))
 
 
 def _passed(data: CollisionData, events: Events) -> dict[Nu, int]:
