@@ -8,11 +8,18 @@ from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.tuned import read_bases, read_clips
 from covad.study import Study
-from covad.study.plan import Sources, background_first, plan, requests
+from covad.study.plan import Sources, background_first, draws, plan, requests, space
 from covad.toys.ensembles import Shard
 from covad.toys.run import Backend, ToysComputed, run_toys
 
 log = logging.getLogger(__name__)
+
+
+def check_draws(study: Study, sources: Sources) -> None:
+    """Raise if toys need more events, or another nu or signal, than the pools have: before they are tuned."""
+    for configuration in study.configurations:
+        for draw in draws(study, configuration):
+            sources[space(configuration)].check(draw)
 
 
 def compute_missing(
