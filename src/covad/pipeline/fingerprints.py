@@ -51,6 +51,7 @@ def take_missing(data: CollisionData) -> None:
     """Take the fingerprints of every sample that has none, and refuse events that are there twice."""
     for name in data.samples:
         if not data.products.fingerprints(name).whole():
+            log.info("stage events: looking for events of '%s' that are there twice", name)
             take(data, name)
     refuse_copied_events(data)
 
