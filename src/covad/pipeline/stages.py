@@ -8,6 +8,7 @@ from pathlib import Path
 from covad.errors import PlanError
 from covad.parallel import cores
 from covad.pipeline.claim import claim
+from covad.pipeline.lock import learning_lock, toys_note
 from covad.pipeline.manifest import timed
 from covad.pipeline.toys import compute_missing
 from covad.pipeline.tune import choose_bases, tune_clips
@@ -16,7 +17,7 @@ from covad.runs.directory import RunDirectory
 from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
 from covad.study import Collisions, Study, read_study
-from covad.study.plan import bases_to_choose, clips_to_tune
+from covad.study.plan import Sources, bases_to_choose, clips_to_tune, fixed_clips
 from covad.toys.backends.dask import DaskWorkers
 from covad.toys.backends.local import LocalWorkers
 from covad.toys.ensembles import Shard
@@ -67,47 +68,77 @@ def run_study(
     """Do what is missing of the study, up to a stage; return None if that is before the toys.
 
     A shard computes toys only: many jobs that simulate, train or tune the same would overwrite each other.
+    Anyone else holds a lock while it makes what toys share, and a second one is refused meanwhile.
     """
     if until not in STAGES:
         raise PlanError(f"there is no stage '{until}' (there are {', '.join(STAGES)})")
-    directory = RunDirectory(out)
-    is_part = shard is not None and shard.total > 1
-    first = "`covad run ... --until tune` comes first"
+    directory, shard = RunDirectory(out), shard or Shard()
     with stoppable():
-        if isinstance(study.source, Collisions):
-            if is_part and not all(stage.finished for stage in learning_progress(study, directory)):
-                raise PlanError(f"events are embedded before shards are run: {first}")
-            learn(study, directory, until, workers or cores())
+        if shard.total > 1:
+            refuse_unprepared(study, directory)
+        source = try_source(study, directory)
+        if shard.total > 1:
+            claim(directory, study, source)
+            sources = open_sources(study, directory)
         else:
-            claim(directory, study, given_source(study).fingerprint)
-        if until in LEARNING_STAGES:
+            with learning_lock(directory):
+                claim(directory, study, source)
+                sources = prepare(study, directory, backend, until, workers or cores())
+        if until != "toys":
             return None
-
-        sources = open_sources(study, directory)
-        if is_part and clips_to_tune(study, directory.clips()):
-            raise PlanError(f"the clip is tuned before shards are run: {first}")
-        if is_part and bases_to_choose(study, directory.bases()):
-            raise PlanError(f"the basis of the convex test is chosen before shards are run: {first}")
-        with timed(directory, "tune"):
-            choose_bases(study, sources, directory)
-            tune_clips(study, sources, directory, backend)
-        if until == "tune":
-            return None
-
-        with timed(directory, "toys"):
+        with toys_note(directory, shard), timed(directory, "toys"):
             return compute_missing(study, sources, directory, backend, shard)
 
 
-def learn(study: Study, directory: RunDirectory, until: str, workers: int) -> None:
-    """Go from events to the spaces that toys are drawn in, up to `until` if it is on the way."""
-    # torch and the simulators take seconds to import, and studies without events do not need them
-    from covad.pipeline import checks, encoder, events, pools, response, trial
+def refuse_unprepared(study: Study, directory: RunDirectory) -> None:
+    """Raise PlanError unless a run has all that its toys share: shards make none of it."""
+    first = "`covad run ... --until tune` comes first"
+    if not all(stage.finished for stage in learning_progress(study, directory)):
+        raise PlanError(f"events are embedded before shards are run: {first}")
+    known = directory.clips() if directory.origin() else fixed_clips(study)
+    if clips_to_tune(study, known):
+        raise PlanError(f"the clip is tuned before shards are run: {first}")
+    if bases_to_choose(study, directory.bases()):
+        raise PlanError(f"the basis of the convex test is chosen before shards are run: {first}")
+
+
+def try_source(study: Study, directory: RunDirectory) -> str | None:
+    """Return what identifies the source beside its keys; raise if events or systematics cannot be used."""
+    if not isinstance(study.source, Collisions):
+        return given_source(study).fingerprint
+    # the simulators take seconds to import, and studies without events do not need them
+    from covad.pipeline import trial
     from covad.runs.collisions import CollisionData, users_code
 
     data = CollisionData.of(study, directory)
     trial.check_collisions(data)
     trial.try_events(data)
-    claim(directory, study, users_code(data))
+    return users_code(data)
+
+
+def prepare(study: Study, directory: RunDirectory, backend: Backend, until: str, workers: int) -> Sources:
+    """Make what all toys share, up to `until`: models and pools from events, then bases and clips.
+
+    Return what toys are drawn from, nothing if it is not complete by then.
+    """
+    if isinstance(study.source, Collisions):
+        learn(study, directory, until, workers)
+    if until in LEARNING_STAGES:
+        return {}
+    sources = open_sources(study, directory)
+    with timed(directory, "tune"):
+        choose_bases(study, sources, directory)
+        tune_clips(study, sources, directory, backend)
+    return sources
+
+
+def learn(study: Study, directory: RunDirectory, until: str, workers: int) -> None:
+    """Go from events to the spaces that toys are drawn in, up to `until` if it is on the way."""
+    # torch takes seconds to import, and studies without events do not need it
+    from covad.pipeline import checks, encoder, events, pools, response
+    from covad.runs.collisions import CollisionData
+
+    data = CollisionData.of(study, directory)
     tasks = {
         "events": events.simulate_missing,
         "encoder": encoder.train_missing,

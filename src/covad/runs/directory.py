@@ -11,6 +11,7 @@ basis.json       basis and ridge of the convex test, by the slug of the configur
 clip.json        W of the network with the scan that led to it, by the slug of the configuration
 toys/            blocks of pseudo-experiments
 observed/        answers for observed files, one per question
+learning.lock    who makes what toys share at the moment; toys.*.lock: who computes toys
 """
 
 from __future__ import annotations
