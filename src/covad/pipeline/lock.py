@@ -197,14 +197,14 @@ def _create(path: Path, fresh: Path) -> bool:
 
 
 def _refusal(found: _Found) -> str:
-    owner = found.owner
+    owner, silent = found.owner, max(found.silent, 0.0)
     who = "which one cannot be read" if owner is None else str(owner)
     sentence = f"{found.path.parent}: another process is in the learning stages here ({who}): let it end"
     if owner is not None and owner.is_local:
         return sentence
     return (
         f"{sentence}, or delete {found.path} if that job is dead (it counts as dead "
-        f"{SILENT_SECONDS / 60:.0f} minutes after its last sign of life, which it gave {max(found.silent, 0.0):.0f} s ago)"
+        f"{SILENT_SECONDS / 60:.0f} minutes after its last sign of life, {silent:.0f} s ago)"
     )
 
 
