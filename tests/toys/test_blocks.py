@@ -56,7 +56,7 @@ def test_no_flipped_bit_changes_a_toy_unnoticed(toys, content, seed):
         try:
             _, found = decode(bytes(damaged), "block")
             assert found == block_of(toys)
-        except FileFormatError as failure:
+        except (FileFormatError, ToyStoreError) as failure:  # the number of the schema can be hit too
             messages.append(str(failure))
     assert len(messages) > 350
     assert all(message.startswith("block: ") and "\n" not in message for message in messages)

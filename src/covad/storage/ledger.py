@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from covad.errors import DamagedFileError, UnfinishedRunError
+from covad.errors import DamagedFileError, FileFormatError, UnfinishedRunError
 from covad.storage.digests import content_digest, digest_once
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed, write_sealed
+from covad.storage.versions import Versions
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +37,10 @@ class FileNote(Record):
 
 @dataclass(frozen=True)
 class Note(Record):
-    """What a stage left behind: its recipe, and the files by their paths in the run."""
+    """What a stage left behind: its recipe, the files by their paths in the run, who made them."""
 
+    stage: str
+    versions: Versions
     recipe: dict[str, Any]
     files: dict[str, FileNote]
 
@@ -70,7 +74,7 @@ class Product:
             str(file.relative_to(self.run)): FileNote(file.stat().st_size, digest_once(file))
             for file in files or [self.path]
         }
-        write_sealed(self._note_file, plain(Note(dict(self.recipe), made)))
+        write_sealed(self._note_file, plain(Note(self.stage, Versions.here(), dict(self.recipe), made)))
 
     def noted(self) -> Note | None:
         """Return the note; None if there is none. Raise DamagedFileError if it cannot be trusted."""
@@ -124,3 +128,13 @@ class Product:
         """Return one digest of all files for what is made from them; None if the product is not made."""
         files = self._files()
         return None if files is None else content_digest({name: note.sha256 for name, note in files.items()})
+
+
+def versions_by_stage(run: Path) -> dict[str, set[Versions]]:
+    """Return the versions that made the products of a run; a note that cannot be trusted is left out."""
+    found: dict[str, set[Versions]] = {}
+    for file in (run / FOLDER).rglob("*.json"):
+        with suppress(FileFormatError):
+            note = restore(Note, read_sealed(file), str(file))
+            found.setdefault(note.stage, set()).add(note.versions)
+    return found
