@@ -12,10 +12,10 @@ from typing import Any
 
 from covad.parallel import cores
 from covad.runs.directory import RunDirectory
-from covad.storage.atomic import write_json
-from covad.storage.digests import file_digest
+from covad.storage.digests import digest_once
 from covad.storage.ledger import versions_by_stage
 from covad.storage.records import plain
+from covad.storage.sealed import write_sealed
 from covad.storage.versions import package_version
 from covad.toys.pools import MANIFEST
 
@@ -51,7 +51,7 @@ def write_manifest(directory: RunDirectory, stage: str, seconds: float) -> None:
     hashes = {note["file"]: note["sha256"] for notes in events.values() for note in notes}
     for pattern in ("models/*/*/*.safetensors", f"pools/*/{MANIFEST}"):
         for file in sorted(directory.path.glob(pattern)):
-            hashes[str(file.relative_to(directory.path))] = file_digest(file)
+            hashes[str(file.relative_to(directory.path))] = digest_once(file)
     content = {
         "versions": {"python": platform.python_version(), **versions},
         "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": cores()},
@@ -60,7 +60,7 @@ def write_manifest(directory: RunDirectory, stage: str, seconds: float) -> None:
         "seconds": spent,
         "stages": _stages(directory, stage),
     }
-    write_json(directory.path / "manifest.json", content)
+    write_sealed(directory.path / "manifest.json", content)
 
 
 def _known_stages(directory: RunDirectory) -> dict[str, list[Any]]:

@@ -14,10 +14,12 @@ from covad.pipeline.toys import compute_missing
 from covad.pipeline.tune import choose_bases, tune_clips
 from covad.results.run import Run, open_run
 from covad.runs.directory import RunDirectory
+from covad.runs.products import Products
 from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
+from covad.runs.tuned import read_bases, read_clips
 from covad.study import Collisions, Study, read_study
-from covad.study.plan import Sources, bases_to_choose, clips_to_tune, fixed_clips
+from covad.study.plan import Sources, bases_to_choose, clips_to_tune
 from covad.toys.backends.dask import DaskWorkers
 from covad.toys.backends.local import LocalWorkers
 from covad.toys.ensembles import Shard
@@ -95,10 +97,10 @@ def refuse_unprepared(study: Study, directory: RunDirectory) -> None:
     first = "`covad run ... --until tune` comes first"
     if not all(stage.finished for stage in learning_progress(study, directory)):
         raise PlanError(f"events are embedded before shards are run: {first}")
-    known = directory.clips() if directory.origin() else fixed_clips(study)
-    if clips_to_tune(study, known):
+    sources, products = open_sources(study, directory, verify=False), Products(study, directory)
+    if clips_to_tune(study, read_clips(products, sources)):
         raise PlanError(f"the clip is tuned before shards are run: {first}")
-    if bases_to_choose(study, directory.bases()):
+    if bases_to_choose(study, read_bases(products, sources)):
         raise PlanError(f"the basis of the convex test is chosen before shards are run: {first}")
 
 
@@ -125,10 +127,10 @@ def prepare(study: Study, directory: RunDirectory, backend: Backend, until: str,
         learn(study, directory, until, workers)
     if until in LEARNING_STAGES:
         return {}
-    sources = open_sources(study, directory)
+    sources, products = open_sources(study, directory), Products(study, directory)
     with timed(directory, "tune"):
-        choose_bases(study, sources, directory)
-        tune_clips(study, sources, directory, backend)
+        choose_bases(products, sources)
+        tune_clips(products, sources, backend)
     return sources
 
 
