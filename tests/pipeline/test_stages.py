@@ -55,8 +55,8 @@ def test_a_run_does_what_is_missing_and_nothing_else(tmp_path):
 
 def test_another_study_is_refused_with_the_key(tmp_path):
     run_study(study(), tmp_path, here)
-    with pytest.raises(StudyError, match=r"sizes\.expected was 200.0 and is now 300.0"):
-        run_study(study(sizes={"expected": 300, "reference": 1000}), tmp_path, here)
+    with pytest.raises(StudyError, match=r"seed was 1 and is now 2; use another directory$"):
+        run_study(study(seed=2), tmp_path, here)
     assert run_study(study(), tmp_path, here).computed == 0
 
 

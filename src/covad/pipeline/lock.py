@@ -153,6 +153,15 @@ def toys_note(directory: RunDirectory, shard: Shard) -> Iterator[None]:
         yield
 
 
+def refuse_toy_computers(directory: RunDirectory) -> None:
+    """Raise RunInUseError if another process computes toys; to be called by who holds the lock."""
+    for other in toy_computers(directory, directory.path / LEARNING):
+        raise RunInUseError(
+            f"{directory.path}: another process ({other}) computes toys of the study as it was: "
+            "stop it, or let it end, before the study changes"
+        )
+
+
 def toy_computers(directory: RunDirectory, mine: Path) -> list[Owner]:
     """Return the other processes that compute toys; notes of dead ones are removed. `mine` is of now."""
     now, others = mine.stat().st_mtime, []

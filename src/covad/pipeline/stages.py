@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
 from covad.errors import PlanError
 from covad.parallel import cores
-from covad.pipeline.claim import claim
-from covad.pipeline.lock import learning_lock, toys_note
+from covad.pipeline.claim import changed_keys, claim, refuse_changed
+from covad.pipeline.lock import learning_lock, refuse_toy_computers, toys_note
 from covad.pipeline.manifest import timed
+from covad.pipeline.outlook import outlook, warn_of_versions
 from covad.pipeline.toys import compute_missing
 from covad.pipeline.tune import choose_bases, tune_clips
 from covad.results.run import Run, open_run
@@ -24,6 +26,8 @@ from covad.toys.backends.dask import DaskWorkers
 from covad.toys.backends.local import LocalWorkers
 from covad.toys.ensembles import Shard
 from covad.toys.run import Backend, ToysComputed, stoppable
+
+log = logging.getLogger(__name__)
 
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
 LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
@@ -76,20 +80,30 @@ def run_study(
         raise PlanError(f"there is no stage '{until}' (there are {', '.join(STAGES)})")
     directory, shard = RunDirectory(out), shard or Shard()
     with stoppable():
-        if shard.total > 1:
-            refuse_unprepared(study, directory)
         source = try_source(study, directory)
         if shard.total > 1:
+            refuse_changed(directory, study, source)
+            refuse_unprepared(study, directory)
             claim(directory, study, source)
             sources = open_sources(study, directory)
         else:
             with learning_lock(directory):
+                if changed_keys(directory, study, source):
+                    refuse_toy_computers(directory)
+                    for line in outlook(study, directory, source):
+                        log.info("%s", line)
                 claim(directory, study, source)
                 sources = prepare(study, directory, backend, until, workers or cores())
         if until != "toys":
             return None
         with toys_note(directory, shard), timed(directory, "toys"):
             return compute_missing(study, sources, directory, backend, shard)
+
+
+def dry_run(study: Study, out: Path) -> list[str]:
+    """Return what `run_study` would keep, make anew and compute; nothing is started and nothing written."""
+    directory = RunDirectory(out)
+    return outlook(study, directory, try_source(study, directory))
 
 
 def refuse_unprepared(study: Study, directory: RunDirectory) -> None:
@@ -123,6 +137,7 @@ def prepare(study: Study, directory: RunDirectory, backend: Backend, until: str,
 
     Return what toys are drawn from, nothing if it is not complete by then.
     """
+    warn_of_versions(Products(study, directory))
     if isinstance(study.source, Collisions):
         learn(study, directory, until, workers)
     if until in LEARNING_STAGES:
