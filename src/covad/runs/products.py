@@ -79,7 +79,7 @@ class Products:
                 encoder=self.encoder(embedding, fold).digest,
                 response=self.response(embedding, fold, order).digest,
                 nu=self.study.points,
-                signals={name: self._events_digest(name) for name in self.study.signals},
+                signals={name: self._events_digest(name) or "" for name in self.study.signals},
             ),
         )
 
