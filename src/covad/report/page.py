@@ -151,6 +151,10 @@ def observed(evidence: Evidence) -> Chapter:
     chapter = Chapter("observed", "Observed files")
     chapter.figures += excess_figures(evidence.observed)
     chapter.table(observed_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
+    for name in evidence.outdated:
+        chapter.missing.append(
+            f"{name}: left out, because the study or its models have changed since; covad test answers anew."
+        )
     if nuisances := nuisance_table(evidence.observed):
         chapter.tables.append(nuisances)
     return chapter

@@ -59,7 +59,7 @@ def _digest(evidence: Evidence) -> str:
         summary["manifest"] = {key: summary["manifest"][key] for key in ("versions", "machine", "stages")}
     checks = {name: plain(found) for name, found in evidence.checks.items()}
     observed = [observation.to_json() for observation in evidence.observed]
-    content = [__version__, REPORT_VERSION, summary, checks, observed]
+    content = [__version__, REPORT_VERSION, summary, checks, observed, evidence.outdated]
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for toys in evidence.t.values():
         digest.update(toys.tobytes())
