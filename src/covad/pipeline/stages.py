@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 from covad.errors import PlanError
@@ -79,12 +80,13 @@ def run_study(
     if until not in STAGES:
         raise PlanError(f"there is no stage '{until}' (there are {', '.join(STAGES)})")
     directory, shard = RunDirectory(out), shard or Shard()
-    with stoppable():
+    with stoppable(), ExitStack() as notes:
         source = try_source(study, directory)
         if shard.total > 1:
             refuse_changed(directory, study, source)
             refuse_unprepared(study, directory)
             claim(directory, study, source)
+            notes.enter_context(toys_note(directory, shard))
             sources = open_sources(study, directory)
         else:
             with learning_lock(directory):
@@ -94,9 +96,11 @@ def run_study(
                         log.info("%s", line)
                 claim(directory, study, source)
                 sources = prepare(study, directory, backend, until, workers or cores())
+                if until == "toys":  # before anyone else can change the study
+                    notes.enter_context(toys_note(directory, shard))
         if until != "toys":
             return None
-        with toys_note(directory, shard), timed(directory, "toys"):
+        with timed(directory, "toys"):
             return compute_missing(study, sources, directory, backend, shard)
 
 
