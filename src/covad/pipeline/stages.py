@@ -13,7 +13,7 @@ from covad.pipeline.claim import changed_keys, claim, refuse_changed
 from covad.pipeline.lock import learning_lock, refuse_toy_computers, toys_note
 from covad.pipeline.manifest import timed
 from covad.pipeline.outlook import outlook, warn_of_versions
-from covad.pipeline.toys import compute_missing
+from covad.pipeline.toys import check_draws, compute_missing
 from covad.pipeline.tune import choose_bases, tune_clips
 from covad.results.run import Run, open_run
 from covad.runs.directory import RunDirectory
@@ -125,14 +125,17 @@ def refuse_unprepared(study: Study, directory: RunDirectory) -> None:
 def try_source(study: Study, directory: RunDirectory) -> str | None:
     """Return what identifies the source beside its keys; raise if events or systematics cannot be used."""
     if not isinstance(study.source, Collisions):
-        return given_source(study).fingerprint
+        given = given_source(study)
+        check_draws(study, dict.fromkeys(study.spaces, given))
+        return given.fingerprint
     # the simulators take seconds to import, and studies without events do not need them
-    from covad.pipeline import trial
+    from covad.pipeline import selected, trial
     from covad.runs.collisions import CollisionData, users_code
 
     data = CollisionData.of(study, directory)
     trial.check_collisions(data)
     trial.try_events(data)
+    selected.check_counted(data)
     return users_code(data)
 
 
@@ -147,6 +150,7 @@ def prepare(study: Study, directory: RunDirectory, backend: Backend, until: str,
     if until in LEARNING_STAGES:
         return {}
     sources, products = open_sources(study, directory), Products(study, directory)
+    check_draws(study, sources)
     with timed(directory, "tune"):
         choose_bases(products, sources)
         tune_clips(products, sources, backend)
