@@ -76,6 +76,10 @@ class ToyStoreError(CovadError):
     """Stored toys contradict each other or do not belong where they are."""
 
 
+class RunInUseError(CovadError):
+    """Another process works in a run directory, and two would do the same or disturb each other."""
+
+
 class UnfinishedRunError(CovadError):
     """A run directory has not got as far as a command needs."""
 

@@ -25,6 +25,9 @@ from covad.observed.examine import examine, yield_deviation
 from covad.observed.result import read_observations
 from covad.pipeline.claim import claim
 from covad.pipeline.observation import store_observation
+from covad.report.evidence import read_evidence
+from covad.results.collect import collect
+from covad.results.compute import summarise
 from covad.runs.directory import RunDirectory
 from covad.storage.sealed import write_sealed
 
@@ -83,6 +86,27 @@ def test_the_answer_to_one_question_does_not_replace_that_to_another(run, observ
     )
     names = {usual.name, *(examine(run, observed, **question).name for question in others)}
     assert len(names) == 4
+
+
+def test_an_answer_is_shown_only_as_long_as_it_holds_for_the_study(run, observed, tmp_path):
+    """Another number of toys leaves it; another normalisation does not; changing back brings it back."""
+    copy = shutil.copytree(run, tmp_path / "run")
+    found = examine(run, observed)
+    shutil.rmtree(copy / "observed", ignore_errors=True)
+    store_observation(copy, found)
+
+    def shown():
+        evidence = read_evidence(copy, summarise(collect(copy)), {})
+        return evidence.observed, evidence.outdated
+
+    assert shown() == ((found,), ())
+    make_run(copy, until="tune", toys=11)
+    assert shown() == ((found,), ())
+    make_run(copy, until="tune", normalisation=0.2)
+    assert shown() == ((), (found.name,))
+    assert examine(run, observed).nulls == found.nulls
+    make_run(copy, until="tune")
+    assert shown() == ((found,), ())
 
 
 def test_events_are_ranked_by_h_with_their_number_in_the_file(run, observed):

@@ -176,17 +176,28 @@ def schema() -> None:
 @click.option("--workers", type=click.IntRange(min=1), help="Worker processes here; default: one per core.")
 @click.option("--dask", "address", help="Address of a Dask scheduler, for instance tcp://host:8786.")
 @click.option("--shard", default="1/1", show_default=True, help="I/N: compute part I of N, for array jobs.")
+@click.option("--dry-run", "only_told", is_flag=True, help="Only say what is kept, made anew and computed.")
 def run(
-    study_file: Path, out: Path, until: str, workers: int | None, address: str | None, shard: str
+    study_file: Path,
+    out: Path,
+    until: str,
+    workers: int | None,
+    address: str | None,
+    shard: str,
+    only_told: bool,
 ) -> None:
     """Run a study: whatever of its stages is not done yet."""
-    from covad.pipeline import choose_workers, run_study
+    from covad.pipeline import choose_workers, dry_run, run_study
     from covad.study import read_study
     from covad.toys.ensembles import Shard
     from covad.toys.run import RunStopped
 
     show_messages()
     study = read_study(study_file)
+    if only_told:
+        for line in dry_run(study, out):
+            click.echo(line)
+        return
     try:
         with choose_workers(study, workers, address) as pool:
             done = run_study(study, out, pool.results, Shard.parse(shard), until, workers)

@@ -84,6 +84,7 @@ def examine(
         sha256=sha256,
         configuration=run.configuration.slug,
         label=run.configuration.label,
+        nulls=run.nulls,
         expected=expected,
         n_file=events.n_file,
         n_selected=len(events),

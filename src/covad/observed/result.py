@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +12,12 @@ from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import Significance
 from covad.nplm.fit import Status
 from covad.runs.directory import RunDirectory
+from covad.storage.digests import content_digest
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
 
 #: Version of the JSON form.
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class Observation(Record):
     sha256: str
     configuration: str  # its slug
     label: str  # of the configuration, for people
+    nulls: str  # digest of the ensembles that its nulls are made of
     expected: float  # yield after the selection at nu = 0
     n_file: int
     n_selected: int
@@ -156,6 +159,14 @@ class Observation(Record):
                 "test the observed file again, or remove the answer"
             )
         return restore(cls, content, where)
+
+
+def digest_of_nulls(identities: Iterable[str | None]) -> str:
+    """Return what an answer holds for: these null ensembles, of all tests of a configuration.
+
+    They depend on sizes, nu, normalisation, tests, models and pools, as the answer does.
+    """
+    return content_digest(sorted(identity or "" for identity in identities))
 
 
 def read_observations(directory: RunDirectory) -> tuple[Observation, ...]:

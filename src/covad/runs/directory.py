@@ -12,7 +12,9 @@ basis/           basis and ridge of the convex test, for every configuration
 clip/            W of the network with the scan that led to it, for every configuration
 made/            notes of all that the stages made: sizes, digests, recipes
 toys/            blocks of pseudo-experiments
+aside/           what was made for the study as it was before, by digest
 observed/        answers for observed files, one per question
+learning.lock    who makes what toys share at the moment; toys.*.lock: who computes toys
 """
 
 from __future__ import annotations
