@@ -123,7 +123,7 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
 
 
 @commands.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="File with the labels of a prepared npz.")
 @click.option("--systematic", help="Built-in one to apply; default: jet_energy_scale.")
 @click.option("--collection", help="Collection whose change is shown; default: jet, if there are jets.")
@@ -133,10 +133,28 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
     type=click.Path(path_type=Path),
     help="Apply the cuts and the systematics of this study file; without it nothing is cut.",
 )
+@click.option(
+    "--against",
+    "observed",
+    type=click.Path(path_type=Path),
+    help="Compare this observed file with the background of PATH, a run, or of the study, input by input.",
+)
+@click.option("--figures", type=click.Path(path_type=Path), help="Directory for pictures of the comparison.")
 def inspect(
-    path: Path, labels: Path | None, systematic: str | None, collection: str | None, study_file: Path | None
+    path: Path | None,
+    labels: Path | None,
+    systematic: str | None,
+    collection: str | None,
+    study_file: Path | None,
+    observed: Path | None,
+    figures: Path | None,
 ) -> None:
     """Show what an event file holds: counts, ranges, cuts and systematics at work. Of a run: its status."""
+    if observed is not None:
+        _compare_inputs(path, study_file, observed, figures)
+        return
+    if path is None or figures is not None:
+        raise click.UsageError("PATH is missing" if path is None else "--figures needs --against OBSERVED")
     if (path / "study.json").exists():
         from covad.cli.status import print_status
         from covad.runs.status import run_status
@@ -148,6 +166,23 @@ def inspect(
     if study_file and systematic:
         raise click.UsageError("--systematic and --study exclude each other: a study names its own")
     inspect_file(path, labels, systematic, collection, study_file)
+
+
+def _compare_inputs(run: Path | None, study_file: Path | None, observed: Path, figures: Path | None) -> None:
+    """Compare an observed file with the background of a run or of a study."""
+    if (run is None) == (study_file is None):
+        raise click.UsageError("--against needs a run, `covad inspect RUN`, or a study, `--study STUDY`")
+    from covad.cli.inputs import print_comparison, write_figures
+    from covad.observed.inputs import compare_with_run, compare_with_study
+    from covad.study import read_study
+
+    if study_file is not None:
+        comparison = compare_with_study(read_study(study_file), study_file, observed)
+    elif run is not None:
+        comparison = compare_with_run(run, observed)
+    print_comparison(comparison, observed)
+    if figures is not None:
+        click.echo(f"wrote {len(write_figures(comparison, observed, figures))} pictures to {figures}")
 
 
 @commands.command()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from covad.errors import FileFormatError, UnknownNameError
+from covad.inference.inputs import InputComparison
 from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import Significance
 from covad.nplm.fit import Status
@@ -107,6 +108,7 @@ class Observation(Record):
     n_file: int
     n_selected: int
     n_reference: int
+    inputs: InputComparison  # of data and simulation, before anything is fitted
     nuisances: tuple[NuisanceFit, ...]
     compatibility: Compatibility | None  # None where the test has no nuisances
     tests: tuple[ObservedTest, ...]
