@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from covad.storage.records import Record
+from covad.storage.json_files import read_json_lines
+from covad.storage.records import Record, restore
 
 
 @dataclass(frozen=True)
@@ -25,3 +27,12 @@ class ProbeResult(Record):
     accuracy_uncertainty: float
     balanced_accuracy: float
     majority: float
+
+
+def read_metrics(path: Path) -> tuple[Metrics, ...]:
+    """Return what a training has written to metrics.jsonl so far; nothing if the file is not there."""
+    try:
+        content = read_json_lines(path)
+    except FileNotFoundError:
+        return ()
+    return restore(tuple[Metrics, ...], content, str(path))

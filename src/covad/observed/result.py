@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
 from covad.errors import FileFormatError, UnknownNameError
 from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import Significance
 from covad.nplm.fit import Status
 from covad.runs.directory import RunDirectory
+from covad.storage.json_files import parse_json
 from covad.storage.records import Record, plain, restore
+from covad.storage.text_files import read_text
 
 #: Version of the JSON form.
 SCHEMA = 2
@@ -135,10 +136,7 @@ class Observation(Record):
     @classmethod
     def from_json(cls, text: str, where: str = "the observation") -> Observation:
         """Read what `to_json` wrote; raise FileFormatError, which names `where`, if it is not that."""
-        try:
-            content: Any = json.loads(text)
-        except ValueError as failure:
-            raise FileFormatError(f"{where}: is not JSON ({failure})") from failure
+        content = parse_json(text, where)
         version = content.pop("schema", None) if isinstance(content, dict) else None
         if version != SCHEMA:
             raise FileFormatError(
@@ -152,9 +150,5 @@ def read_observations(directory: RunDirectory) -> tuple[Observation, ...]:
     """Return the answers that a run keeps, in the order of their names."""
     found = []
     for path in sorted(directory.observed.glob("*.json")):
-        try:
-            text = path.read_text()
-        except (OSError, ValueError) as failure:
-            raise FileFormatError(f"{path}: cannot be read ({failure})") from failure
-        found.append(Observation.from_json(text, str(path)))
+        found.append(Observation.from_json(read_text(path), str(path)))
     return tuple(found)

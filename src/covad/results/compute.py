@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from covad import __version__
-from covad.embedding.metrics import Metrics
+from covad.embedding.metrics import read_metrics
 from covad.errors import FileFormatError
 from covad.inference.clip import ClipChoice
 from covad.inference.closure import (
@@ -125,18 +123,8 @@ def _embeddings(run: RunToys) -> Iterator[EmbeddingSummary]:
         return
     for name, settings in source.embeddings.items():
         for fold in range(source.folds):
-            history = _history(run.directory.model(name, fold) / "metrics.jsonl")
+            history = read_metrics(run.directory.model(name, fold) / "metrics.jsonl")
             yield EmbeddingSummary(name, settings.alpha, fold, history)
-
-
-def _history(metrics: Path) -> tuple[Metrics, ...]:
-    try:
-        content = [json.loads(line) for line in metrics.read_text().splitlines()]
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError) as failure:
-        raise FileFormatError(f"{metrics}: cannot be read ({failure})") from failure
-    return restore(tuple[Metrics, ...], content, str(metrics))
 
 
 def _spaces(run: RunToys) -> Iterator[SpaceSummary]:

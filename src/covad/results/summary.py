@@ -6,7 +6,6 @@ A configuration is named by its slug in every line; `Summary.configurations` has
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 from covad.runs.checks import Departure, ReachAt, Validation
 from covad.settings import Nu
+from covad.storage.json_files import read_json
 from covad.storage.records import Record, plain, restore
 from covad.study import Study, find_slug
 from covad.toys.ensembles import Treatment
@@ -327,9 +327,7 @@ def read_summary(run: Path) -> Summary:
     """Read the summary of a run directory."""
     path = run / SUMMARY
     try:
-        content = json.loads(path.read_text())
+        content = read_json(path)
     except FileNotFoundError:
         raise FileFormatError(f"{path}: cannot be read, the run has no summary") from None
-    except (OSError, ValueError) as failure:
-        raise FileFormatError(f"{path}: cannot be read ({failure})") from failure
     return Summary.from_json(content, str(path))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from covad.embedding.metrics import read_metrics
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
 from covad.study import Collisions, Configuration, Study
@@ -141,10 +141,8 @@ def learning_progress(study: Study, directory: RunDirectory) -> list[StageProgre
     trained, responses, notes = [], [], []
     for name, fold in product(source.embeddings, range(source.folds)):
         trained.append(directory.encoder(name, fold).exists())
-        metrics = directory.model(name, fold) / "metrics.jsonl"
-        if not trained[-1] and metrics.exists():
-            last = json.loads(metrics.read_text().splitlines()[-1])
-            notes.append(f"{name}, fold {fold}: step {last['step']} of {source.training.steps}")
+        if not trained[-1] and (history := read_metrics(directory.model(name, fold) / "metrics.jsonl")):
+            notes.append(f"{name}, fold {fold}: step {history[-1].step} of {source.training.steps}")
         orders = {order for embedding, order in study.spaces if embedding == name}
         responses += [directory.response(name, fold, order).exists() for order in orders]
     pools = [(directory.pools(space) / MANIFEST).exists() for space in study.spaces]
