@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from covad.errors import CovadError, MissingExtraError, WorkerError
-from covad.settings import Count, Settings
+from covad.settings import Settings, Size
 from covad.toys.backends.local import BlockResult
 from covad.toys.ensembles import Block
 from covad.toys.toy import failed_block, run_block
@@ -26,8 +26,8 @@ class BatchCluster(Settings):
     """Jobs of a batch system, each with `cores` workers; `options` go to dask-jobqueue as they are."""
 
     system: Literal["slurm", "htcondor"]
-    jobs: Count
-    cores: Count = 1
+    jobs: Size
+    cores: Size = 1
     memory: str = "2 GB"
     options: dict[str, Any] = Field(default_factory=dict)
 
