@@ -44,7 +44,7 @@ def inspect_file(
             )
         data = CollisionData.of(study, RunDirectory(study_file.parent))
         systematics, selection = data.systematics, data.selection
-    with open_events(path, labels) as source:
+    with open_events(path, labels, foreign=True) as source:
         names = [c.name for c in source.layout.collections]
         shown = collection or ("jet" if "jet" in names else names[0])
         if study_file is None:

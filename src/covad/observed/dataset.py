@@ -53,7 +53,7 @@ def read_observed(path: Path, run: FinishedRun) -> ObservedEvents:
     """Read events as they were measured and cut them as the study cuts; nothing is shifted."""
     layout, selection = run.encoder.layout, run.data.selection
     particles, rows, start = [], [], 0
-    with open_events(path) as source:
+    with open_events(path, foreign=True) as source:
         if source.layout != layout:
             raise LayoutError(
                 f"{path}: its events have {_described(source.layout)}, "

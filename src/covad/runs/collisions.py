@@ -66,7 +66,12 @@ class CollisionData:
         return tuple(self.directory.events / f"{name}_{number}.h5" for number in files)
 
     def open(self, name: str) -> FileSet:
-        return FileSet(self.paths(name))
+        """Open the files of a sample; those that no run has noted yet are met for the first time."""
+        return FileSet(self.paths(name), foreign=bool(self.samples[name].files) and not self._noted)
+
+    @cached_property
+    def _noted(self) -> bool:
+        return (self.directory.path / "events.json").exists()
 
     @cached_property
     def rows(self) -> dict[str, NDArray[np.int64]]:
