@@ -19,6 +19,7 @@ from covad import __version__
 from covad.errors import CovadError
 from covad.storage.atomic import replacing, writing
 
+NO_RESULT = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
 
@@ -243,15 +244,28 @@ def test_observed(
     configuration: str | None,
     json_file: Path | None,
 ) -> None:
-    """Test one observed event file: t, p and Z, the nuisances, and where the excess lies."""
+    """Test one observed event file: t, p and Z, the nuisances, and where the excess lies.
+
+    The last line is the result. The exit code is 1 if the fit failed, so that there is none.
+    """
     from covad.cli.observation import parse_auxiliary, print_observation
-    from covad.pipeline.observation import test
+    from covad.pipeline.observation import examine_and_keep
 
     measured = parse_auxiliary(auxiliary)
-    observation = test(run_path, observed, expected=expected, auxiliary=measured, configuration=configuration)
-    print_observation(observation)
-    if json_file:
-        _write(json_file, observation.to_json())
+    tested = examine_and_keep(
+        run_path, observed, expected=expected, auxiliary=measured, configuration=configuration
+    )
+    print_observation(tested.observation)
+    if tested.note is not None:
+        click.echo(f"note: {tested.note}")
+    answer = tested.observation.answer
+    try:
+        if json_file:
+            _write(json_file, tested.observation.to_json())
+    finally:
+        click.echo(answer.line)
+    if answer.p is None:
+        sys.exit(NO_RESULT)
 
 
 @commands.command()
