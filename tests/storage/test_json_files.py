@@ -23,9 +23,9 @@ def test_lines_are_named(tmp_path: Path) -> None:
         read_json_lines(file)
 
 
-def test_a_missing_file_is_left_to_the_caller(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read_json(tmp_path / "nothing.json")
+def test_a_missing_file_is_nothing(tmp_path: Path) -> None:
+    assert read_json(tmp_path / "nothing.json") is None
+    assert read_json_lines(tmp_path / "nothing.jsonl") == []
 
 
 def test_only_regular_files_of_a_sane_size_are_read(tmp_path: Path) -> None:

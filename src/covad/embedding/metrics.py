@@ -31,8 +31,4 @@ class ProbeResult(Record):
 
 def read_metrics(path: Path) -> tuple[Metrics, ...]:
     """Return what a training has written to metrics.jsonl so far; nothing if the file is not there."""
-    try:
-        content = read_json_lines(path)
-    except FileNotFoundError:
-        return ()
-    return restore(tuple[Metrics, ...], content, str(path))
+    return restore(tuple[Metrics, ...], read_json_lines(path), str(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from covad.errors import FileFormatError, UnknownNameError
 from covad.inference.nuisances import Compatibility, NuisanceFit
@@ -12,7 +13,7 @@ from covad.nplm.fit import Status
 from covad.runs.directory import RunDirectory
 from covad.storage.json_files import parse_json
 from covad.storage.records import Record, plain, restore
-from covad.storage.text_files import read_text
+from covad.storage.sealed import read_sealed
 
 #: Version of the JSON form.
 SCHEMA = 3
@@ -177,13 +178,21 @@ class Observation(Record):
         return Answer.of(self.tests[0])
 
     def to_json(self) -> str:
-        """Return the text that `from_json` reads; `result` is there for other programs."""
-        return json.dumps({"schema": SCHEMA, _RESULT: plain(self.answer), **plain(self)}, indent=2) + "\n"
+        """Return the text that `from_json` reads."""
+        return json.dumps(self.plain(), indent=2) + "\n"
+
+    def plain(self) -> dict[str, Any]:
+        """Return plain data for a JSON file; `result` is there for other programs."""
+        return {"schema": SCHEMA, _RESULT: plain(self.answer), **plain(self)}
 
     @classmethod
     def from_json(cls, text: str, where: str = "the observation") -> Observation:
         """Read what `to_json` wrote; raise FileFormatError, which names `where`, if it is not that."""
-        content = parse_json(text, where)
+        return cls.from_plain(parse_json(text, where), where)
+
+    @classmethod
+    def from_plain(cls, content: Any, where: str) -> Observation:
+        """Check plain data as `from_json` does."""
         version = content.pop("schema", None) if isinstance(content, dict) else None
         if version != SCHEMA:
             raise FileFormatError(
@@ -199,7 +208,5 @@ class Observation(Record):
 
 def read_observations(directory: RunDirectory) -> tuple[Observation, ...]:
     """Return the answers that a run keeps, in the order of their names."""
-    found = []
-    for path in sorted(directory.observed.glob("*.json")):
-        found.append(Observation.from_json(read_text(path), str(path)))
-    return tuple(found)
+    paths = sorted(directory.observed.glob("*.json"))
+    return tuple(Observation.from_plain(read_sealed(path), str(path)) for path in paths)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from covad.errors import FileWriteError, NotKeptWarning
+from covad.errors import FileFormatError, FileWriteError, NotKeptWarning
 from covad.observed.examine import examine
 from covad.observed.result import Observation
 from covad.report.write import mark_outdated
 from covad.results.run import Run
 from covad.runs.directory import RunDirectory
-from covad.storage.atomic import write_bytes
+from covad.storage.sealed import read_sealed, write_sealed
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,9 @@ def examine_and_keep(
 def store_observation(run: Path, observation: Observation) -> bool:
     """Write RUN/observed/NAME.json; return whether the run did not have this very answer before."""
     path = RunDirectory(run).observed / f"{observation.name}.json"
-    content = observation.to_json().encode()
-    if path.is_file() and path.read_bytes() == content:
-        return False
-    write_bytes(path, content)
+    content = observation.plain()
+    with suppress(FileFormatError):  # a damaged answer is replaced
+        if read_sealed(path) == json.loads(json.dumps(content)):
+            return False
+    write_sealed(path, content)
     return True

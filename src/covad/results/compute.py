@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from covad import __version__
-from covad.embedding.metrics import read_metrics
 from covad.errors import FileFormatError
-from covad.inference.clip import ClipChoice
 from covad.inference.closure import (
     ClosureTests,
     closure_tests,
@@ -50,7 +48,11 @@ from covad.results.summary import (
     read_summary,
 )
 from covad.runs.checks import read_checks
-from covad.runs.directory import CLIPS, space_name
+from covad.runs.directory import space_name
+from covad.runs.products import Products
+from covad.runs.scale import read_history
+from covad.runs.sources import open_sources
+from covad.runs.tuned import read_clip_choices, read_clips
 from covad.storage.records import restore
 from covad.study import Collisions
 from covad.study.plan import Entry, main_configuration, sizes_of
@@ -123,7 +125,7 @@ def _embeddings(run: RunToys) -> Iterator[EmbeddingSummary]:
         return
     for name, settings in source.embeddings.items():
         for fold in range(source.folds):
-            history = read_metrics(run.directory.model(name, fold) / "metrics.jsonl")
+            history = read_history(Products(run.study, run.directory).encoder(name, fold))
             yield EmbeddingSummary(name, settings.alpha, fold, history)
 
 
@@ -132,11 +134,11 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
     if not isinstance(source, Collisions):
         return
     for space in run.study.spaces:
-        checks = read_checks(run.directory, run.directory.check_file(space))
+        products = Products(run.study, run.directory)
+        folds = {fold: read_checks(products.checks(space, fold)) for fold in range(source.folds)}
+        checks = folds[source.fold]
         if checks is None:
             continue
-        files = run.directory.check_files(source, space)
-        folds = {fold: read_checks(run.directory, file) for fold, file in files.items()}
         yield SpaceSummary(
             name=space_name(space),
             embedding=space[0],
@@ -154,9 +156,9 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
 
 
 def _clips(run: RunToys) -> Iterator[ClipSummary]:
-    where = str(run.directory.path / CLIPS)
-    tuned = restore(dict[str, ClipChoice], run.directory.tuned_clips(), where)
-    for slug, clip in run.directory.clips().items():
+    products, sources = Products(run.study, run.directory), open_sources(run.study, run.directory)
+    tuned = read_clip_choices(products, sources)
+    for slug, clip in read_clips(products, sources).items():
         choice = tuned.get(slug)
         yield ClipSummary(
             configuration=slug,

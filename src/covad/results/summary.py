@@ -25,8 +25,8 @@ from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 from covad.runs.checks import Departure, ReachAt, Validation
 from covad.settings import Nu
-from covad.storage.json_files import read_json
 from covad.storage.records import Record, plain, restore
+from covad.storage.sealed import read_sealed
 from covad.study import Study, find_slug
 from covad.toys.ensembles import Treatment
 
@@ -326,8 +326,7 @@ def select(lines: Iterable[T], **values: Any) -> list[T]:
 def read_summary(run: Path) -> Summary:
     """Read the summary of a run directory."""
     path = run / SUMMARY
-    try:
-        content = read_json(path)
-    except FileNotFoundError:
-        raise FileFormatError(f"{path}: cannot be read, the run has no summary") from None
+    content = read_sealed(path)
+    if content is None:
+        raise FileFormatError(f"{path}: cannot be read, the run has no summary")
     return Summary.from_json(content, str(path))

@@ -6,26 +6,32 @@ import json
 from pathlib import Path
 from typing import Any
 
-from covad.errors import FileFormatError
+from covad.errors import DamagedFileError
 from covad.storage.text_files import read_text
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """Return the content of a JSON text; raise FileFormatError, which names `where`, if it is none."""
+    """Return the content of a JSON text; raise DamagedFileError, which names `where`, if it is none."""
     try:
         return json.loads(text)
     except RecursionError as failure:
-        raise FileFormatError(f"{where}: cannot be read, its JSON is nested too deeply") from failure
+        raise DamagedFileError(f"{where}: cannot be read, its JSON is nested too deeply") from failure
     except (ValueError, TypeError) as failure:
-        raise FileFormatError(f"{where}: cannot be read, it is not JSON ({failure})") from failure
+        raise DamagedFileError(f"{where}: cannot be read, it is not JSON ({failure})") from failure
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file; raise FileNotFoundError if it is not there."""
-    return parse_json(read_text(path), str(path))
+    """Return the content of a JSON file; None if there is no such file."""
+    try:
+        return parse_json(read_text(path), str(path))
+    except FileNotFoundError:
+        return None
 
 
 def read_json_lines(path: Path) -> list[Any]:
-    """Return the contents of a file of one JSON text per line; raise FileNotFoundError if it is not there."""
-    lines = read_text(path).splitlines()
+    """Return the contents of a file of one JSON text per line; none if there is no such file."""
+    try:
+        lines = read_text(path).splitlines()
+    except FileNotFoundError:
+        return []
     return [parse_json(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]

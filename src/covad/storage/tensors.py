@@ -18,8 +18,7 @@ from safetensors.torch import save
 
 from covad.errors import DamagedFileError, FileFormatError
 from covad.storage.atomic import write_bytes
-
-_HEADER = "covad"
+from covad.storage.headers import HEADER
 
 
 def save_weights(
@@ -29,7 +28,7 @@ def save_weights(
     tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     settings = json.loads(json.dumps(settings))
     header = {"kind": kind, "settings": settings, "sha256": _digest(kind, tensors, settings)}
-    write_bytes(path, save(tensors, {_HEADER: json.dumps(header, sort_keys=True)}))
+    write_bytes(path, save(tensors, {HEADER: json.dumps(header, sort_keys=True)}))
 
 
 def _digest(kind: str, tensors: Mapping[str, torch.Tensor], settings: Mapping[str, Any]) -> str:
@@ -45,7 +44,7 @@ def load_weights(path: Path, kind: str) -> tuple[dict[str, torch.Tensor], dict[s
     """Read what `save_weights` wrote, or say in one sentence why the file is not that."""
     try:
         with safe_open(str(path), framework="pt") as file:
-            header = json.loads((file.metadata() or {})[_HEADER])
+            header = json.loads((file.metadata() or {})[HEADER])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError as failure:
         raise FileFormatError(f"{path}: no such model file") from failure
