@@ -6,9 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from rich.console import Console
-
-from covad.cli.console import PLAIN_WIDTH, table, with_progress
+from covad.cli.console import PLAIN_WIDTH, SafeConsole, table, with_progress
 from covad.errors import StudyError
 from covad.events.files import EventSource, open_events
 from covad.events.inspection import SampleSummary, summarise
@@ -55,7 +53,7 @@ def inspect_file(
 
 
 def _print_sample(source: EventSource, selection: Selection, summary: SampleSummary) -> None:
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False, highlight=False)
+    console = SafeConsole(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(f"{source.path}: {summary.n_events} events")
     for key, value in source.provenance.items():
         if not isinstance(value, Mapping):

@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from covad import __version__
+from covad.cli.terminal import LogFormatter, complain, say
 from covad.errors import CovadError
 from covad.storage.atomic import replacing, writing
 
@@ -29,24 +30,24 @@ def main() -> None:
     try:
         commands(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        sys.exit(_complain("interrupted", INTERRUPTED))
+        sys.exit(complain("interrupted", INTERRUPTED))
     except click.exceptions.NoArgsIsHelpError as failure:
         failure.show()
         sys.exit(failure.exit_code)
     except click.ClickException as failure:
-        sys.exit(_complain(failure.format_message(), failure.exit_code))
+        sys.exit(complain(failure.format_message(), failure.exit_code))
     except CovadError as failure:
-        sys.exit(_complain(str(failure), USAGE_ERROR))
+        sys.exit(complain(str(failure), USAGE_ERROR))
+    except MemoryError:
+        sys.exit(
+            complain(
+                "there is not enough memory for this; ask for less, or use a larger machine", USAGE_ERROR
+            )
+        )
     except OSError as failure:
         full = failure.errno == errno.ENOSPC
         reason = "no space left on the disk" if full else (failure.strerror or str(failure))
-        sys.exit(_complain(f"{failure.filename}: {reason}" if failure.filename else reason, USAGE_ERROR))
-
-
-def _complain(sentence: str, code: int) -> int:
-    """Print one sentence on stderr and return the exit code."""
-    click.echo(f"covad: {sentence}", err=True)
-    return code
+        sys.exit(complain(f"{failure.filename}: {reason}" if failure.filename else reason, USAGE_ERROR))
 
 
 def _write(path: Path, text: str) -> None:
@@ -97,7 +98,7 @@ def simulate(
     with EventWriter(out, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
         for block in with_progress(sample.blocks(), events, "simulating"):
             writer.append(block)
-    click.echo(f"wrote {events} events of {process} to {out}")
+    say(f"wrote {events} events of {process} to {out}")
 
 
 @commands.group()
@@ -119,7 +120,7 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
         files = fetch_files(samples or tuple(RECORDS), out, url, progress)
     for file in files:
         note = "already there" if file.was_there else "fetched"
-        click.echo(f"{file.path}: {note}, {file.size} bytes, {file.checksum} verified")
+        say(f"{file.path}: {note}, {file.size} bytes, {file.checksum} verified")
 
 
 @commands.command()
@@ -158,7 +159,7 @@ def init(study_file: Path, preset: str) -> None:
     from covad.study.presets import write_preset
 
     write_preset(preset, study_file)
-    click.echo(f"wrote {study_file}; next: covad run {study_file} --out RUN")
+    say(f"wrote {study_file}; next: covad run {study_file} --out RUN")
 
 
 @commands.command()
@@ -166,7 +167,7 @@ def schema() -> None:
     """Print the JSON Schema of study files, for editors that check and complete them."""
     from covad.study import json_schema
 
-    click.echo(json_schema(), nl=False)
+    say(json_schema(), nl=False)
 
 
 @commands.command()
@@ -185,16 +186,18 @@ def run(
     from covad.toys.ensembles import Shard
     from covad.toys.run import RunStopped
 
-    logging.basicConfig(format="covad: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogFormatter())
+    logging.basicConfig(handlers=[handler])
     logging.getLogger("covad").setLevel(logging.INFO)
     study = read_study(study_file)
     try:
         with choose_workers(study, workers, address) as pool:
             done = run_study(study, out, pool.results, Shard.parse(shard), until, workers)
     except RunStopped as stop:
-        sys.exit(_complain(str(stop), stop.exit_code))
+        sys.exit(complain(str(stop), stop.exit_code))
     if done is not None:
-        click.echo(f"computed {done.computed} toys, {done.failed} of them failed")
+        say(f"computed {done.computed} toys, {done.failed} of them failed")
 
 
 @commands.command()
@@ -207,7 +210,7 @@ def status(path: Path, as_json: bool) -> None:
 
     found = run_status(path)
     if as_json:
-        click.echo(json.dumps(found.plain(), indent=2))
+        say(json.dumps(found.plain(), indent=2))
     else:
         print_status(found)
 
@@ -221,8 +224,8 @@ def report(path: Path) -> None:
 
     summary, page = report_run(path)
     for line in summary_lines(summary):
-        click.echo(line)
-    click.echo(f"the report is {page}")
+        say(line)
+    say(f"the report is {page}")
 
 
 @commands.command("test")
@@ -257,13 +260,13 @@ def test_observed(
     )
     print_observation(tested.observation)
     if tested.note is not None:
-        click.echo(f"note: {tested.note}")
+        say(f"note: {tested.note}")
     answer = tested.observation.answer
     try:
         if json_file:
             _write(json_file, tested.observation.to_json())
     finally:
-        click.echo(answer.line)
+        say(answer.line)
     if answer.p is None:
         sys.exit(NO_RESULT)
 
@@ -276,7 +279,7 @@ def export(path: Path, out: Path | None) -> None:
     from covad.pipeline.export import export_run
 
     for made in export_run(path, out):
-        click.echo(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")
+        say(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")
 
 
 @commands.group()
@@ -292,6 +295,6 @@ def bench_toys(fast: bool, json_file: Path | None) -> None:
     from covad.cli import bench as benchmark
 
     times = benchmark.bench_toys(fast)
-    click.echo(benchmark.format_table(times))
+    say(benchmark.format_table(times))
     if json_file:
         _write(json_file, json.dumps(asdict(times), indent=2) + "\n")
