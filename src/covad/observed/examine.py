@@ -59,6 +59,8 @@ def examine(
         raise CovadError(f"the expected yield must be a positive number, not {expected}")
     run = FinishedRun.open(run_path, configuration)
     measured = dict.fromkeys(run.nuisances, 0.0)
+    if not isinstance(auxiliary, Mapping | None):
+        raise CovadError(f"auxiliary values are given by the names of their nuisances, not as {auxiliary!r}")
     for name, value in (auxiliary or {}).items():
         if name not in measured:
             known = ", ".join(run.nuisances) or "none"

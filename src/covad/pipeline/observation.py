@@ -14,7 +14,7 @@ from covad.errors import FileFormatError, FileWriteError, NotKeptWarning
 from covad.observed.examine import examine
 from covad.observed.result import Observation
 from covad.report.write import mark_outdated
-from covad.results.run import Run
+from covad.results.run import Run, as_path
 from covad.runs.directory import RunDirectory
 from covad.storage.sealed import read_sealed, write_sealed
 
@@ -57,9 +57,13 @@ def examine_and_keep(
     configuration: str | None = None,
 ) -> Tested:
     """Test an observed file as `test` does, and return a note instead of a warning."""
-    path = run.path if isinstance(run, Run) else Path(run)
+    path = run.path if isinstance(run, Run) else as_path(run, "a run directory")
     observation = examine(
-        path, Path(file), expected=expected, auxiliary=auxiliary, configuration=configuration
+        path,
+        as_path(file, "an observed file"),
+        expected=expected,
+        auxiliary=auxiliary,
+        configuration=configuration,
     )
     try:
         is_new = store_observation(path, observation)
