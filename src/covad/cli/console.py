@@ -20,8 +20,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from covad.cli.terminal import visible
 from covad.events.layout import Events
+from covad.messages import visible
 
 #: Columns of what goes to a file or a pipe.
 PLAIN_WIDTH = 120

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from covad.storage.json_files import read_json_lines
 from covad.storage.records import Record, restore
+
+#: Standard errors up to which a gain is taken for chance.
+CHANCE = 2.0
 
 
 @dataclass(frozen=True)
@@ -17,6 +23,25 @@ class Metrics(Record):
     contrastive: float
     covariance: float
     total: float
+
+
+@dataclass(frozen=True)
+class Learned:
+    """By how much a loss is below that of a model that knows nothing, on validation events."""
+
+    gain: float
+    error: float
+
+    @classmethod
+    def of(cls, gains: NDArray[np.float64]) -> Learned:
+        """Return mean and standard error over parts of the sample; without several parts it is exact."""
+        error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+        return cls(float(gains.mean()), float(error))
+
+    @property
+    def nothing(self) -> bool:
+        """Return whether the gain may be chance."""
+        return self.gain <= CHANCE * self.error
 
 
 @dataclass(frozen=True)
