@@ -92,5 +92,9 @@ class ComparisonWarning(UserWarning):
     """A comparison whose p-value deserves caution, and why."""
 
 
+class NotKeptWarning(UserWarning):
+    """An answer that could not be stored in its run, and why."""
+
+
 class WorkerError(CovadError):
     """Worker processes cannot be started or reached."""

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from covad.errors import FileFormatError
-from covad.storage.sealed import read_json, read_sealed
+from covad.storage.json_files import read_json
+from covad.storage.sealed import read_sealed
 from covad.study import Study, parse_study
 from covad.study.plan import Space
 from covad.toys.store import ToyStore
