@@ -1,0 +1,33 @@
+"""Try faults: PYTHONPATH=tests python -m faults. Ends with 1 if one of them is not OK."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from faults.faults import run_faults
+from faults.flips import run_flips
+from faults.outcome import preload
+from faults.world import make_world
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory of the world.")
+@click.option("--share", default=1.0, show_default=True, help="Share of the flips.")
+@click.option("--only", type=click.Choice(["flips", "named", "kills"]), help="One part.")
+@click.option("--match", default="", help="Named faults that match, or kinds of files.")
+def main(out: Path, share: float, only: str | None, match: str) -> None:
+    """Damage, mistakes and kills, on a tiny study."""
+    world = make_world(out / "world")
+    preload()
+    bad = 0
+    if only in (None, "named"):
+        bad += sum(not result.ok for result in run_faults(world, out, match))
+    if only in (None, "flips"):
+        bad += len(run_flips(world, out, share, match).bad)
+    sys.exit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,430 @@
+"""Files that are not what they should be: made from those of the world, in a private copy of it."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import yaml
+from faults.world import COVAD, STUDY, World
+
+Change = Callable[[Path], None]
+NOBODY = 65534
+
+
+def replace(path: Path, content: bytes) -> Path:
+    """Write a file anew: it may be a link to one of the undamaged world."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def rewriting(name: str, content: bytes) -> Callable[[World], None]:
+    """Return what gives a file of the run another content."""
+    return lambda world: replace(world.run / name, content) and None
+
+
+def removing(name: str) -> Callable[[World], None]:
+    """Return what removes a folder of the run."""
+    return lambda world: shutil.rmtree(world.run / name)
+
+
+# --- what a foreign file may look like -----------------------------------------------------------------------
+
+
+def with_particles(change: Callable[[np.ndarray], np.ndarray]) -> Change:
+    """Return what changes the events of a file, and leaves all else."""
+
+    def apply(path: Path) -> None:
+        with h5py.File(path, "r+") as file:
+            particles, process = change(file["Particles"][()]), file["process"][()]
+            attributes = dict(file["Particles"].attrs)
+            labels = np.resize(process, len(particles)) if len(particles) != len(process) else process
+            for name, content in (("Particles", particles), ("process", labels)):
+                del file[name]
+                file.create_dataset(name, data=content)
+            file["Particles"].attrs.update(attributes)
+
+    return apply
+
+
+def with_file(change: Callable[[Any], None]) -> Change:
+    """Return what changes an HDF5 file by hand."""
+
+    def apply(path: Path) -> None:
+        with h5py.File(path, "r+") as file:
+            change(file)
+
+    return apply
+
+
+def with_bytes(change: Callable[[bytes], bytes]) -> Change:
+    """Return what changes the bytes of a file."""
+    return lambda path: path.write_bytes(change(path.read_bytes())) and None
+
+
+def _set(event: int, slot: int, feature: int, value: float) -> Change:
+    def change(particles: np.ndarray) -> np.ndarray:
+        particles[event, slot, feature] = value
+        return particles
+
+    return with_particles(change)
+
+
+def _scaled(feature: int, factor: float) -> Change:
+    def change(particles: np.ndarray) -> np.ndarray:
+        particles[..., feature] *= factor
+        return particles
+
+    return with_particles(change)
+
+
+def _attribute(name: str, value: Any) -> Change:
+    return with_file(lambda file: file.attrs.__setitem__(name, value))
+
+
+def _dataset(name: str, content: Any, **options: Any) -> Change:
+    def change(file: Any) -> None:
+        if name in file:
+            del file[name]
+        if content is not None:
+            file.create_dataset(name, data=content, **options)
+
+    return with_file(change)
+
+
+def _declare_many(file: Any) -> None:
+    """A file of a few kB that claims 1e12 events."""
+    for name, shape, dtype in (("Particles", (19, 4), "f4"), ("process", (), "i2")):
+        del file[name]
+        file.create_dataset(name, shape=(10**12, *shape), chunks=(1000, *shape), dtype=dtype, compression="gzip")
+
+
+def _npz(**arrays: Any) -> Change:
+    def change(path: Path) -> None:
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        path.write_bytes(buffer.getvalue())
+
+    return change
+
+
+def _empty_zip(path: Path) -> None:
+    with zipfile.ZipFile(path, "w"):
+        pass
+
+
+def _other_layout(file: Any) -> None:
+    layout = json.loads(file.attrs["layout"])
+    layout[3]["name"] = "fatjet"
+    file.attrs["layout"] = json.dumps(layout)
+    del file["Particles_Classes"]
+
+
+def _slots_shifted(particles: np.ndarray) -> np.ndarray:
+    return np.roll(particles, 1, axis=1)
+
+
+FOREIGN: tuple[tuple[str, Change, str], ...] = (
+    ("empty", with_bytes(lambda content: b""), "is empty"),
+    ("half of it", with_bytes(lambda content: content[: len(content) // 2]), r"\.h5"),
+    ("its last kB is gone", with_bytes(lambda content: content[:-1024]), r"\.h5"),
+    ("text", with_bytes(lambda content: b"event,pt\n1,30\n"), "neither an HDF5 file nor an npz file"),
+    ("zeros", with_bytes(lambda content: bytes(len(content))), "neither an HDF5 file nor an npz file"),
+    ("its signature and nothing else", with_bytes(lambda content: content[:8]), r"\.h5"),
+    ("of a later version", _attribute("covad_format", "99"), "format 99"),
+    ("its version is no number", _attribute("covad_format", "[1"), "covad_format"),
+    ("its layout is text", _attribute("layout", "jets"), "layout"),
+    ("its layout has 1e5 brackets", _attribute("layout", "[" * 60_000), "layout"),
+    ("its layout is a number", _attribute("layout", "5"), "layout"),
+    ("its names are numbers", _attribute("process_names", "[1, 2]"), "process_names"),
+    ("a name stands twice", _attribute("process_names", '["w", "w", "z", "qcd"]'), "twice"),
+    ("columns in another order", _dataset("Particles_Names", [b"Eta", b"Pt", b"Phi", b"Class"]), "Particles_Names"),
+    ("no events in it", _dataset("Particles", None), "no dataset 'Particles'"),
+    ("whole numbers", _dataset("Particles", np.ones((50, 19, 4), dtype="i4")), "floating-point"),
+    ("a table", _dataset("Particles", np.ones((50, 76), dtype="f4")), "shape"),
+    ("too few slots", _dataset("Particles", np.ones((50, 18, 4), dtype="f4")), "shape"),
+    ("more labels than events", _dataset("process", np.zeros(7, dtype="i2")), "shape"),
+    ("an unknown label", with_file(lambda file: file["process"].__setitem__(3, 99)), "label 99 of event 3"),
+    ("NaN", _set(3, 0, 0, np.nan), "event 3"),
+    ("infinity", _set(3, 0, 0, np.inf), "event 3"),
+    ("a negative pt", _set(3, 0, 0, -5), "event 3"),
+    ("slots shifted by one", with_particles(_slots_shifted), "class"),
+    ("1e12 events declared", with_file(_declare_many), r"\.h5"),
+    ("another layout", with_file(_other_layout), "fatjet|jet"),
+    ("a link to nowhere", with_file(lambda file: file.move("Particles", "elsewhere")), "no dataset 'Particles'"),
+    ("an external link", _dataset("Particles", None), "no dataset 'Particles'"),
+    ("an empty zip", _empty_zip, r"\.h5"),
+    ("an npz of other arrays", _npz(a=np.zeros(3)), r"\.h5"),
+    ("an npz of pickles", _npz(x_train=np.array([{}, {}], dtype=object)), r"\.h5"),
+)  # fmt: skip
+
+
+def _some(name: str) -> Change:
+    """Events of the run's own background among the observed ones."""
+
+    def change(path: Path) -> None:
+        with h5py.File(path.parent / "run" / "events" / name) as file:
+            own = file["Particles"][:40]
+        with_particles(lambda particles: np.concatenate([particles[40:], own]))(path)
+
+    return change
+
+
+def _collection_without(slots: slice) -> Change:
+    def change(particles: np.ndarray) -> np.ndarray:
+        particles[:, slots] = 0
+        return particles
+
+    return with_particles(change)
+
+
+def _constant(slots: slice, feature: int) -> Change:
+    def change(particles: np.ndarray) -> np.ndarray:
+        particles[:, slots, feature] = np.where(particles[:, slots, 0] > 0, 0.5, 0)
+        return particles
+
+    return with_particles(change)
+
+
+def _phi_of_the_other_convention(particles: np.ndarray) -> np.ndarray:
+    particles[..., 2] = np.where(particles[..., 0] > 0, particles[..., 2] % (2 * np.pi), 0)
+    return particles
+
+
+BACKGROUND_ONLY: tuple[tuple[str, Change, str], ...] = (
+    ("no labels", _dataset("process", None), "process label"),
+    ("all labels lost", with_file(lambda file: file["process"].__setitem__(slice(None), -1)), "process label"),
+    ("too few events", with_particles(lambda particles: particles[:500]), "500 events, but the splits ask"),
+    ("one process only", with_file(lambda file: file["process"].__setitem__(slice(None), 0)), "process"),
+)  # fmt: skip
+OBSERVED_REFUSED: tuple[tuple[str, Change, str], ...] = (
+    ("no events", with_particles(lambda particles: particles[:0]), "none of its 0 events|no events"),
+    ("nothing passes the cuts", _scaled(0, 1e-3), "none of its .* events passes"),
+    ("40 events of the run's background", _some("background_0.h5"), "40"),
+    ("40 events of the run's signal", _some("a4l_0.h5"), "40"),
+)  # fmt: skip
+OBSERVED_WARNED: tuple[tuple[str, Change, str], ...] = (
+    ("pt in MeV", _scaled(0, 1e3), "pt"),
+    ("no jets", _collection_without(slice(9, 19)), "jet"),
+    ("eta of the jets constant", _constant(slice(9, 19), 1), "eta"),
+    ("eta of the muons constant", _constant(slice(5, 9), 1), "muon|eta"),
+    ("phi from 0 to 2 pi", with_particles(_phi_of_the_other_convention), "phi"),
+    ("five events repeated", with_particles(lambda p: np.tile(p[:5], (41, 1, 1))), "repeat|duplicate|twice|alike|copies"),
+    ("three times as many events", with_particles(lambda p: np.concatenate([p, p * 1.01, p * 1.02])), "expected"),
+)  # fmt: skip
+
+
+# --- samples of a study ---------------------------------------------------------------------------------------
+
+
+def study_of_files(world: World, background: list[str], signal: list[str], **source: Any) -> None:
+    """Write a study whose events come from files."""
+    study = copy.deepcopy(STUDY)
+    study["source"] |= {"background": {"files": background}, "signals": {"a4l": {"files": signal}}, **source}
+    world.study.write_text(yaml.safe_dump(study, sort_keys=False))
+
+
+def own(world: World) -> tuple[Path, Path]:
+    """Give the event files of the run to the user, outside of the run."""
+    found = []
+    for name in ("background_0.h5", "a4l_0.h5"):
+        found.append(world.path / name)
+        shutil.copyfile(world.run / "events" / name, found[-1])
+    study_of_files(world, ["background_0.h5"], ["a4l_0.h5"])
+    return found[0], found[1]
+
+
+def background(change: Change) -> Callable[[World], None]:
+    """Return what puts a changed background file into a study of files."""
+    return lambda world: change(own(world)[0])
+
+
+def observed(change: Change) -> Callable[[World], None]:
+    """Return what changes the observed file."""
+
+    def prepare(world: World) -> None:
+        replace(world.observed, world.observed.read_bytes())
+        change(world.observed)
+
+    return prepare
+
+
+def _twice(world: World) -> None:
+    own(world)
+    study_of_files(world, ["background_0.h5", "background_0.h5"], ["a4l_0.h5"])
+
+
+def _byte_copy(world: World) -> None:
+    first, _ = own(world)
+    shutil.copyfile(first, world.path / "more.h5")
+    study_of_files(world, ["background_0.h5", "more.h5"], ["a4l_0.h5"])
+
+
+def _symbolic_link(world: World) -> None:
+    first, _ = own(world)
+    (world.path / "more.h5").symlink_to(first)
+    study_of_files(world, ["background_0.h5", "more.h5"], ["a4l_0.h5"])
+
+
+def _signal_is_background(world: World) -> None:
+    own(world)
+    study_of_files(world, ["background_0.h5"], ["background_0.h5"])
+
+
+def _rewritten_copy(world: World) -> None:
+    """The same events in a file of other bytes."""
+    first, _ = own(world)
+    shutil.copyfile(first, world.path / "more.h5")
+    with_particles(lambda particles: particles[::-1].copy())(world.path / "more.h5")
+    study_of_files(world, ["background_0.h5", "more.h5"], ["a4l_0.h5"])
+
+
+def _overlap(world: World) -> None:
+    """Background events in the file of the signal."""
+    first, second = own(world)
+    with h5py.File(first) as file:
+        some = file["Particles"][:20]
+    with_particles(lambda particles: np.concatenate([particles[:-20], some]))(second)
+
+
+def repeated(share: float, **source: Any) -> Callable[[World], None]:
+    """Return what repeats a share of the background's events inside its file."""
+
+    def change(particles: np.ndarray) -> np.ndarray:
+        number = round(share * len(particles))
+        particles[-number:] = particles[:number]
+        return particles
+
+    def prepare(world: World) -> None:
+        with_particles(change)(own(world)[0])
+        study_of_files(world, ["background_0.h5"], ["a4l_0.h5"], **source)
+
+    return prepare
+
+
+def _missing(world: World) -> None:
+    own(world)
+    study_of_files(world, ["background_1.h5"], ["a4l_0.h5"])
+
+
+TWICE = "twice|same|duplicate|repeat|alike|copy"
+SAMPLES: tuple[tuple[str, Callable[[World], None], str], ...] = (
+    ("a file that is not there", _missing, "background_1.h5"),
+    ("a file twice", _twice, TWICE),
+    ("a file and its copy", _byte_copy, TWICE),
+    ("a file and a link to it", _symbolic_link, TWICE),
+    ("a file and its events in another order", _rewritten_copy, TWICE),
+    ("the background as signal", _signal_is_background, TWICE),
+    ("20 background events in the signal's file", _overlap, "20"),
+    ("10 % of the events twice", repeated(0.1), TWICE),
+)
+SAMPLES_WARNED: tuple[tuple[str, Callable[[World], None], str], ...] = (
+    ("0.5 % of the events twice", repeated(0.005), f"({TWICE})"),
+    ("10 % of the events twice, allowed", repeated(0.1, duplicates="allowed"), f"({TWICE})"),
+)
+
+
+# --- run directories ------------------------------------------------------------------------------------------
+
+
+def other_format(world: World) -> None:
+    """A run as another version of covad would leave it, seals and all."""
+    from covad.runs.directory import FORMAT
+
+    file = world.run / "study.json"
+    content = json.loads(file.read_text())
+    content.pop("seal", None)
+    content["format"] = FORMAT - 1
+    file.unlink()
+    try:
+        from covad.storage.sealed import write_sealed
+    except ImportError:
+        file.write_text(json.dumps(content))
+    else:
+        write_sealed(file, content)
+
+
+def other_schema(world: World) -> None:
+    """Blocks of toys of another version."""
+    from covad.toys.blocks import STORE_SCHEMA
+
+    for file in (world.run / "toys").glob("*.parquet"):
+        content = file.read_bytes().replace(b'"schema":%d' % STORE_SCHEMA, b'"schema":9')
+        replace(file, content)
+
+
+def _exchange(first: Path, second: Path) -> None:
+    contents = first.read_bytes(), second.read_bytes()
+    replace(first, contents[1])
+    replace(second, contents[0])
+
+
+def exchanged_encoders(world: World) -> None:
+    models = world.run / "models"
+    _exchange(*(models / name / "fold_0" / "encoder.safetensors" for name in ("covariant", "contrastive")))
+
+
+def exchanged_pools(world: World) -> None:
+    pools = world.run / "pools"
+    for file in (pools / "contrastive_linear").iterdir():
+        _exchange(file, pools / "covariant_linear" / file.name)
+
+
+def encoder_as_response(world: World) -> None:
+    folder = world.run / "models" / "covariant" / "fold_0"
+    replace(folder / "response_1.safetensors", (folder / "encoder.safetensors").read_bytes())
+
+
+def exchanged_toys(world: World) -> None:
+    """The blocks of every ensemble under the name of the next one."""
+    blocks = sorted((world.run / "toys").glob("*-00000000-00000010.parquet"))
+    contents = [block.read_bytes() for block in blocks]
+    for block, content in zip(blocks, [*contents[1:], contents[0]], strict=True):
+        replace(block, content)
+
+
+def read_only(world: World) -> None:
+    """A run that belongs to somebody else."""
+    (world.path / "said.txt").chmod(0o666)
+    for folder, _, names in os.walk(world.run):
+        for name in names:  # small files are copies, large ones are links to files that stay readable
+            with suppress(OSError):
+                (Path(folder) / name).chmod(0o444)
+        Path(folder).chmod(0o555)
+    if os.geteuid() == 0:
+        os.seteuid(NOBODY)
+
+
+def locked(world: World) -> None:
+    """Another process learns in the same directory: the study of the run, from its beginning."""
+    shutil.rmtree(world.run)
+    words = [*COVAD, "run", str(world.study), "--out", str(world.run), "--workers", "1"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    (world.path / "first.pid").write_text(str(process.pid))
+    for _ in range(1200):
+        if (world.run / "events.json").exists():
+            return
+        time.sleep(0.05)
+    raise TimeoutError("the first run has not begun")
+
+
+def release(path: Path) -> None:
+    """End the process that a fault has left at work."""
+    pid = path / "first.pid"
+    if pid.exists():
+        with suppress(ProcessLookupError):
+            os.killpg(int(pid.read_text()), signal.SIGKILL)
