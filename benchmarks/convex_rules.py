@@ -20,6 +20,7 @@ from covad.nplm.convex.convex import ConvexTest, columns
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Float32, Float64, Response
 from covad.runs.directory import RunDirectory
+from covad.runs.products import Products
 from covad.toys.pools import LatentEvents, fingerprint, open_pools
 
 EVENTS = 60_000
@@ -62,7 +63,8 @@ def lines(directory: RunDirectory) -> Iterator[str]:
     for space in study.spaces:
         if space[1] != 1:
             continue
-        pools = open_pools(directory.pools(space), fingerprint(directory.pools(space)))
+        folder = Products(study, directory).pools(space).verified()
+        pools = open_pools(folder, fingerprint(folder))
         centre = tuple(0.0 for _ in study.nu[0])
         for spread, target in RULES:
             test = test_of(pools.basis, spread, target)

@@ -118,7 +118,7 @@ def test_an_ensemble_that_cannot_be_drawn_yet_is_no_empty_array(run, tmp_path):
     stopped = covad.run(run.path.parent / "study.yaml", tmp_path / "RUN", until="tune", workers=1)
     assert len(stopped.toys("latent, profiled").t) == 0  # they are missing, and counted as such
     assert stopped.toys("latent, profiled").missing == 12
-    (tmp_path / "RUN" / "basis.json").unlink()
+    (tmp_path / "RUN" / "basis" / "latent-profiled.json").unlink()
     with pytest.raises(UnfinishedRunError, match="no pools, clip or basis for the test 'convex'"):
         covad.open_run(tmp_path / "RUN").toys("latent, profiled", test="convex")
 

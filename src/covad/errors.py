@@ -12,6 +12,10 @@ class FileFormatError(CovadError):
     """A file is not what it should be: missing dataset, wrong shape, truncated, unreadable."""
 
 
+class DamagedFileError(FileFormatError):
+    """A file that covad wrote is not what it wrote: a flipped bit, a cut end, a hand edit, another run's."""
+
+
 class FileWriteError(CovadError):
     """A file could not be written: no such directory, no permission, disk full."""
 

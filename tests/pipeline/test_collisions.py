@@ -22,7 +22,7 @@ from covad.response.fit import response_grid
 from covad.results import collect, summarise
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
-from covad.runs.models import Standardisation
+from covad.runs.scale import Standardisation
 from covad.runs.sources import open_sources
 from covad.runs.status import learning_progress
 from covad.study import parse_study, read_study
@@ -345,6 +345,6 @@ def _finished(path, stage):
     if stage == "toys":
         return all(line.missing == 0 for line in summarise(collect(path)).ensembles)
     if stage == "tune":
-        return len(directory.clips()) == len(STUDY["configurations"])
+        return len(list((path / "made" / "clip").glob("*.json"))) == len(STUDY["configurations"])
     progress = learning_progress(directory.study(), directory)
     return next(found.finished for found in progress if found.stage == stage)

@@ -7,22 +7,26 @@ import numpy as np
 import pytest
 from toy_world import CHEAP, latent_pools
 
-from covad.errors import FileFormatError, PlanError, StudyError
+from covad.errors import DamagedFileError, FileFormatError, PlanError, StudyError
+from covad.inference.clip import ClipChoice
 from covad.pipeline import choose_workers, run_study
 from covad.pipeline.claim import claim
 from covad.pipeline.stages import LEARNING_STAGES
 from covad.results.collect import collect
 from covad.runs.directory import RunDirectory
+from covad.runs.products import Products
 from covad.runs.sources import open_sources
 from covad.runs.status import run_status
-from covad.storage.atomic import write_json
+from covad.runs.tuned import read_bases, read_clip_choices, read_clips
+from covad.storage.records import write_record
 from covad.study import Sizes, parse_study
-from covad.study.plan import plan, requests
+from covad.study.plan import plan, requests, space
 from covad.toys.drawing import LatentSource
 from covad.toys.ensembles import Shard
 from covad.toys.pools import write_pools
 from covad.toys.toy import run_block
 
+BASIS = "basis/latent-profiled.json"
 SMALL = {
     "seed": 1,
     "source": {"kind": "latent", "nuisances": 1},
@@ -120,7 +124,13 @@ def test_until_tune_chooses_the_bases_and_runs_no_toys(tmp_path):
     two = study(configurations=[{"treatment": "none"}, {"treatment": "profiled"}])
     assert run_study(two, tmp_path, here, until="tune") is None
     assert not (tmp_path / "toys").exists()
-    assert set(RunDirectory(tmp_path).bases()) == {"latent-none", "latent-profiled"}
+    assert set(_tuned(tmp_path, read_bases)) == {"latent-none", "latent-profiled"}
+
+
+def _tuned(path, read):
+    directory = RunDirectory(path)
+    study = directory.study()
+    return read(Products(study, directory), open_sources(study, directory))
 
 
 def _written(path):
@@ -131,21 +141,21 @@ def _written(path):
 def test_shards_wait_for_the_basis_and_leave_them_as_they_are(tmp_path):
     with pytest.raises(PlanError, match=r"basis of the convex test .* --until tune"):
         run_study(study(), tmp_path, here, Shard(1, 2))
-    assert not (tmp_path / "basis.json").exists()
+    assert not (tmp_path / BASIS).exists()
     run_study(study(), tmp_path, here, until="tune")
-    chosen = _written(tmp_path / "basis.json")
+    chosen = _written(tmp_path / BASIS)
     assert [run_study(study(), tmp_path, here, Shard(n, 2)).computed for n in (1, 2)] == [10, 2]
-    assert _written(tmp_path / "basis.json") == chosen
+    assert _written(tmp_path / BASIS) == chosen
 
 
 def test_a_run_whose_basis_is_lost_has_no_ensembles_to_judge(tmp_path):
     run_study(study(), tmp_path, here)
     assert len(list(collect(tmp_path).groups())) == 1
-    (tmp_path / "basis.json").unlink()
+    (tmp_path / BASIS).unlink()
     found = collect(tmp_path)
     assert [entry.ensemble for entry in found.entries] == [None]
     assert list(found.groups()) == []
-    assert not (tmp_path / "basis.json").exists()
+    assert not (tmp_path / BASIS).exists()
 
 
 def test_shards_wait_for_the_clip(tmp_path):
@@ -169,10 +179,9 @@ def test_a_run_of_another_version_is_refused_in_one_sentence(tmp_path, fate):
     content = json.loads((tmp_path / "study.json").read_text())
     if fate == "of another format":
         content["format"] += 1
-    else:  # as it was: no number, bumps called features, choices under other names
+    else:  # as it was: no number, bumps called features
         del content["format"]
         content["study"]["tests"]["convex"]["features"] = content["study"]["tests"]["convex"].pop("bumps")
-        (tmp_path / "basis.json").rename(tmp_path / "convex.json")
     (tmp_path / "study.json").write_text(json.dumps(content))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
     for use in (
@@ -200,12 +209,9 @@ def test_the_study_is_kept_with_the_run(tmp_path):
 
 def test_a_basis_is_chosen_once_and_kept(tmp_path):
     run_study(study(), tmp_path, here)
-    stored = json.loads((tmp_path / "basis.json").read_text())
-    model = stored["latent-profiled"]
-    assert len(model["arrays"]["centres"]) == 5
-    model["ridge"] *= 2
-    (tmp_path / "basis.json").write_text(json.dumps(stored))
-    built = []
+    stored = json.loads((tmp_path / BASIS).read_text())
+    assert len(stored["arrays"]["centres"]) == 5
+    chosen, built = _written(tmp_path / BASIS), []
 
     def look(blocks):
         for block in blocks:
@@ -213,24 +219,30 @@ def test_a_basis_is_chosen_once_and_kept(tmp_path):
             yield block, run_block(block)
 
     run_study(study(toys=20), tmp_path, look)
-    assert set(built) == {model["ridge"]}
+    assert set(built) == {stored["ridge"]}
+    assert _written(tmp_path / BASIS) == chosen
 
 
 def test_a_stored_basis_is_the_one_that_was_chosen(tmp_path):
     run_study(study(), tmp_path, here, until="tune")
-    stored = RunDirectory(tmp_path).bases()["latent-profiled"]
+    stored = _tuned(tmp_path, read_bases)["latent-profiled"]
     chosen = CHEAP.build(LatentSource(1))
     assert stored.ridge == chosen.ridge
     for name, array in chosen.basis.arrays().items():
         np.testing.assert_array_equal(stored.basis.arrays()[name], array)
 
 
-@pytest.mark.parametrize("content", ["[]", '{"latent-profiled": {}}', '{"latent-profiled": 3}'])
-def test_a_spoilt_basis_is_named(tmp_path, content):
-    run_study(study(), tmp_path, here, until="tune")
-    (tmp_path / "basis.json").write_text(content)
-    with pytest.raises(FileFormatError, match=r"basis\.json: cannot be understood"):
-        run_study(study(), tmp_path, here)
+@pytest.mark.parametrize("content", ["[]", "", None])
+def test_a_spoilt_basis_is_named_by_readers_and_made_anew_by_a_run(tmp_path, caplog, content):
+    run_study(study(), tmp_path, here)
+    whole = (tmp_path / BASIS).read_text()
+    (tmp_path / BASIS).write_text(whole.replace("1", "2", 1) if content is None else content)
+    with pytest.raises(DamagedFileError, match=r"latent-profiled\.json: is not what the stage 'tune' made"):
+        collect(tmp_path)
+    run_study(study(), tmp_path, here)
+    assert (tmp_path / BASIS).read_text() == whole
+    assert "latent-profiled.json" in caplog.text
+    assert "it is made anew" in caplog.text
 
 
 def test_clips_come_from_the_study_or_from_the_search(tmp_path):
@@ -239,10 +251,14 @@ def test_clips_come_from_the_study_or_from_the_search(tmp_path):
         tests={"network": {"clip": "tune"}}, configurations=[{"treatment": "none"}, {"treatment": "profiled"}]
     )
     claim(directory, tuned, None)
-    chosen = {"latent-none": {"clip": 1.5}, "latent-profiled": {"clip": 1.75}}
-    write_json(tmp_path / "clip.json", chosen)
-    assert directory.clips() == {"latent-none": 1.5, "latent-profiled": 1.75}
-    found = requests(plan(tuned, open_sources(tuned, directory), directory.clips()))
+    products, sources = Products(tuned, directory), open_sources(tuned, directory)
+    for configuration, clip in zip(tuned.configurations, (1.5, 1.75), strict=True):
+        product = products.clip(configuration, sources[space(configuration)])
+        write_record(product.path, ClipChoice(clip, 0.1, 45, 45.0, 0.5, 2.0, 3, ()))
+        product.note()
+    clips = read_clips(products, sources)
+    assert clips == {"latent-none": 1.5, "latent-profiled": 1.75}
+    found = requests(plan(tuned, sources, clips))
     assert [request.ensemble.test.clip for request in found] == [1.5, 1.75]
 
 
@@ -308,13 +324,13 @@ def stretched_study(monkeypatch):
 
 def test_the_clip_is_found_treatment_by_treatment(tmp_path, stretched_study):
     assert run_study(stretched_study, tmp_path, here).computed == 24
-    directory = RunDirectory(tmp_path)
-    stored = json.loads((tmp_path / "clip.json").read_text())
-    assert set(stored) == {"latent-none", "latent-profiled"}
-    for name, clip in directory.clips().items():
-        assert stored[name]["clip"] == clip == round(clip, 4)
-        assert len(stored[name]["scan"]) > 2
-        scanned = [p for p in stored[name]["scan"] if abs(p["clip"] - clip) < 0.5]
+    clips = _tuned(tmp_path, read_clips)
+    assert set(clips) == {"latent-none", "latent-profiled"}
+    for name, clip in clips.items():
+        stored = json.loads((tmp_path / "clip" / f"{name}.json").read_text())
+        assert stored["clip"] == clip == round(clip, 4)
+        assert len(stored["scan"]) > 2
+        scanned = [p for p in stored["scan"] if abs(p["clip"] - clip) < 0.5]
         slope = np.mean([p["mean"] / p["clip"] for p in scanned])
         # the root to the tolerance that choose_clip promises, 0.1 of sqrt(2 dof), taken five times
         dof = round(CHEAP.capacity)
@@ -370,5 +386,5 @@ def test_a_killed_search_goes_on_and_ends_alike(tmp_path, stretched_study):
     assert computed.count(None) > 3
     done = [block for block in computed if block is not None]
     assert len(set(done)) == len(done)
-    ends = [(tmp_path / name / "clip.json").read_text() for name in ("alone", "killed")]
+    ends = [_tuned(tmp_path / name, read_clip_choices) for name in ("alone", "killed")]
     assert ends[0] == ends[1]

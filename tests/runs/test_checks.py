@@ -7,7 +7,7 @@ import report_world
 
 from covad.errors import FileFormatError
 from covad.runs.checks import read_checks
-from covad.runs.directory import RunDirectory
+from covad.storage.ledger import Product
 from covad.storage.records import plain, write_record
 
 FILE = "checks/covariant_linear.json"
@@ -20,9 +20,12 @@ def checks():
 
 
 def test_checks_return_as_they_were(tmp_path, checks):
-    assert read_checks(RunDirectory(tmp_path), FILE) is None
-    write_record(tmp_path / FILE, checks)
-    assert read_checks(RunDirectory(tmp_path), FILE) == checks
+    product = Product(tmp_path, "checks", FILE, {})
+    assert read_checks(product) is None
+    write_record(product.path, checks)
+    assert read_checks(product) is None  # nobody knows what it was made from
+    product.note()
+    assert read_checks(product) == checks
 
 
 def test_a_summary_of_a_validation_leaves_the_counts_out(checks):
@@ -44,6 +47,8 @@ def test_a_summary_of_a_validation_leaves_the_counts_out(checks):
 def test_damaged_checks_are_named(tmp_path, checks, change, said):
     (tmp_path / "checks").mkdir()
     (tmp_path / FILE).write_text(json.dumps(plain(checks) | change))
+    product = Product(tmp_path, "checks", FILE, {})
+    product.note()
     with pytest.raises(FileFormatError) as refused:
-        read_checks(RunDirectory(tmp_path), FILE)
+        read_checks(product)
     assert str(refused.value) == f"{tmp_path / FILE}: cannot be read, {said}"

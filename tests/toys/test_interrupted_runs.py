@@ -40,7 +40,7 @@ def table(out):
     """All toys of a run, without the time they took."""
     directory = RunDirectory(Path(out))
     study = directory.study()
-    wanted = requests(plan(study, open_sources(study, directory), directory.clips()))
+    wanted = requests(plan(study, open_sources(study, directory), {}))
     return [results(directory.toys.load(request).toys) for request in wanted]
 
 

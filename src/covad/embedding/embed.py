@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +12,15 @@ import torch
 from numpy.typing import NDArray
 
 from covad.embedding.encoder import Encoder
+from covad.errors import FileFormatError
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import Shifted, Systematic, relative_yield, shift_events, unchanged_partners
 from covad.settings import Nu
+from covad.storage.digests import content_digest
 from covad.storage.tensors import load_weights, save_weights
+
+log = logging.getLogger(__name__)
 
 #: Events that are encoded at a time: large enough for the matrix products, small enough for the cache.
 BATCH = 4096
@@ -91,35 +94,40 @@ class _Parts:
 
 @dataclass(frozen=True)
 class EmbeddingCache:
-    """One safetensors file for each (encoder file, events, systematics, selection, nu)."""
+    """One safetensors file for each nu; `recipe` digests encoder, events, systematics and selection."""
 
     folder: Path
     encoder: Encoder
-    encoder_digest: str
     systematics: tuple[Systematic, ...]
     selection: Selection
+    recipe: str
 
-    def family(
-        self, events_digest: str, pieces: Iterable[Events], points: Sequence[Nu]
-    ) -> dict[Nu, Embedded]:
+    def family(self, pieces: Iterable[Events], points: Sequence[Nu]) -> dict[Nu, Embedded]:
         """Return these events at every point; `pieces` are only read if one is not there yet."""
-        names = [[s.name, s.sigma, repr(s)] for s in self.systematics]
-        paths = {}
-        for nu in points:
-            value = [float(v) for v in nu]
-            identity = [self.encoder_digest, events_digest, names, repr(self.selection), value]
-            key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
-            paths[nu] = self.folder / f"{key}.safetensors"
-        missing = [nu for nu, path in paths.items() if not path.exists()]
+        keys = {nu: content_digest([self.recipe, [float(x) for x in nu]]) for nu in points}
+        paths = {nu: self.folder / f"{key[:32]}.safetensors" for nu, key in keys.items()}
+        family = {nu: found for nu, path in paths.items() if (found := self._stored(path, keys[nu]))}
+        missing = [nu for nu in points if nu not in family]
         if missing:
             made = embed_family(self.encoder, pieces, self.systematics, missing, self.selection)
             for nu, embedded in made.items():
                 arrays = {"z": embedded.z, "rows": embedded.rows, "weights": embedded.weights}
                 tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-                save_weights(paths[nu], "embedded", tensors, {"yield_ratio": embedded.yield_ratio})
-        family = {}
-        for nu, path in paths.items():
+                settings = {"yield_ratio": embedded.yield_ratio, "recipe": keys[nu]}
+                save_weights(paths[nu], "embedded", tensors, settings)
+            family |= made
+        return {nu: family[nu] for nu in points}
+
+    def _stored(self, path: Path, key: str) -> Embedded | None:
+        """Return what a file holds; None if it is not there, damaged, or of another recipe."""
+        if not path.exists():
+            return None
+        try:
             stored, settings = load_weights(path, "embedded")
-            z, rows, weights = (stored[name].numpy() for name in ("z", "rows", "weights"))
-            family[nu] = Embedded(z, rows, weights, settings["yield_ratio"])
-        return family
+        except FileFormatError as failure:
+            log.warning("%s; it is made anew", failure)
+            return None
+        if settings.get("recipe") != key:
+            return None
+        z, rows, weights = (stored[name].numpy() for name in ("z", "rows", "weights"))
+        return Embedded(z, rows, weights, settings["yield_ratio"])

@@ -12,6 +12,7 @@ from covad.inference.significance import Significance
 from covad.nplm.fit import Status
 from covad.runs.directory import RunDirectory
 from covad.storage.records import Record, plain, restore
+from covad.storage.sealed import read_sealed
 
 #: Version of the JSON form.
 SCHEMA = 2
@@ -130,15 +131,24 @@ class Observation(Record):
 
     def to_json(self) -> str:
         """Return the text that `from_json` reads."""
-        return json.dumps({"schema": SCHEMA, **plain(self)}, indent=2) + "\n"
+        return json.dumps(self.plain(), indent=2) + "\n"
+
+    def plain(self) -> dict[str, Any]:
+        """Return plain data for a JSON file."""
+        return {"schema": SCHEMA, **plain(self)}
 
     @classmethod
     def from_json(cls, text: str, where: str = "the observation") -> Observation:
         """Read what `to_json` wrote; raise FileFormatError, which names `where`, if it is not that."""
         try:
             content: Any = json.loads(text)
-        except ValueError as failure:
+        except (ValueError, RecursionError) as failure:
             raise FileFormatError(f"{where}: is not JSON ({failure})") from failure
+        return cls.from_plain(content, where)
+
+    @classmethod
+    def from_plain(cls, content: Any, where: str) -> Observation:
+        """Check plain data as `from_json` does."""
         version = content.pop("schema", None) if isinstance(content, dict) else None
         if version != SCHEMA:
             raise FileFormatError(
@@ -150,11 +160,5 @@ class Observation(Record):
 
 def read_observations(directory: RunDirectory) -> tuple[Observation, ...]:
     """Return the answers that a run keeps, in the order of their names."""
-    found = []
-    for path in sorted(directory.observed.glob("*.json")):
-        try:
-            text = path.read_text()
-        except (OSError, ValueError) as failure:
-            raise FileFormatError(f"{path}: cannot be read ({failure})") from failure
-        found.append(Observation.from_json(text, str(path)))
-    return tuple(found)
+    paths = sorted(directory.observed.glob("*.json"))
+    return tuple(Observation.from_plain(read_sealed(path), str(path)) for path in paths)

@@ -9,15 +9,17 @@ from covad.embedding.encoder import Encoder
 from covad.errors import StudyError, UnfinishedRunError
 from covad.response.model import ResponseModel
 from covad.results.collect import FEWEST_TOYS, Group, RunToys
-from covad.runs.collisions import CollisionData
+from covad.runs.collisions import CollisionData, check_code
 from covad.runs.directory import RunDirectory
-from covad.runs.models import Standardisation, load_models, load_scale
+from covad.runs.models import load_models
+from covad.runs.scale import Standardisation, load_scale
+from covad.runs.tuned import read_bases, read_clips
 from covad.study import Collisions, Configuration, Sizes, Study
 from covad.study.plan import main_configuration, plan, requests, sizes_of, space
 from covad.study.sources import NORMALISATION
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Treatment
-from covad.toys.pools import MANIFEST, Pool, open_pools
+from covad.toys.pools import Pool, open_pools
 
 
 @dataclass(frozen=True)
@@ -59,21 +61,17 @@ class FinishedRun:
         if not isinstance(study.source, Collisions):
             raise StudyError(f"{path}: observed events need a run whose study has a source of kind 'events'")
         data = CollisionData.of(study, directory)
+        check_code(data)
         configuration = main_configuration(study) if name is None else study.configuration(name)
-        embedding, order = where = space(configuration)
-        clips, bases, fold = directory.clips(), directory.bases(), study.source.fold
-        done = {
-            "encoder": directory.encoder(embedding, fold).exists(),
-            "response": directory.response(embedding, fold, order).exists(),
-            "pools": (directory.pools(where) / MANIFEST).exists(),
-            "tune": (study.tests.network is None or configuration.slug in clips)
-            and (study.tests.convex is None or configuration.slug in bases),
-        }
-        for stage, is_done in done.items():
-            if not is_done:
-                raise UnfinishedRunError(f"{path}: the stage '{stage}' has not run yet")
-
-        source = PoolSource.open(directory.pools(where), verify=False)
+        where, products = space(configuration), data.products
+        encoder, response = load_models(data, where)
+        pools = products.pools(where)
+        source = PoolSource.open(pools.verified(), verify=False)
+        clips, bases = read_clips(products, {where: source}), read_bases(products, {where: source})
+        if (study.tests.network is not None and configuration.slug not in clips) or (
+            study.tests.convex is not None and configuration.slug not in bases
+        ):
+            raise UnfinishedRunError(f"{path}: the stage 'tune' has not run yet")
         nulls = [
             entry
             for entry in plan(study, {where: source}, clips, bases)
@@ -86,13 +84,12 @@ class FinishedRun:
                     f"{path}: the stage 'toys' is not finished, a null of '{configuration.label}' has "
                     f"{len(found.done)} of {found.requested} toys"
                 )
-        encoder, response = load_models(data, where)
         return cls(
             data=data,
             configuration=configuration,
             encoder=encoder,
             response=response,
-            scale=load_scale(directory, where),
+            scale=load_scale(pools),
             reference=open_pools(source.directory, source.fingerprint).reference,
             groups=tuple(RunToys(directory, study, nulls, toys).groups()),
         )

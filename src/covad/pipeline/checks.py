@@ -46,20 +46,20 @@ _EVENTS_PER_CELL = 500
 
 def check_missing(data: CollisionData, workers: int) -> None:
     """Check every space and fold that was not checked yet, each in a process of its own."""
-    jobs = [
-        (data.study, data.directory, space, fold, file)
+    missing = [
+        (data.study, data.directory, space, fold)
         for space in data.study.spaces
-        for fold, file in data.directory.check_files(data.source, space).items()
+        for fold in range(data.source.folds)
+        if not data.products.checks(space, fold).whole()
     ]
-    missing = [job for job in jobs if not (data.directory.path / job[-1]).exists()]
     run_jobs(check_space, missing, workers)
 
 
-def check_space(study: Study, directory: RunDirectory, space: Space, fold: int, file: str) -> None:
+def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) -> None:
     """Judge the response of one space, and write what was found."""
     data = CollisionData.of(study, directory)
     embedding, order = space
-    model = ResponseModel.load(directory.response(embedding, fold, order))
+    model = ResponseModel.load(data.products.response(embedding, fold, order).verified())
     # the check split with its labels, in random order: files may be sorted, and parts of it are used
     pairs = embedded_pairs(data, embedding, fold, "check")
     with data.open(BACKGROUND) as files:
@@ -86,7 +86,9 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int, 
         probe=linear_probe(z[:half], labels[:half], z[half:], labels[half:]),
         linearity=tuple(_linearity(pairs)),
     )
-    write_record(directory.path / file, checks)
+    product = data.products.checks(space, fold)
+    write_record(product.path, checks)
+    product.note()
 
 
 def _linearity(pairs: Pairs) -> Iterator[Departure]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from covad.errors import FileFormatError, StudyError
 from covad.runs.directory import FORMAT, RunDirectory
-from covad.storage.atomic import write_json, writing
+from covad.storage.atomic import writing
+from covad.storage.sealed import write_sealed
 from covad.study import Study, changed_key, parse_study
 
 
@@ -26,4 +27,4 @@ def claim(directory: RunDirectory, study: Study, fingerprint: str | None) -> Non
         if change:
             raise StudyError(f"{directory.path} belongs to another study: {change}; use another directory")
     if before != now:
-        write_json(directory.path / "study.json", now)
+        write_sealed(directory.path / "study.json", now)

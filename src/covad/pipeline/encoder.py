@@ -18,7 +18,7 @@ from covad.embedding.metrics import Metrics
 from covad.embedding.settings import TrainingSettings
 from covad.events.processes import BACKGROUND
 from covad.parallel import run_jobs
-from covad.runs.collisions import CollisionData, derived_seed, events_digest
+from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
 from covad.study import Study
 
@@ -31,11 +31,11 @@ def model_names(data: CollisionData) -> list[tuple[str, int]]:
 
 
 def train_missing(data: CollisionData, workers: int) -> None:
-    """Train every encoder that is not there, each in a process of its own."""
+    """Train every encoder that is not there whole, each in a process of its own."""
     missing = [
         (data.study, data.directory, name, fold)
         for name, fold in model_names(data)
-        if not data.directory.encoder(name, fold).exists()
+        if not data.products.encoder(name, fold).whole()
     ]
     run_jobs(train_encoder, missing, workers)
 
@@ -70,24 +70,18 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
     )
     run = CoTraining(batches, judge, data.source.encoder, settings, folder)
     encoder = run.run(_logged(f"encoder {embedding}, fold {fold}"))
-    encoder.save(
-        directory.encoder(embedding, fold),
-        trained_on(data, training) | {"history": [asdict(m) for m in run.history]},
-    )
+    product = data.products.encoder(embedding, fold)
+    encoder.save(product.path, trained_on(data, training) | {"history": [asdict(m) for m in run.history]})
+    product.note()
 
 
 def trained_on(data: CollisionData, rows: NDArray[np.int64]) -> dict[str, Any]:
     """Return what a model file tells about the events behind it."""
     return {
-        "events": events_digest(data.directory),
-        "rows": digest_of_rows(rows),
+        "rows": hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest(),
         "n_events": len(rows),
         "systematics": [entry.description for entry in data.source.systematics],
     }
-
-
-def digest_of_rows(rows: NDArray[np.int64]) -> str:
-    return hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()
 
 
 def _logged(what: str) -> Callable[[Metrics, int], None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from covad.errors import FileFormatError
@@ -12,42 +12,47 @@ from covad.parallel import run_jobs
 from covad.runs.collisions import EVENTS_PER_FILE, CollisionData, derived_seed
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
-from covad.storage.atomic import write_json, writing
-from covad.storage.digests import file_digest
+from covad.storage.atomic import writing
+from covad.storage.digests import digest_once
+from covad.storage.ledger import Product
+from covad.storage.sealed import write_sealed
+from covad.study import SampleEntry
 
 
 def simulate_missing(data: CollisionData, workers: int) -> None:
-    """Simulate every file that is not there, each in a process of its own."""
+    """Simulate every file that is not there whole, each in a process of its own."""
     with writing(data.directory.events):
         data.directory.events.mkdir(exist_ok=True)
-    jobs: list[tuple[Any, ...]] = []
+    simulated = list(_simulated_files(data))
+    jobs = [(product, *settings) for product, *settings in simulated if not product.whole()]
+    run_jobs(simulate_file, jobs, workers)
+    note_digests(data)
+
+
+def _simulated_files(data: CollisionData) -> Iterator[tuple[Product, str, int, int, SampleEntry]]:
+    """Yield what is to be simulated: the product, process, number of events, seed, and settings."""
     for name, sample in data.samples.items():
         left = sample.simulate or 0
         for number, path in enumerate(data.paths(name) if left else ()):
             n_events = min(EVENTS_PER_FILE, left)
             left -= n_events
             seed = derived_seed(data.study, "simulate", name, str(number))
-            if not path.exists():
-                jobs.append((name, n_events, seed, sample.engine, sample.lepton_filter, path))
-    run_jobs(simulate_file, jobs, workers)
-    note_digests(data)
+            product = data.products.events(f"events/{path.name}", name, sample, n_events, seed)
+            yield product, name, n_events, seed, sample
 
 
-def simulate_file(
-    process: str, n_events: int, seed: int, engine: str, lepton_filter: float, path: Path
-) -> None:
+def simulate_file(product: Product, process: str, n_events: int, seed: int, settings: SampleEntry) -> None:
     """Simulate one file; it gets its name when it is whole."""
-    sample = Simulation(process, n_events, seed, engine, Detector(lepton_filter=lepton_filter))
-    with EventWriter(path, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
+    detector = Detector(lepton_filter=settings.lepton_filter)
+    sample = Simulation(process, n_events, seed, settings.engine, detector)
+    with EventWriter(product.path, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
         for block in sample.blocks():
             writer.append(block)
+    product.note()
 
 
 def note_digests(data: CollisionData) -> None:
-    """Write events.json, and refuse files that are not what they were when the run began.
-
-    A file of the same size and modification time is taken to be the same.
-    """
+    """Write events.json, and refuse files that are not what they were when the run began."""
     before = data.directory.read("events.json") or {}
     now: dict[str, list[dict[str, Any]]] = {}
     for name in data.samples:
@@ -56,16 +61,11 @@ def note_digests(data: CollisionData) -> None:
             raise FileFormatError(
                 f"sample '{name}' had {len(known)} files when the run began, not {len(paths)}"
             )
-        now[name] = []
-        for path, old in zip(paths, known or [None] * len(paths), strict=True):
-            state = path.stat()
-            note = {"file": path.name, "bytes": state.st_size, "modified": state.st_mtime_ns}
-            if old is not None and {key: old.get(key) for key in note} == note:
-                now[name].append(old)
-                continue
-            note["sha256"] = file_digest(path)
-            if old is not None and old["sha256"] != note["sha256"]:
+        now[name] = [
+            {"file": path.name, "bytes": path.stat().st_size, "sha256": digest_once(path)} for path in paths
+        ]
+        for path, new, old in zip(paths, now[name], known or now[name], strict=True):
+            if old["sha256"] != new["sha256"]:
                 raise FileFormatError(f"{path}: has changed since the run began")
-            now[name].append(note)
     if now != before:
-        write_json(data.directory.path / "events.json", now)
+        write_sealed(data.directory.path / "events.json", now)

@@ -22,12 +22,13 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from covad.embedding.embed import encode
 from covad.embedding.encoder import AttentionBlock, Encoder
-from covad.errors import CovadError, MissingExtraError, StudyError, UnfinishedRunError
+from covad.errors import CovadError, MissingExtraError, StudyError
 from covad.events.processes import BACKGROUND
 from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData
-from covad.runs.directory import SCALE, RunDirectory, space_name
+from covad.runs.directory import RunDirectory, space_name
 from covad.runs.models import load_models
+from covad.runs.scale import load_scale
 from covad.storage.atomic import replacing, write_json, writing
 from covad.study import Collisions
 
@@ -103,14 +104,6 @@ def export_run(path: Path, out: Path | None = None) -> list[Exported]:
     written: list[Exported] = []
     for embedding in dict.fromkeys(name for name, _ in study.spaces):
         orders = sorted(order for name, order in study.spaces if name == embedding)
-        for order in orders:
-            files_of = {
-                "encoder": directory.encoder(embedding, data.source.fold),
-                "response": directory.response(embedding, data.source.fold, order),
-            }
-            for stage, file in files_of.items():
-                if not file.exists():
-                    raise UnfinishedRunError(f"{path}: the stage '{stage}' has not run yet")
         responses = {order: load_models(data, (embedding, order))[1] for order in orders}
         encoder, _ = load_models(data, (embedding, orders[0]))
         z = encode(encoder, selected.particles)
@@ -192,7 +185,7 @@ def describe(
     data: CollisionData, embedding: str, encoder: Encoder, responses: dict[int, ResponseModel]
 ) -> dict[str, Any]:
     """Return everything that another program needs beside the graphs, as plain data."""
-    first = next(iter(responses))
+    pools = data.products.pools((embedding, next(iter(responses))))
     columns = "columns: g, one per systematic; for order 2 then D, the rows of its upper triangle"
     return {
         "embedding": embedding,
@@ -211,7 +204,7 @@ def describe(
                 "width": encoder.scaling.width.tolist(),
             },
         },
-        "standardisation": data.directory.read(f"pools/{space_name((embedding, first))}/{SCALE}"),
+        "standardisation": load_scale(pools).plain() if pools.made else None,
         "responses": [
             {
                 "file": f"{space_name((embedding, order))}_response.onnx",

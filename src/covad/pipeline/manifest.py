@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from covad.parallel import cores
 from covad.runs.directory import RunDirectory
-from covad.storage.atomic import write_json
-from covad.storage.digests import file_digest
+from covad.storage.digests import digest_once
+from covad.storage.sealed import write_sealed
 from covad.toys.pools import MANIFEST
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def write_manifest(directory: RunDirectory, stage: str, seconds: float) -> None:
     hashes = {note["file"]: note["sha256"] for notes in events.values() for note in notes}
     for pattern in ("models/*/*/*.safetensors", f"pools/*/{MANIFEST}"):
         for file in sorted(directory.path.glob(pattern)):
-            hashes[str(file.relative_to(directory.path))] = file_digest(file)
+            hashes[str(file.relative_to(directory.path))] = digest_once(file)
     content = {
         "versions": versions,
         "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": cores()},
@@ -60,4 +60,4 @@ def write_manifest(directory: RunDirectory, stage: str, seconds: float) -> None:
         "hashes": hashes,
         "seconds": spent,
     }
-    write_json(directory.path / "manifest.json", content)
+    write_sealed(directory.path / "manifest.json", content)

@@ -10,7 +10,7 @@ from covad.observed.examine import examine
 from covad.observed.result import Observation
 from covad.results.run import Run
 from covad.runs.directory import RunDirectory
-from covad.storage.atomic import write_bytes
+from covad.storage.sealed import write_sealed
 
 
 def test(
@@ -38,5 +38,5 @@ def test(
 def store_observation(run: Path, observation: Observation) -> Path:
     """Write RUN/observed/NAME.json; the answer to the same question is replaced."""
     path = RunDirectory(run).observed / f"{observation.name}.json"
-    write_bytes(path, observation.to_json().encode())
+    write_sealed(path, observation.plain())
     return path

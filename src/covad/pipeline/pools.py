@@ -15,18 +15,19 @@ from covad.parallel import run_jobs
 from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import SCALE, RunDirectory
-from covad.runs.models import Standardisation, response_of
+from covad.runs.models import response_of
+from covad.runs.scale import Standardisation
 from covad.settings import Nu
 from covad.storage.atomic import write_json
 from covad.study import Study
-from covad.toys.pools import MANIFEST, LatentEvents, Pool, Pools, write_pools
+from covad.toys.pools import LatentEvents, Pool, Pools, write_pools
 
 
 def embed_missing(data: CollisionData, workers: int) -> None:
-    """Embed the pools of every space that has none, with encoder and response of the study's fold."""
+    """Embed the pools of every space that has none whole, with encoder and response of the study's fold."""
     missing: dict[str, list[int]] = {}
     for space in data.study.spaces:
-        if not (data.directory.pools(space) / MANIFEST).exists():
+        if not data.products.pools(space).whole():
             missing.setdefault(space[0], []).append(space[1])
     jobs = [(data.study, data.directory, name, orders) for name, orders in missing.items()]
     run_jobs(embed_pools, jobs, workers)
@@ -36,7 +37,7 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
     """Embed all pools of one embedding, and write them with the response of each order."""
     data = CollisionData.of(study, directory)
     fold = data.source.fold
-    encoder = Encoder.load(directory.encoder(embedding, fold))
+    encoder = Encoder.load(data.products.encoder(embedding, fold).verified())
     centre = tuple(0.0 for _ in data.systematics)
 
     def embed(files: FileSet, rows: NDArray[np.int64], points: Sequence[Nu]) -> dict[Nu, Embedded]:
@@ -52,7 +53,7 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
             signals[name] = embed(files, np.arange(len(files)), study.points)
     scale = Standardisation.of(reference.z)
     for order in orders:
-        model = ResponseModel.load(directory.response(embedding, fold, order))
+        model = ResponseModel.load(data.products.response(embedding, fold, order).verified())
 
         def pool(embedded: Embedded, model: ResponseModel = model) -> Pool:
             z = unweighted(embedded, derived_seed(study, "unweight"))
@@ -67,9 +68,10 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
                 for name, family in signals.items()
             },
         )
-        folder = directory.pools((embedding, order))
-        write_json(folder / SCALE, scale.plain())
-        write_pools(folder, pools)
+        product = data.products.pools((embedding, order))
+        write_json(product.path / SCALE, scale.plain())
+        written = write_pools(product.path, pools)
+        product.note([product.path / SCALE, *written])
 
 
 def unweighted(embedded: Embedded, seed: int) -> NDArray[np.float32]:

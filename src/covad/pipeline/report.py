@@ -8,7 +8,7 @@ from covad.report import write_report
 from covad.results import RunToys, Summary, collect
 from covad.results.compute import current_summary
 from covad.results.summary import SUMMARY
-from covad.storage.atomic import write_json
+from covad.storage.sealed import write_sealed
 
 
 def report_run(path: Path) -> tuple[Summary, Path]:
@@ -21,5 +21,5 @@ def report_run(path: Path) -> tuple[Summary, Path]:
 def write_summary(toys: RunToys) -> Summary:
     """Summarise a run, and keep the summary in it."""
     summary = current_summary(toys)
-    write_json(toys.directory.path / SUMMARY, summary.to_json())
+    write_sealed(toys.directory.path / SUMMARY, summary.to_json())
     return summary

@@ -13,8 +13,10 @@ from covad.pipeline.toys import compute_missing
 from covad.pipeline.tune import choose_bases, tune_clips
 from covad.results.run import Run, open_run
 from covad.runs.directory import RunDirectory
+from covad.runs.products import Products
 from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
+from covad.runs.tuned import read_bases, read_clips
 from covad.study import Collisions, Study, read_study
 from covad.study.plan import bases_to_choose, clips_to_tune
 from covad.toys.backends.dask import DaskWorkers
@@ -83,14 +85,14 @@ def run_study(
         if until in LEARNING_STAGES:
             return None
 
-        sources = open_sources(study, directory)
-        if is_part and clips_to_tune(study, directory.clips()):
+        sources, products = open_sources(study, directory), Products(study, directory)
+        if is_part and clips_to_tune(study, read_clips(products, sources)):
             raise PlanError(f"the clip is tuned before shards are run: {first}")
-        if is_part and bases_to_choose(study, directory.bases()):
+        if is_part and bases_to_choose(study, read_bases(products, sources)):
             raise PlanError(f"the basis of the convex test is chosen before shards are run: {first}")
         with timed(directory, "tune"):
-            choose_bases(study, sources, directory)
-            tune_clips(study, sources, directory, backend)
+            choose_bases(products, sources)
+            tune_clips(products, sources, backend)
         if until == "tune":
             return None
 

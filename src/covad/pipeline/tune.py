@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from covad.errors import InferenceError, PlanError
 from covad.nplm.convex.capacity import CapacityError
 from covad.nplm.dataset import Float64
-from covad.runs.directory import BASIS, CLIPS, RunDirectory, plain_convex
+from covad.runs.directory import RunDirectory
+from covad.runs.products import Products
+from covad.runs.tuned import plain_convex
 from covad.storage.atomic import write_json
-from covad.storage.records import plain
+from covad.storage.records import write_record
 from covad.study import Configuration, Study
 from covad.study.plan import (
     Sources,
-    bases_to_choose,
     clips_to_tune,
+    fixed_clips,
     null_draw,
     sizes_of,
     space,
@@ -38,28 +40,37 @@ log = logging.getLogger(__name__)
 CLIP_DIGITS = 4
 
 
-def choose_bases(study: Study, sources: Sources, directory: RunDirectory) -> None:
+def choose_bases(products: Products, sources: Sources) -> None:
     """Choose centres, width and ridge of the convex test where they are not known yet."""
-    for configuration in bases_to_choose(study, directory.bases()):
+    study = products.study
+    for configuration in study.configurations if study.tests.convex else ():
+        source = sources[space(configuration)]
+        product = products.basis(configuration, source)
         convex = tuned_convex(study, sizes_of(study, configuration))
-        if convex is None:
-            raise ValueError("the study has no convex test")
+        if convex is None or product.whole():
+            continue
         try:
-            test = convex.choose(sources[space(configuration)].basis_events())
+            test = convex.choose(source.basis_events())
         except CapacityError as failure:
             raise PlanError(f"tests.convex.capacity, for '{configuration.label}': {failure}") from failure
-        known = directory.read(BASIS) or {}
-        write_json(directory.path / BASIS, known | {configuration.slug: plain_convex(test)})
+        write_json(product.path, plain_convex(test))
+        product.note()
 
 
-def tune_clips(study: Study, sources: Sources, directory: RunDirectory, backend: Backend) -> None:
-    """Find W of the network where it is not known yet."""
-    for configuration in clips_to_tune(study, directory.clips()):
-        choice = _search_clip(study, configuration, sources[space(configuration)], directory, backend)
+def tune_clips(products: Products, sources: Sources, backend: Backend) -> None:
+    """Find W of the network where the study does not give it and it is not known yet."""
+    study = products.study
+    for configuration in clips_to_tune(study, fixed_clips(study)):
+        source = sources[space(configuration)]
+        product = products.clip(configuration, source)
+        if product.whole():
+            continue
+        choice = _search_clip(study, configuration, source, products.directory, backend)
         choice = replace(choice, clip=round(choice.clip, CLIP_DIGITS))
         what = f"clip of the network, {configuration.label}"
         log.info("%s: W = %g +- %.2g", what, choice.clip, choice.clip_error)
-        write_json(directory.path / CLIPS, directory.tuned_clips() | {configuration.slug: plain(choice)})
+        write_record(product.path, choice)
+        product.note()
 
 
 def _search_clip(

@@ -11,9 +11,10 @@ from covad.observed.result import Observation, read_observations
 from covad.results.latent import LatentSpace, Marginal, marginals, read_latent_space
 from covad.results.summary import Summary, select
 from covad.runs.checks import SpaceChecks, read_checks
-from covad.runs.directory import RunDirectory
+from covad.runs.directory import RunDirectory, space_name
+from covad.runs.products import Products
 from covad.settings import Nu
-from covad.toys.pools import MANIFEST
+from covad.study import Collisions
 
 #: Background-only toys by nu.
 Ensembles = dict[Nu, Float64]
@@ -44,16 +45,17 @@ class Evidence:
 
 def read_evidence(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Evidence:
     """Read what a run has beside its summary and t of its toys, which is by the identity of the ensemble."""
-    files = RunDirectory(run)
-    checks = {
-        path.stem: read_checks(files, f"checks/{path.name}")
-        for path in sorted((run / "checks").glob("*.json"))
-    }
-    pools = sorted((run / "pools").glob(f"*/{MANIFEST}"))
+    study, directory = summary.study, RunDirectory(run)
+    checks, pools = {}, {}
+    if isinstance(study.source, Collisions):
+        products = Products(study, directory)
+        for space in sorted(study.spaces):
+            checks[space_name(space)] = read_checks(products.checks(space, study.source.fold))
+            pools[space_name(space)] = products.pools(space)
     return Evidence(
         summary=summary,
         t=t,
         checks={name: found for name, found in checks.items() if found is not None},
-        spaces={file.parent.name: read_latent_space(files, file.parent.name) for file in pools},
-        observed=read_observations(files),
+        spaces={name: read_latent_space(product) for name, product in pools.items() if product.made},
+        observed=read_observations(directory),
     )

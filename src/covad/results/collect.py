@@ -16,8 +16,11 @@ from covad.nplm.convex.law import ConvexNull, analytic_null
 from covad.nplm.dataset import Float64
 from covad.results.summary import SUMMARY_SCHEMA, nu_text
 from covad.runs.directory import RunDirectory
+from covad.runs.products import Products
 from covad.runs.sources import open_sources
+from covad.runs.tuned import read_bases, read_clips
 from covad.settings import Nu
+from covad.storage.ledger import FOLDER
 from covad.study import Configuration, Study
 from covad.study.plan import TESTS, Entry, plan, requests
 from covad.toys.blocks import STORE_SCHEMA
@@ -26,6 +29,8 @@ from covad.toys.store import EnsembleToys
 
 #: Ensembles with fewer toys say nothing yet.
 FEWEST_TOYS = 10
+#: Files that a summary reads, or the notes of them.
+_READ = ("study.json", f"{FOLDER}/**/*.json", "toys/*.parquet")
 #: Reference events from which the moments of the analytic null are estimated, in units of a toy's.
 _MOMENT_SAMPLE = 4
 
@@ -130,8 +135,8 @@ def collect(path: Path) -> RunToys:
     directory = RunDirectory(path)
     stamps = _stamps(directory)
     study = directory.study()
-    sources = open_sources(study, directory, verify=False)
-    entries = plan(study, sources, directory.clips(), directory.bases())
+    sources, products = open_sources(study, directory), Products(study, directory)
+    entries = plan(study, sources, read_clips(products, sources), read_bases(products, sources))
     asked = requests(entries)
     # toys of another identity or schema are not those of this plan, even if no file has changed
     identities = sorted(request.ensemble.identity for request in asked)
@@ -141,17 +146,9 @@ def collect(path: Path) -> RunToys:
 
 
 def _stamps(directory: RunDirectory) -> list[str]:
-    """Return names, sizes and times of all files of the run that a summary reads."""
-    names = (
-        "study.json",
-        "clip.json",
-        "basis.json",
-        "checks/**/*.json",
-        "models/*/*/metrics.jsonl",
-        "toys/*.parquet",
-    )
+    """Return names, sizes and times of all files that a summary reads, of products those of their notes."""
     stamps = []
-    for file in sorted(file for name in names for file in directory.path.glob(name)):
+    for file in sorted(file for name in _READ for file in directory.path.glob(name)):
         state = file.stat()
         stamps.append(f"{file.relative_to(directory.path)} {state.st_size} {state.st_mtime_ns}")
     return stamps

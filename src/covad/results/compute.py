@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from covad import __version__
-from covad.embedding.metrics import Metrics
 from covad.errors import FileFormatError
-from covad.inference.clip import ClipChoice
 from covad.inference.closure import (
     ClosureTests,
     closure_tests,
@@ -52,7 +48,11 @@ from covad.results.summary import (
     read_summary,
 )
 from covad.runs.checks import read_checks
-from covad.runs.directory import CLIPS, space_name
+from covad.runs.directory import space_name
+from covad.runs.products import Products
+from covad.runs.scale import read_history
+from covad.runs.sources import open_sources
+from covad.runs.tuned import read_clip_choices, read_clips
 from covad.storage.records import restore
 from covad.study import Collisions
 from covad.study.plan import Entry, main_configuration, sizes_of
@@ -125,18 +125,8 @@ def _embeddings(run: RunToys) -> Iterator[EmbeddingSummary]:
         return
     for name, settings in source.embeddings.items():
         for fold in range(source.folds):
-            history = _history(run.directory.model(name, fold) / "metrics.jsonl")
+            history = read_history(Products(run.study, run.directory).encoder(name, fold))
             yield EmbeddingSummary(name, settings.alpha, fold, history)
-
-
-def _history(metrics: Path) -> tuple[Metrics, ...]:
-    try:
-        content = [json.loads(line) for line in metrics.read_text().splitlines()]
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError) as failure:
-        raise FileFormatError(f"{metrics}: cannot be read ({failure})") from failure
-    return restore(tuple[Metrics, ...], content, str(metrics))
 
 
 def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
@@ -144,11 +134,11 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
     if not isinstance(source, Collisions):
         return
     for space in run.study.spaces:
-        checks = read_checks(run.directory, run.directory.check_file(space))
+        products = Products(run.study, run.directory)
+        folds = {fold: read_checks(products.checks(space, fold)) for fold in range(source.folds)}
+        checks = folds[source.fold]
         if checks is None:
             continue
-        files = run.directory.check_files(source, space)
-        folds = {fold: read_checks(run.directory, file) for fold, file in files.items()}
         yield SpaceSummary(
             name=space_name(space),
             embedding=space[0],
@@ -166,9 +156,9 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
 
 
 def _clips(run: RunToys) -> Iterator[ClipSummary]:
-    where = str(run.directory.path / CLIPS)
-    tuned = restore(dict[str, ClipChoice], run.directory.tuned_clips(), where)
-    for slug, clip in run.directory.clips().items():
+    products, sources = Products(run.study, run.directory), open_sources(run.study, run.directory)
+    tuned = read_clip_choices(products, sources)
+    for slug, clip in read_clips(products, sources).items():
         choice = tuned.get(slug)
         yield ClipSummary(
             configuration=slug,

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from covad.nplm.dataset import Float64
 from covad.runs.checks import SpaceChecks, ValidationCounts
-from covad.runs.directory import SCALE, RunDirectory
-from covad.storage.records import Record, restore
+from covad.runs.scale import load_scale
+from covad.storage.ledger import Product
 from covad.toys.pools import Pools, fingerprint, open_pools
 
 
@@ -26,24 +26,12 @@ class LatentSpace:
         return np.asarray(z[:, dimension] * self.width[dimension] + self.centre[dimension], dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class _Scale(Record):
-    """The standardisation of z, as the stage `pools` writes it."""
-
-    centre: tuple[float, ...]
-    width: tuple[float, ...]
-
-
-def read_latent_space(directory: RunDirectory, name: str) -> LatentSpace:
-    """Open the pools of a space; z of pools without a scale is not standardised."""
-    folder, file = directory.path / "pools" / name, f"pools/{name}/{SCALE}"
-    pools = open_pools(folder, fingerprint(folder))
-    content = directory.read(file)
-    if content is None:
-        dimensions = pools.basis.shape[1]
-        return LatentSpace(pools, np.zeros(dimensions), np.ones(dimensions))
-    scale = restore(_Scale, content, str(directory.path / file))
-    return LatentSpace(pools, np.array(scale.centre), np.array(scale.width))
+def read_latent_space(product: Product) -> LatentSpace:
+    """Open the pools of a space, verified."""
+    folder = product.verified()
+    scale = load_scale(product)
+    centre, width = scale.centre.astype(np.float64), scale.width.astype(np.float64)
+    return LatentSpace(open_pools(folder, fingerprint(folder)), centre, width)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ A configuration is named by its slug in every line; `Summary.configurations` has
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from covad.nplm.dataset import Float64
 from covad.runs.checks import Departure, ReachAt, Validation
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
+from covad.storage.sealed import read_sealed
 from covad.study import Study, find_slug
 from covad.toys.ensembles import Treatment
 
@@ -326,10 +326,7 @@ def select(lines: Iterable[T], **values: Any) -> list[T]:
 def read_summary(run: Path) -> Summary:
     """Read the summary of a run directory."""
     path = run / SUMMARY
-    try:
-        content = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise FileFormatError(f"{path}: cannot be read, the run has no summary") from None
-    except (OSError, ValueError) as failure:
-        raise FileFormatError(f"{path}: cannot be read ({failure})") from failure
+    content = read_sealed(path)
+    if content is None:
+        raise FileFormatError(f"{path}: cannot be read, the run has no summary")
     return Summary.from_json(content, str(path))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from covad.embedding.metrics import ProbeResult
 from covad.inference.reach import Reach
-from covad.runs.directory import RunDirectory
 from covad.settings import Nu
+from covad.storage.ledger import Product
 from covad.storage.records import Record, restore
+from covad.storage.sealed import read_json
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ class SpaceChecks(Record):
     linearity: tuple[Departure, ...]
 
 
-def read_checks(directory: RunDirectory, file: str) -> SpaceChecks | None:
-    """Read the checks of a space; None if they are not there yet."""
-    content = directory.read(file)
-    return None if content is None else restore(SpaceChecks, content, str(directory.path / file))
+def read_checks(product: Product) -> SpaceChecks | None:
+    """Read the checks of a space, verified; None if they are not there yet."""
+    if not product.made:
+        return None
+    return restore(SpaceChecks, read_json(product.verified()), str(product.path))

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import FileFormatError
+from covad.errors import StudyError
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
 from covad.events.selection import Selection
 from covad.events.splits import disjoint_splits, split_folds
 from covad.events.systematics import Systematic, UserSystematic, make_systematic
 from covad.runs.directory import RunDirectory
+from covad.runs.products import Products
 from covad.study import Collisions, SampleEntry, Study
 
 #: Simulated events per file: what a kill can cost.
@@ -48,6 +49,10 @@ class CollisionData:
     def systematics(self) -> tuple[Systematic, ...]:
         entries = self.source.systematics
         return tuple(make_systematic(entry.description, self.source.folder) for entry in entries)
+
+    @property
+    def products(self) -> Products:
+        return Products(self.study, self.directory)
 
     @property
     def selection(self) -> Selection:
@@ -89,13 +94,14 @@ def users_code(data: CollisionData) -> str | None:
     return hashlib.sha256(b"".join(sources)).hexdigest()[:20] if sources else None
 
 
-def events_digest(directory: RunDirectory) -> str:
-    """Return one digest of all event files, for what is made from them."""
-    notes = directory.read("events.json")
-    if notes is None:
-        raise FileFormatError(f"{directory.path}: the stage 'events' has not run yet")
-    text = "".join(note["sha256"] for name in sorted(notes) for note in notes[name])
-    return hashlib.sha256(text.encode()).hexdigest()
+def check_code(data: CollisionData) -> None:
+    """Refuse systematics whose code is not what it was when the models were made."""
+    made_with = (data.directory.origin() or {}).get("source")
+    if users_code(data) != made_with:
+        raise StudyError(
+            f"{data.directory.path}: the code of the systematics has changed since the run was made; "
+            "bring it back, or run the study in another directory"
+        )
 
 
 def sample_of_file(directory: RunDirectory, sha256: str) -> str | None:

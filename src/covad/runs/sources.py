@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from covad.runs.directory import RunDirectory
+from covad.runs.products import Products
 from covad.study import Collisions, LatentSection, PoolSection, Study
 from covad.study.plan import Sources
 from covad.toys.drawing import LatentSource, PoolSource
-from covad.toys.pools import MANIFEST
 
 
 def given_source(study: Study, verify: bool = True) -> LatentSource | PoolSource:
@@ -25,5 +25,9 @@ def open_sources(study: Study, directory: RunDirectory, verify: bool = True) -> 
     """
     if not isinstance(study.source, Collisions):
         return dict.fromkeys(study.spaces, given_source(study, verify))
-    ready = [where for where in study.spaces if (directory.pools(where) / MANIFEST).exists()]
-    return {where: PoolSource.open(directory.pools(where), verify) for where in ready}
+    pools = {space: Products(study, directory).pools(space) for space in study.spaces}
+    ready = {space: product for space, product in pools.items() if product.made}
+    for product in ready.values():
+        if verify:
+            product.verified()
+    return {space: PoolSource.open(product.path, verify=False) for space, product in ready.items()}

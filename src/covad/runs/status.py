@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from covad.runs.directory import RunDirectory
+from covad.runs.products import Products
 from covad.runs.sources import open_sources
+from covad.runs.tuned import read_bases, read_clips
 from covad.study import Collisions, Configuration, Study
 from covad.study.plan import Clips, Entry, bases_to_choose, clips_to_tune, plan, requests
 from covad.toys.drawing import PoolOffset, pool_offset
-from covad.toys.pools import MANIFEST
 from covad.toys.store import Counts
 
 
@@ -112,8 +113,10 @@ class RunStatus:
 def run_status(path: Path) -> RunStatus:
     """Read the status of a run; nothing is changed."""
     directory = RunDirectory(path)
-    study, clips = directory.study(), directory.clips()
-    entries = plan(study, open_sources(study, directory, verify=False), clips)
+    study = directory.study()
+    sources, products = open_sources(study, directory, verify=False), Products(study, directory)
+    clips = read_clips(products, sources)
+    entries = plan(study, sources, clips)
     known = iter(directory.toys.counts(requests(entries)))
     ensembles = [
         EnsembleStatus(entry, Counts(entry.toys, 0, 0, entry.toys, 0, {}, 0.0), PoolOffset(0.0, 0.0))
@@ -127,7 +130,7 @@ def run_status(path: Path) -> RunStatus:
         learning_progress(study, directory),
         clips,
         clips_to_tune(study, clips),
-        bases_to_choose(study, directory.bases()),
+        bases_to_choose(study, read_bases(products, sources)),
         ensembles,
         directory.toys.corrupt(),
     )
@@ -137,22 +140,18 @@ def learning_progress(study: Study, directory: RunDirectory) -> list[StageProgre
     """Return the stages from events to checks; none for a study that does not start from collisions."""
     if not isinstance(study.source, Collisions):
         return []
-    source = study.source
+    source, products = study.source, Products(study, directory)
     trained, responses, notes = [], [], []
     for name, fold in product(source.embeddings, range(source.folds)):
-        trained.append(directory.encoder(name, fold).exists())
+        trained.append(products.encoder(name, fold).made)
         metrics = directory.model(name, fold) / "metrics.jsonl"
         if not trained[-1] and metrics.exists():
             last = json.loads(metrics.read_text().splitlines()[-1])
             notes.append(f"{name}, fold {fold}: step {last['step']} of {source.training.steps}")
         orders = {order for embedding, order in study.spaces if embedding == name}
-        responses += [directory.response(name, fold, order).exists() for order in orders]
-    pools = [(directory.pools(space) / MANIFEST).exists() for space in study.spaces]
-    checks = [
-        (directory.path / file).exists()
-        for space in study.spaces
-        for file in directory.check_files(source, space).values()
-    ]
+        responses += [products.response(name, fold, order).made for order in orders]
+    pools = [products.pools(space).made for space in study.spaces]
+    checks = [products.checks(*part).made for part in product(study.spaces, range(source.folds))]
     events = (directory.path / "events.json").exists()
     written = "" if events else f"{len(list(directory.events.glob('*.h5')))} files written"
     return [

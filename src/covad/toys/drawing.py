@@ -76,6 +76,9 @@ class LatentSource:
     def fingerprint(self) -> str:
         return f"latent-{LATENT_VERSION}-{self.n_nuisances}"
 
+    def fingerprint_of(self, draw: Draw) -> str:  # noqa: ARG002
+        return self.fingerprint
+
     @property
     def n_dimensions(self) -> int:
         return latent.N_DIMENSIONS
@@ -120,6 +123,9 @@ class PoolSource:
         if verify:
             pools.verify(directory)
         return cls(directory.resolve(), pools.fingerprint(directory))
+
+    def fingerprint_of(self, draw: Draw) -> str:
+        return pools.fingerprint_of(self.directory, self.fingerprint, draw.nu, draw.signal)
 
     @property
     def n_dimensions(self) -> int:

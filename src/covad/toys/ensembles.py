@@ -129,7 +129,11 @@ class Source(Hashable, Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Return a name that changes whenever the events would."""
+        """Return a name that changes whenever any of the events would."""
+        ...
+
+    def fingerprint_of(self, draw: Draw) -> str:
+        """Return a name that changes whenever the events of such toys, or those of the basis, would."""
         ...
 
     @property
@@ -182,7 +186,7 @@ class Ensemble:
         return {
             "schema": TOY_SCHEMA,
             "seed": self.seed,
-            "source": self.source.fingerprint,
+            "source": self.source.fingerprint_of(self.draw),
             "stream": self.stream.value,
             "draw": draw_recipe(self.draw),
             "test": self.test.describe(),

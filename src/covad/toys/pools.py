@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from covad.settings import Nu
 from covad.storage.atomic import replacing, writing
 from covad.storage.digests import file_digest
 from covad.toys.ensembles import canonical
+
+T = TypeVar("T")
 
 MANIFEST = "manifest.json"
 POOL_SCHEMA = 1
@@ -86,20 +88,27 @@ class Pools:
         return _at(self.data, nu, "data")
 
     def signal(self, name: str, nu: Nu) -> Pool:
-        if name not in self.signals:
-            raise PlanError(f"there is no pool of the signal '{name}' (there are {', '.join(self.signals)})")
-        return _at(self.signals[name], nu, name)
+        return _at(_of_signal(self.signals, name), nu, name)
 
 
-def _at(pools: Mapping[Nu, Pool], nu: Nu, what: str) -> Pool:
+def _of_signal(signals: Mapping[str, T], name: str) -> T:
+    if name not in signals:
+        raise PlanError(f"there is no pool of the signal '{name}' (there are {', '.join(signals)})")
+    return signals[name]
+
+
+def _at(pools: Mapping[Nu, T], nu: Nu, what: str) -> T:
     if nu not in pools:
         there = "; ".join(str(list(n)) for n in pools)
         raise PlanError(f"there is no pool of {what} at nu = {list(nu)} (there are {there})")
     return pools[nu]
 
 
-def write_pools(directory: Path, pools: Pools) -> None:
-    """Write the arrays, then the manifest: a directory without a manifest is not finished."""
+def write_pools(directory: Path, pools: Pools) -> list[Path]:
+    """Write the arrays, then the manifest; return the files.
+
+    A directory without a manifest is not finished.
+    """
     with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
     manifest = {
@@ -111,6 +120,7 @@ def write_pools(directory: Path, pools: Pools) -> None:
     }
     with replacing(directory / MANIFEST) as temporary:
         temporary.write_text(json.dumps(manifest, indent=1) + "\n")
+    return [directory / MANIFEST, *(directory / array["file"] for array in _arrays(manifest))]
 
 
 def _write_all(directory: Path, name: str, pools: Mapping[Nu, Pool]) -> list[dict[str, Any]]:
@@ -143,7 +153,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text())
         version = manifest["schema"]
-    except (OSError, ValueError, KeyError, TypeError) as failure:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as failure:
         raise FileFormatError(f"{path}: cannot be read as a manifest of pools ({failure})") from failure
     if version != POOL_SCHEMA:
         raise FileFormatError(f"{path}: schema {version}, but {POOL_SCHEMA} was expected")
@@ -153,6 +163,29 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 def fingerprint(directory: Path) -> str:
     """Return a digest of the manifest, and with it of all arrays."""
     return hashlib.sha256(canonical(read_manifest(directory))).hexdigest()[:20]
+
+
+@lru_cache(maxsize=256)
+def fingerprint_of(directory: Path, expected_fingerprint: str, nu: Nu, signal: str | None) -> str:
+    """Return a digest of the arrays that toys at nu use: more nu or signals leave that of the others."""
+    manifest = read_unchanged(directory, expected_fingerprint)
+    try:
+        data, signals = manifest["data"], manifest["signals"]
+        used = [manifest["reference"], manifest["basis"], _at(dict(_by_nu(data)), nu, "data")]
+        if signal is not None:
+            used.append(_at(dict(_by_nu(_of_signal(signals, signal))), nu, signal))
+    except (KeyError, TypeError, AttributeError) as failure:
+        raise FileFormatError(f"{directory / MANIFEST}: incomplete ({failure})") from failure
+    arrays = [[entry["sha256"] for entry in _arrays(part)] for part in used]
+    yields = [part.get("yield_ratio") for part in used]
+    return hashlib.sha256(canonical([arrays, yields])).hexdigest()[:20]
+
+
+def read_unchanged(directory: Path, expected_fingerprint: str) -> dict[str, Any]:
+    """Read the manifest; raise a FileFormatError if it is not of the fingerprint."""
+    if fingerprint(directory) != expected_fingerprint:
+        raise FileFormatError(f"{directory / MANIFEST}: has changed since the run began")
+    return read_manifest(directory)
 
 
 def verify(directory: Path) -> None:
@@ -175,9 +208,7 @@ def _arrays(entry: Any) -> list[dict[str, str]]:
 @lru_cache(maxsize=8)
 def open_pools(directory: Path, expected_fingerprint: str) -> Pools:
     """Map the pools into memory, once per process."""
-    if fingerprint(directory) != expected_fingerprint:
-        raise FileFormatError(f"{directory / MANIFEST}: has changed since the run began")
-    manifest = read_manifest(directory)
+    manifest = read_unchanged(directory, expected_fingerprint)
     try:
         return Pools(
             reference=_open_pool(directory, manifest["reference"]),
@@ -190,7 +221,12 @@ def open_pools(directory: Path, expected_fingerprint: str) -> Pools:
 
 
 def _open_all(directory: Path, entries: list[dict[str, Any]]) -> dict[Nu, Pool]:
-    return {tuple(float(x) for x in entry["nu"]): _open_pool(directory, entry) for entry in entries}
+    return {nu: _open_pool(directory, entry) for nu, entry in _by_nu(entries)}
+
+
+def _by_nu(entries: list[dict[str, Any]]) -> Iterator[tuple[Nu, dict[str, Any]]]:
+    for entry in entries:
+        yield tuple(float(x) for x in entry["nu"]), entry
 
 
 def _open_pool(directory: Path, entry: dict[str, Any]) -> Pool:

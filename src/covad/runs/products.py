@@ -1,0 +1,156 @@
+"""What the stages of a run make, each with its recipe: the settings, events and products that it depends on.
+
+Recipes come from the study, events.json and the notes of other products. No event file is opened for them, so
+that they are known wherever the run directory is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from covad.runs.directory import RunDirectory, space_name
+from covad.storage.digests import content_digest
+from covad.storage.ledger import Product, Recipe
+from covad.study import Collisions, Configuration, SampleEntry, Study
+from covad.study.plan import Space, null_draw, sizes_of, tuned_convex
+from covad.toys.ensembles import Source, draw_recipe
+from covad.toys.tests import TunedConvex
+
+#: Raise it when a stage computes another thing from the same settings, or a default of a setting changes:
+#: recipes hold what differs from the defaults, so that a setting that covad gets later ends no run.
+RECIPES = 1
+
+
+@dataclass(frozen=True)
+class Products:
+    """The products of a study in its run directory."""
+
+    study: Study
+    directory: RunDirectory
+
+    def events(self, file: str, sample: str, entry: SampleEntry, n_events: int, seed: int) -> Product:
+        """Return a file of simulated events."""
+        settings = {"engine": entry.engine, "lepton_filter": entry.lepton_filter}
+        return self._product("events", file, {"process": sample, "n": n_events, "seed": seed, **settings})
+
+    def encoder(self, embedding: str, fold: int) -> Product:
+        source = self._collisions
+        return self._product(
+            "encoder",
+            f"models/{embedding}/fold_{fold}/encoder.safetensors",
+            self._of_background(
+                alpha=source.embeddings[embedding].alpha,
+                encoder=source.encoder.model_dump(mode="json", exclude_defaults=True),
+                training=source.training.model_dump(mode="json", exclude_defaults=True),
+                folds=source.folds,
+                fold=fold,
+            ),
+        )
+
+    def response(self, embedding: str, fold: int, order: int) -> Product:
+        return self._product(
+            "response",
+            f"models/{embedding}/fold_{fold}/response_{order}.safetensors",
+            self._of_background(
+                encoder=self.encoder(embedding, fold).digest,
+                response=self._collisions.response.model_dump(mode="json", exclude_defaults=True),
+                fold=fold,
+                order=order,
+            ),
+        )
+
+    def embedded(self, embedding: str, fold: int, role: str) -> str:
+        """Return what the embedded events of a role depend on, as a digest: they are a cache."""
+        recipe = self._of_background(encoder=self.encoder(embedding, fold).digest, role=role)
+        if recipe is None:
+            raise ValueError(f"the encoder '{embedding}' of fold {fold} is not there")
+        return content_digest(recipe)
+
+    def pools(self, space: Space) -> Product:
+        """Return the pools of a space with their standardisation: all files of a folder."""
+        embedding, order = space
+        fold = self._collisions.fold
+        return self._product(
+            "pools",
+            f"pools/{space_name(space)}",
+            self._of_background(
+                encoder=self.encoder(embedding, fold).digest,
+                response=self.response(embedding, fold, order).digest,
+                nu=self.study.points,
+                signals={name: self._events_digest(name) for name in self.study.signals},
+            ),
+        )
+
+    def checks(self, space: Space, fold: int) -> Product:
+        embedding, order = space
+        folder = "checks" if fold == self._collisions.fold else f"checks/fold_{fold}"
+        convex = tuned_convex(self.study, self.study.sizes) or TunedConvex(**dict(self.study.sizes))
+        return self._product(
+            "checks",
+            f"{folder}/{space_name(space)}.json",
+            self._of_background(
+                encoder=self.encoder(embedding, fold).digest,
+                response=self.response(embedding, fold, order).digest,
+                convex=convex.describe(),
+                normalisation=self.study.normalisation or 0.0,
+            ),
+        )
+
+    def basis(self, configuration: Configuration, source: Source | None) -> Product:
+        """Return basis and ridge of the convex test; `source` is None while its pools are missing."""
+        convex = tuned_convex(self.study, sizes_of(self.study, configuration))
+        recipe = None
+        if source is not None and convex is not None:
+            events = source.fingerprint_of(null_draw(self.study, configuration))
+            recipe = {"events": events, "convex": convex.describe()}
+        return self._product("tune", f"basis/{configuration.slug}.json", recipe)
+
+    def clip(self, configuration: Configuration, source: Source | None) -> Product:
+        """Return W of the network with the scan that led to it."""
+        recipe = None
+        if source is not None and self.study.tests.network is not None:
+            draw = null_draw(self.study, configuration)
+            recipe = {
+                "events": source.fingerprint_of(draw),
+                "seed": self.study.seed,
+                "draw": draw_recipe(draw),
+                "network": self.study.tests.network.model_dump(mode="json", exclude_defaults=True),
+            }
+        return self._product("tune", f"clip/{configuration.slug}.json", recipe)
+
+    def _product(self, stage: str, name: str, recipe: Recipe | None) -> Product:
+        full = None if recipe is None else {"recipes": RECIPES, **recipe}
+        return Product(self.directory.path, stage, name, full)
+
+    @property
+    def _collisions(self) -> Collisions:
+        if not isinstance(self.study.source, Collisions):
+            raise TypeError("this study does not start from collisions")
+        return self.study.source
+
+    def _of_background(self, **parts: Any) -> Recipe | None:
+        """Return these parts with what everything learned depends on; None if one of them is missing."""
+        common = self._common
+        return None if common is None or None in parts.values() else common | parts
+
+    @cached_property
+    def _common(self) -> dict[str, Any] | None:
+        """Return the background events, their splits and shifts; None before the stage `events`."""
+        source = self._collisions
+        events = self._events_digest("background")
+        if events is None:
+            return None
+        return {
+            "seed": self.study.seed,
+            "events": events,
+            "splits": source.splits.model_dump(mode="json", exclude_defaults=True),
+            "systematics": [entry.description for entry in source.systematics],
+            "systematics_code": (self.directory.origin() or {}).get("source"),
+            "cuts": source.cuts.model_dump(mode="json", exclude_defaults=True),
+        }
+
+    def _events_digest(self, sample: str) -> str | None:
+        notes = (self.directory.read("events.json") or {}).get(sample)
+        return None if notes is None else content_digest([note["sha256"] for note in notes])

@@ -1,0 +1,58 @@
+"""The standardisation of z, and the history of a training: what reports read of models, without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.embedding.metrics import Metrics
+from covad.errors import FileFormatError
+from covad.runs.directory import SCALE
+from covad.storage.headers import read_header
+from covad.storage.ledger import Product
+from covad.storage.records import restore
+from covad.storage.sealed import read_json
+
+
+@dataclass(frozen=True)
+class Standardisation:
+    """z is standardised once for the study, on the reference split."""
+
+    centre: NDArray[np.float32]
+    width: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, z: NDArray[np.float32]) -> Standardisation:
+        wide = z.astype(np.float64)
+        return cls(wide.mean(axis=0).astype(np.float32), wide.std(axis=0).astype(np.float32))
+
+    def __call__(self, z: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.asarray((z - self.centre) / self.width)
+
+    def plain(self) -> dict[str, list[float]]:
+        return {"centre": self.centre.tolist(), "width": self.width.tolist()}
+
+    @classmethod
+    def restore(cls, content: Mapping[str, Any]) -> Standardisation:
+        return cls(*(np.array(content[key], dtype=np.float32) for key in ("centre", "width")))
+
+
+def load_scale(pools: Product) -> Standardisation:
+    """Return the standardisation of z that pools were made with; it is verified."""
+    path = pools.verified(f"{pools.name}/{SCALE}") / SCALE
+    try:
+        return Standardisation.restore(read_json(path))
+    except (KeyError, TypeError, ValueError) as failure:
+        raise FileFormatError(f"{path}: cannot be understood ({failure!r})") from failure
+
+
+def read_history(encoder: Product) -> tuple[Metrics, ...]:
+    """Return the losses during the training of an encoder, verified; none while it is not there."""
+    if not encoder.made:
+        return ()
+    settings = read_header(encoder.verified())["settings"]
+    return restore(tuple[Metrics, ...], settings["trained_on"]["history"], str(encoder.path))

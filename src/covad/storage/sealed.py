@@ -1,0 +1,45 @@
+"""JSON files that carry a digest of their own content: a flipped bit or a hand edit is noticed on reading."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from covad.errors import DamagedFileError, FileFormatError
+from covad.storage.atomic import write_json
+from covad.storage.digests import content_digest
+
+SEAL = "seal"
+
+
+def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write plain data with its seal, all or nothing."""
+    # as it will be read: tuples as lists, keys as text
+    written = json.loads(json.dumps(content))
+    write_json(path, {**written, SEAL: content_digest(written)})
+
+
+def read_sealed(path: Path) -> dict[str, Any] | None:
+    """Return what `write_sealed` wrote, without the seal; None if there is no such file."""
+    content = read_json(path)
+    if content is None:
+        return None
+    if not isinstance(content, dict):
+        raise FileFormatError(f"{path}: cannot be read, a JSON object was expected")
+    seal = content.pop(SEAL, None)
+    if seal != content_digest(content):
+        why = "it has no seal" if seal is None else "its content is not what its seal says"
+        raise DamagedFileError(f"{path}: is damaged or was changed by hand ({why})")
+    return content
+
+
+def read_json(path: Path) -> Any:
+    """Return the content of a JSON file; None if there is no such file."""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as failure:
+        raise DamagedFileError(f"{path}: cannot be read ({failure})") from failure

@@ -1,0 +1,72 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from covad.errors import DamagedFileError, UnfinishedRunError
+from covad.storage.ledger import Product
+
+RECIPE = {"seed": 1, "sizes": (2, 3)}
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Product:
+    made = Product(tmp_path, "pools", "pools/space", RECIPE)
+    made.path.mkdir(parents=True)
+    for name in ("a.npy", "b.npy"):
+        (made.path / name).write_bytes(b"0123456789")
+    made.note(sorted(made.path.iterdir()))
+    return made
+
+
+def test_a_product_is_whole_as_long_as_recipe_and_files_are_the_same(product: Product) -> None:
+    assert product.made
+    assert product.whole()
+    assert product.verified() == product.path
+    changed = Product(product.run, product.stage, product.name, {**RECIPE, "seed": 2})
+    assert not changed.made
+    assert changed.digest is None
+    with pytest.raises(UnfinishedRunError, match="the stage 'pools' has not run yet"):
+        changed.verified()
+    assert not Product(product.run, product.stage, product.name, None).made
+
+
+@pytest.mark.parametrize("content", [b"0123456788", b"01234", b"", b"01234567890"])
+def test_a_changed_file_is_refused_even_at_the_same_time_of_modification(
+    product: Product, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = product.path / "b.npy"
+    state = file.stat()
+    file.write_bytes(content)
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    with pytest.raises(DamagedFileError, match=r"b\.npy: is not what the stage 'pools' made; delete it"):
+        product.verified()
+    assert product.verified(f"{product.name}/a.npy")
+    assert not product.whole()
+    assert "it is made anew" in caplog.text
+
+
+def test_a_file_that_is_gone_is_not_made(product: Product) -> None:
+    (product.path / "a.npy").unlink()
+    assert not product.made
+    assert not product.whole()
+
+
+def test_the_digest_follows_the_content(product: Product) -> None:
+    before = product.digest
+    (product.path / "a.npy").write_bytes(b"other")
+    product.note(sorted(product.path.iterdir()))
+    assert product.digest not in (None, before)
+
+
+def test_every_flip_in_a_note_is_noticed(product: Product) -> None:
+    note = product.run / "made/pools/space.json"
+    content = note.read_bytes()
+    for position in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << position % 7
+        note.write_bytes(damaged)
+        try:
+            assert product.verified() == product.path  # white space
+        except (DamagedFileError, UnfinishedRunError):
+            assert not product.whole()
