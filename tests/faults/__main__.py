@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from faults.faults import run_faults
 from faults.flips import run_flips
+from faults.kills import KILLS, run_kills
 from faults.outcome import preload
 from faults.world import make_world
 
@@ -16,12 +17,16 @@ from faults.world import make_world
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory of the world.")
 @click.option("--share", default=1.0, show_default=True, help="Share of the flips.")
 @click.option("--only", type=click.Choice(["flips", "named", "kills"]), help="One part.")
+@click.option("--kills", default=KILLS, show_default=True)
 @click.option("--match", default="", help="Named faults that match, or kinds of files.")
-def main(out: Path, share: float, only: str | None, match: str) -> None:
+def main(out: Path, share: float, only: str | None, match: str, kills: int) -> None:
     """Damage, mistakes and kills, on a tiny study."""
-    world = make_world(out / "world")
-    preload()
     bad = 0
+    if only in (None, "kills"):
+        bad += len(run_kills(out / "killed", kills).wrong)
+    if only != "kills":
+        world = make_world(out / "world")
+        preload()
     if only in (None, "named"):
         bad += sum(not result.ok for result in run_faults(world, out, match))
     if only in (None, "flips"):

@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import os
 import pkgutil
+import resource
 import signal
 import sys
 import time
@@ -24,8 +25,10 @@ from faults.world import MAIN, QUADRATIC, World
 
 #: A command that takes longer hangs.
 LIMIT_SECONDS = 60.0
-#: Keys of JSON whose values are times, or depend on them.
-TIMES = frozenset({"seconds", "seconds_per_toy", "core_seconds_left", "draw_seconds", "modified", "made"})
+#: Memory that a command may ask for.
+LIMIT_BYTES = 8 * 2**30
+#: Keys of JSON whose values are times, or digests of them.
+TIMES = frozenset({"seconds", "seconds_per_toy", "core_seconds_left", "draw_seconds", "modified", "made_of"})
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ def _become(action: Callable[[], Any], said: Path, answer: Path) -> None:
     code = 70
     try:
         os.setsid()
+        resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
         with said.open("wb") as file:
             for stream in (1, 2):
                 os.dup2(file.fileno(), stream)
