@@ -7,7 +7,6 @@ import torch
 from encoders import make_encoder
 
 from covad.embedding.embed import EmbeddingCache, embed_family, encode
-from covad.errors import FileFormatError
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events
@@ -63,39 +62,45 @@ def test_no_gradients_are_kept(events: Events) -> None:
 
 def test_cache_is_keyed_by_model_events_and_nu(events: Events, tmp_path: Path) -> None:
     encoder = make_encoder(events)
-    cache = EmbeddingCache(tmp_path, encoder, "digest-1", SCALES, SELECTION)
+    cache = EmbeddingCache(tmp_path, encoder, SCALES, SELECTION, "recipe-1")
     nu = (1.0, 0.0)
-    first = cache.family("events-1", [events], [nu])[nu]
-    again = cache.family("events-1", [], [nu])[nu]
+    first = cache.family([events], [nu])[nu]
+    again = cache.family([], [nu])[nu]
     assert np.array_equal(first.z, again.z)
     assert first.yield_ratio == again.yield_ratio
     assert len(list(tmp_path.iterdir())) == 1
-    retrained = replace(cache, encoder_digest="digest-2")
-    recut = replace(cache, selection=Selection())
-    for other, digest, nu in (
-        (cache, "events-2", (1.0, 0.0)),
-        (cache, "events-1", (0.5, 0.0)),
-        (retrained, "events-1", (1.0, 0.0)),
-        (recut, "events-1", (1.0, 0.0)),
-    ):
+    for other, nu in ((cache, (0.5, 0.0)), (replace(cache, recipe="recipe-2"), (1.0, 0.0))):
         before = len(list(tmp_path.iterdir()))
-        other.family(digest, [events[:100]], [nu])
+        other.family([events[:100]], [nu])
         assert len(list(tmp_path.iterdir())) == before + 1
 
 
-def test_a_damaged_cache_is_named(events: Events, tmp_path: Path) -> None:
-    cache = EmbeddingCache(tmp_path, make_encoder(events), "digest", (), SELECTION)
-    cache.family("events", [events], [()])
-    next(tmp_path.iterdir()).write_bytes(b"nonsense")
-    with pytest.raises(FileFormatError, match="damaged"):
-        cache.family("events", [events], [()])
+@pytest.mark.parametrize("damage", ["nonsense", "flipped bit", "cut short", "of another nu"])
+def test_a_damaged_cache_is_made_anew(
+    events: Events, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = EmbeddingCache(tmp_path, make_encoder(events), SCALES, SELECTION, "recipe")
+    nu, other = (1.0, 0.0), (2.0, 0.0)
+    whole = cache.family([events], [nu])[nu]
+    file = next(tmp_path.iterdir())
+    content = bytearray(file.read_bytes())
+    if damage == "flipped bit":
+        content[-5] ^= 64
+    elif damage == "of another nu":
+        cache.family([events], [other])
+        content = bytearray(next(path for path in tmp_path.iterdir() if path != file).read_bytes())
+    file.write_bytes({"nonsense": b"nonsense", "cut short": content[:-1]}.get(damage, content))
+    assert np.array_equal(cache.family([events], [nu])[nu].z, whole.z)
+    assert np.array_equal(cache.family([], [nu])[nu].z, whole.z)
+    assert ("it is made anew" in caplog.text) == (damage != "of another nu")
 
 
 def test_only_what_is_missing_is_embedded(events: Events, tmp_path: Path) -> None:
-    cache = EmbeddingCache(tmp_path, make_encoder(events), "digest", SCALES, SELECTION)
-    whole = cache.family("events", [events], [(0.0, 0.0), (1.0, 0.0)])
+    cache = EmbeddingCache(tmp_path, make_encoder(events), SCALES, SELECTION, "recipe")
+    whole = cache.family([events], [(0.0, 0.0), (1.0, 0.0)])
     next(tmp_path.iterdir()).unlink()
-    again = cache.family("events", [events], [(0.0, 0.0), (1.0, 0.0)])
+    again = cache.family([events], [(0.0, 0.0), (1.0, 0.0)])
+    assert list(again) == list(whole)
     for nu in whole:
         np.testing.assert_allclose(again[nu].z, whole[nu].z, atol=1e-6)
         assert np.array_equal(again[nu].rows, whole[nu].rows)

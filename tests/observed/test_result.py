@@ -13,6 +13,7 @@ from covad.errors import FileFormatError, UnknownNameError
 from covad.observed.result import SCHEMA, Observation, read_observations
 from covad.pipeline.observation import store_observation
 from covad.runs.directory import RunDirectory
+from covad.storage.sealed import write_sealed
 
 
 def test_the_first_test_speaks_by_the_largest_p_over_the_toys():
@@ -86,8 +87,7 @@ def test_other_contents_are_refused_in_one_sentence(tmp_path, change, message):
     content = json.loads(observation("a.h5", 1.0).to_json())
     change(content)
     path = tmp_path / "observed" / "a.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps(content))
+    write_sealed(path, content)
     with pytest.raises(FileFormatError, match=rf"^{path}: .*{message}") as refused:
         read_observations(RunDirectory(tmp_path))
     assert "\n" not in str(refused.value)

@@ -19,6 +19,7 @@ from covad.runs.sources import open_sources
 from covad.runs.status import run_status
 from covad.runs.tuned import read_bases, read_clip_choices, read_clips
 from covad.storage.records import write_record
+from covad.storage.sealed import write_sealed
 from covad.study import Sizes, parse_study
 from covad.study.plan import plan, requests, space
 from covad.toys.drawing import LatentSource
@@ -64,8 +65,8 @@ def test_a_study_from_before_a_setting_goes_on_with_its_default(tmp_path):
     run_study(study(), tmp_path, here)
     now = (tmp_path / "study.json").read_text()
     content = json.loads(now)
-    del content["study"]["normalisation"], content["study"]["configurations"][0]["order"]
-    (tmp_path / "study.json").write_text(json.dumps(content))
+    del content["study"]["normalisation"], content["study"]["configurations"][0]["order"], content["seal"]
+    write_sealed(tmp_path / "study.json", content)
     with pytest.raises(StudyError, match=r"normalisation was 0.1 and is now 0.2"):
         run_study(study(normalisation=0.2), tmp_path, here)
     assert run_study(study(), tmp_path, here).computed == 0
@@ -76,7 +77,8 @@ def test_a_study_with_a_key_that_is_gone_is_refused_with_the_key(tmp_path):
     run_study(study(), tmp_path, here)
     content = json.loads((tmp_path / "study.json").read_text())
     content["study"]["gone"] = 3
-    (tmp_path / "study.json").write_text(json.dumps(content))
+    del content["seal"]
+    write_sealed(tmp_path / "study.json", content)
     with pytest.raises(StudyError, match=r"belongs to another study: gone was 3 and is now null"):
         run_study(study(), tmp_path, here)
 
