@@ -9,6 +9,7 @@ import click
 from faults.faults import run_faults
 from faults.flips import run_flips
 from faults.kills import KILLS, run_kills
+from faults.lanes import LANES, Lane
 from faults.outcome import preload
 from faults.world import make_world
 
@@ -26,11 +27,12 @@ def main(out: Path, share: float, only: str | None, match: str, kills: int) -> N
         bad += len(run_kills(out / "killed", kills).wrong)
     if only != "kills":
         world = make_world(out / "world")
+        lanes = [Lane.make(world, out / f"lane_{number}") for number in range(LANES)]
         preload()
     if only in (None, "named"):
-        bad += sum(not result.ok for result in run_faults(world, out, match))
+        bad += sum(not result.ok for result in run_faults(lanes, match))
     if only in (None, "flips"):
-        bad += len(run_flips(world, out, share, match).bad)
+        bad += len(run_flips(lanes, share, match).bad)
     sys.exit(bool(bad))
 
 

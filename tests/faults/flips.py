@@ -1,4 +1,4 @@
-"""Damaged files: one flipped bit, a lost tail, a zeroed page, a foreign file; under every command that reads them.
+"""Damaged files: a flipped bit, a lost tail, a zeroed page, a foreign file; under every command that reads it.
 
 A command that meets damage refuses it in one sentence, or gives the answer of the undamaged world. A run that
 makes a damaged file anew has the results of the undamaged one.
@@ -9,16 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from faults.lanes import Lane, in_lanes
 from faults.outcome import COMMANDS, Outcome, outcome
 from faults.world import World
 
@@ -67,7 +65,8 @@ KINDS = (
          {"test": 130, "test quadratic": 70, "run": 70, "report": 4, "python": 10, "status": 5},
          ("test", "test quadratic", "run")),
     Kind("pool manifests", "run/pools/*/manifest.json",
-         {"test": 40, "run": 25, "report": 4, "status": 15, "python": 15, "export": 3}, ("test", "run", "python")),
+         {"test": 40, "run": 25, "report": 4, "status": 15, "python": 15, "export": 3},
+         ("test", "run", "python")),
     Kind("scales", "run/pools/*/scale.json", {"test": 60, "run": 20, "export": 12, "status": 3},
          ("test", "run", "export")),
     Kind("checks", "run/checks/*.json", {"test": 5, "run": 25, "report": 16, "status": 5, "python": 60},
@@ -79,14 +78,17 @@ KINDS = (
     Kind("toys", "run/toys/*.parquet", {"test": 60, "run": 40, "report": 8, "status": 30, "python": 50},
          ("test", "run", "python", "status")),
     Kind("toys, descriptions", "run/toys/*.json", {"test": 5, "run": 8, "python": 8, "status": 5}, ("run",)),
-    Kind("observed answers", "run/observed/*.json", {"report": 25, "test": 5, "run": 4, "python": 5}, ("report",)),
+    Kind("observed answers", "run/observed/*.json", {"report": 25, "test": 5, "run": 4, "python": 5},
+         ("report",)),
     Kind("summary.json", "run/summary.json", {"report": 15, "python": 60, "test": 4, "run": 4},
          ("report", "python")),
     Kind("report", "run/report*", {"report": 20, "test": 3, "status": 3}, ("report",)),
-    Kind("notes", "run/made/*", {"test": 60, "run": 50, "report": 15, "status": 20, "python": 40, "export": 10},
+    Kind("notes", "run/made/*",
+         {"test": 60, "run": 50, "report": 15, "status": 20, "python": 40, "export": 10},
          ("test", "run", "python")),
     Kind("exported files", "run/export/*", {"export": 2, "test": 3, "run": 3}, ("test",)),
-    Kind("user's module", "shifts.py", {"test": 30, "test quadratic": 10, "run": 30, "export": 4}, ("test", "run")),
+    Kind("user's module", "shifts.py", {"test": 30, "test quadratic": 10, "run": 30, "export": 4},
+         ("test", "run")),
     Kind("study file", "study.yaml", {"run": 40}, ("run",)),
     Kind("observed file", "observed.h5", {"test": 90, "inspect observed": 60}, ("test", "inspect observed")),
     Kind("other", "*", {"test": 10, "run": 10, "report": 3, "python": 10, "status": 5}, ("test", "run")),
@@ -245,7 +247,11 @@ def _judge_resumed(fault: Fault, world: World, undamaged: Mapping[str, Outcome])
     for command in ("test", "python"):
         after = outcome(command, world)
         if after.answer != undamaged[command].answer:
-            detail = after.said.strip()[-200:] if after.code else difference(undamaged[command].answer, after.answer)
+            detail = (
+                after.said.strip()[-200:]
+                if after.code
+                else difference(undamaged[command].answer, after.answer)
+            )
             return Verdict(fault, f"another answer of {command} after the run", detail)
     return Verdict(fault, "same")
 
@@ -292,49 +298,34 @@ def difference(before: object, after: object, where: str = "") -> str:
     return f"{where}: {str(before)[:80]} -> {str(after)[:80]}"
 
 
-def undamaged_outcomes(world: World, scratch: Path) -> dict[str, Outcome]:
+def undamaged_outcomes(lane: Lane) -> dict[str, Outcome]:
     """Return what every command answers in the undamaged world."""
-    found = {}
-    for command in COMMANDS:
-        private = world.copy(scratch / "undamaged")
-        found[command] = outcome(command, private)
-        shutil.rmtree(private.path)
-        if found[command].code != 0:
-            raise RuntimeError(f"covad {command} fails in the undamaged world: {found[command].said}")
+    found = {command: outcome(command, lane.fresh()) for command in COMMANDS}
+    for command, ended in found.items():
+        if ended.code != 0:
+            raise RuntimeError(f"covad {command} fails in the undamaged world: {ended.said}")
     return found
 
 
-_shared: dict[str, object] = {}
+def run_flips(lanes: Sequence[Lane], share: float = 1.0, match: str = "") -> Tally:
+    """Try all faults in random order; the undamaged world has to stay as it is."""
+    digests = [_digests(lane.master) for lane in lanes]
+    undamaged = undamaged_outcomes(lanes[0])
+    faults = [fault for fault in all_faults(lanes[0].master, share) if re.search(match, fault.kind)]
 
+    def damage(world: World, number: int) -> Verdict:
+        inflict(faults[number], world)
+        return judge(faults[number], world, undamaged)
 
-def _try(fault: Fault) -> Verdict:
-    """Damage a private copy of the world and judge, in a worker process."""
-    world, undamaged, scratch = _shared["world"], _shared["undamaged"], _shared["scratch"]
-    private = world.copy(scratch / f"fault_{fault.number}")  # type: ignore[attr-defined, operator]
-    try:
-        inflict(fault, private)
-        return judge(fault, private, undamaged)  # type: ignore[arg-type]
-    except Exception as failure:
-        return Verdict(fault, "the harness failed", repr(failure))
-    finally:
-        shutil.rmtree(private.path, ignore_errors=True)
-
-
-def run_flips(world: World, scratch: Path, share: float = 1.0, match: str = "") -> Tally:
-    """Try all faults, two at a time, in random order; the undamaged world has to stay as it is."""
-    digests = _digests(world)
-    faults = [fault for fault in all_faults(world, share) if re.search(match, fault.kind)]
-    _shared.update(world=world, scratch=scratch, undamaged=undamaged_outcomes(world, scratch))
-    shuffled = [faults[i] for i in np.random.default_rng(SEED).permutation(len(faults))]
     tally = Tally()
-    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
-        for verdict in pool.map(_try, shuffled):
-            tally.verdicts.append(verdict)
-            if not verdict.ok:
-                print(f"not OK  {verdict.what}: {verdict.fault}  {verdict.detail}", flush=True)
+    shuffled = np.random.default_rng(SEED).permutation(len(faults)).tolist()
+    for verdict in in_lanes(lanes, damage, shuffled):
+        tally.verdicts.append(verdict)
+        if not verdict.ok:
+            print(f"not OK  {verdict.what}: {verdict.fault}  {verdict.detail}", flush=True)
     for line in tally.lines():
         print(line, flush=True)
-    if _digests(world) != digests:
+    if [_digests(lane.master) for lane in lanes] != digests:
         raise RuntimeError("a command has written into a file instead of replacing it")
     return tally
 

@@ -49,7 +49,7 @@ class Record:
 
 
 def run_kills(folder: Path, kills: int = KILLS) -> Record:
-    """Kill the commands of one study until all kills are spent, and compare every end with the undisturbed."""
+    """Kill the commands of one study until all kills are spent; compare every end with the undisturbed."""
     world = make_inputs(folder)
     commands = {
         "run": [*COVAD, "run", str(world.study), "--out", str(world.run), "--workers", "2"],
@@ -86,7 +86,9 @@ def _ends(
     spent: bool,
 ) -> bool:
     """Start a command; return True if it ended by itself, False if it was killed."""
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
     patience, group = float(rng.uniform(*PATIENCE)), bool(rng.integers(2))
     try:
         _, said = process.communicate(timeout=600 if spent else patience)

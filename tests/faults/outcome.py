@@ -60,7 +60,13 @@ def preload() -> None:
     for module in pkgutil.walk_packages(covad.__path__, "covad."):
         if not module.name.endswith(("__main__", "pythia", "pythia_qcd", "dask")):
             importlib.import_module(module.name)
-    for name in ("torch.onnx", "torch._dynamo", "onnxscript", "onnxruntime", "matplotlib.backends.backend_pdf"):
+    for name in (
+        "torch.onnx",
+        "torch._dynamo",
+        "onnxscript",
+        "onnxruntime",
+        "matplotlib.backends.backend_pdf",
+    ):
         importlib.import_module(name)
 
 

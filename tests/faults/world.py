@@ -134,7 +134,17 @@ def make_inputs(path: Path, study: dict[str, Any] | None = None) -> World:
     world = World(path)
     world.study.write_text(yaml.safe_dump(study or STUDY, sort_keys=False))
     world.module.write_text(MODULE)
-    must("simulate", "--process", "background", "--events", OBSERVED_EVENTS, "--seed", 77, "--out", world.observed)
+    must(
+        "simulate",
+        "--process",
+        "background",
+        "--events",
+        OBSERVED_EVENTS,
+        "--seed",
+        77,
+        "--out",
+        world.observed,
+    )
     return world
 
 
@@ -157,5 +167,7 @@ def must(*arguments: object) -> str:
     """Run a command that has to succeed, and return what it said."""
     done = command(*arguments)
     if done.returncode != 0:
-        raise RuntimeError(f"covad {' '.join(map(str, arguments))} ended with {done.returncode}: {done.stderr}")
+        raise RuntimeError(
+            f"covad {' '.join(map(str, arguments))} ended with {done.returncode}: {done.stderr}"
+        )
     return done.stdout

@@ -1,52 +1,23 @@
-"""Files that are not what they should be: made from those of the world, in a private copy of it."""
+"""Event files that are not what they seem: as background of a study, and as observed file."""
 
 from __future__ import annotations
 
 import copy
 import io
 import json
-import os
 import shutil
-import signal
-import socketserver
-import subprocess
-import threading
-import time
 import zipfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import yaml
-from faults.world import COVAD, STUDY, World
+from faults.fault import RUN, TEST, Fault, Prepare, replace
+from faults.world import STUDY, World
 
 Change = Callable[[Path], None]
-NOBODY = 65534
-#: Where something that is no Dask scheduler answers.
-PORT = 47_815
-
-
-def replace(path: Path, content: bytes) -> Path:
-    """Write a file anew: it may be a link to one of the undamaged world."""
-    path.unlink(missing_ok=True)
-    path.write_bytes(content)
-    return path
-
-
-def rewriting(name: str, content: bytes) -> Callable[[World], None]:
-    """Return what gives a file of the run another content."""
-    return lambda world: replace(world.run / name, content) and None
-
-
-def removing(name: str) -> Callable[[World], None]:
-    """Return what removes a folder of the run."""
-    return lambda world: shutil.rmtree(world.run / name)
-
-
-# --- what a foreign file may look like -----------------------------------------------------------------------
 
 
 def with_particles(change: Callable[[np.ndarray], np.ndarray]) -> Change:
@@ -114,7 +85,9 @@ def _declare_many(file: Any) -> None:
     """A file of a few kB that claims 1e12 events."""
     for name, shape, dtype in (("Particles", (19, 4), "f4"), ("process", (), "i2")):
         del file[name]
-        file.create_dataset(name, shape=(10**12, *shape), chunks=(1000, *shape), dtype=dtype, compression="gzip")
+        file.create_dataset(
+            name, shape=(10**12, *shape), chunks=(1000, *shape), dtype=dtype, compression="gzip"
+        )
 
 
 def _npz(**arrays: Any) -> Change:
@@ -168,7 +141,8 @@ FOREIGN: tuple[tuple[str, Change, str], ...] = (
     ("its layout is a number", _attribute("layout", "5"), "layout"),
     ("its names are numbers", _attribute("process_names", "[1, 2]"), "process_names"),
     ("a name stands twice", _attribute("process_names", '["w", "w", "z", "qcd"]'), "twice"),
-    ("columns in another order", _dataset("Particles_Names", [b"Eta", b"Pt", b"Phi", b"Class"]), "Particles_Names"),
+    ("columns in another order",
+     _dataset("Particles_Names", [b"Eta", b"Pt", b"Phi", b"Class"]), "Particles_Names"),
     ("no events in it", _dataset("Particles", None), "no dataset 'Particles'"),
     ("whole numbers", _dataset("Particles", np.ones((50, 19, 4), dtype="i4")), "floating-point"),
     ("a table", _dataset("Particles", np.ones((50, 76), dtype="f4")), "shape"),
@@ -231,7 +205,8 @@ def _thrice(particles: np.ndarray) -> np.ndarray:
 
 BACKGROUND_ONLY: tuple[tuple[str, Change, str], ...] = (
     ("no labels", _dataset("process", None), "process label"),
-    ("all labels lost", with_file(lambda file: file["process"].__setitem__(slice(None), -1)), "process label"),
+    ("all labels lost",
+     with_file(lambda file: file["process"].__setitem__(slice(None), -1)), "process label"),
     ("too few events", with_particles(lambda particles: particles[:500]), "500 events, but the splits ask"),
 )  # fmt: skip
 OBSERVED_REFUSED: tuple[tuple[str, Change, str], ...] = (
@@ -246,12 +221,10 @@ OBSERVED_WARNED: tuple[tuple[str, Change, str], ...] = (
     ("eta of the jets constant", _constant(slice(9, 19), 1), "eta"),
     ("eta of the muons constant", _constant(slice(5, 9), 1), "muon|eta"),
     ("phi from 0 to 2 pi", with_particles(_phi_of_the_other_convention), "phi"),
-    ("five events repeated", with_particles(lambda p: np.tile(p[:5], (41, 1, 1))), "repeat|duplicate|twice|alike|copies"),
+    ("five events repeated", with_particles(lambda p: np.tile(p[:5], (41, 1, 1))),
+     "repeat|duplicate|twice|alike|copies"),
     ("three times as many events", with_particles(_thrice), "expected"),
 )  # fmt: skip
-
-
-# --- samples of a study ---------------------------------------------------------------------------------------
 
 
 def study_of_files(world: World, background: list[str], signal: list[str], **source: Any) -> None:
@@ -271,12 +244,12 @@ def own(world: World) -> tuple[Path, Path]:
     return found[0], found[1]
 
 
-def background(change: Change) -> Callable[[World], None]:
+def background(change: Change) -> Prepare:
     """Return what puts a changed background file into a study of files."""
     return lambda world: change(own(world)[0])
 
 
-def observed(change: Change) -> Callable[[World], None]:
+def observed(change: Change) -> Prepare:
     """Return what changes the observed file."""
 
     def prepare(world: World) -> None:
@@ -324,7 +297,7 @@ def _overlap(world: World) -> None:
     with_particles(lambda particles: np.concatenate([particles[:-20], some]))(second)
 
 
-def repeated(share: float, **source: Any) -> Callable[[World], None]:
+def repeated(share: float, **source: Any) -> Prepare:
     """Return what repeats a share of the background's events inside its file."""
 
     def change(particles: np.ndarray) -> np.ndarray:
@@ -345,7 +318,7 @@ def _missing(world: World) -> None:
 
 
 TWICE = "twice|same|duplicate|repeat|alike|copy"
-SAMPLES: tuple[tuple[str, Callable[[World], None], str], ...] = (
+SAMPLES: tuple[tuple[str, Prepare, str], ...] = (
     ("a file that is not there", _missing, "background_1.h5"),
     ("a file twice", _twice, TWICE),
     ("a file and its copy", _byte_copy, TWICE),
@@ -355,115 +328,24 @@ SAMPLES: tuple[tuple[str, Callable[[World], None], str], ...] = (
     ("20 background events in the signal's file", _overlap, "20"),
     ("10 % of the events twice", repeated(0.1), TWICE),
 )
-SAMPLES_WARNED: tuple[tuple[str, Callable[[World], None], str], ...] = (
+SAMPLES_WARNED: tuple[tuple[str, Prepare, str], ...] = (
     ("0.5 % of the events twice", repeated(0.005), f"({TWICE})"),
     ("10 % of the events twice, allowed", repeated(0.1, duplicates="allowed"), f"({TWICE})"),
 )
 
 
-# --- run directories ------------------------------------------------------------------------------------------
-
-
-def other_format(world: World) -> None:
-    """A run as another version of covad would leave it, seals and all."""
-    from covad.runs.directory import FORMAT
-
-    file = world.run / "study.json"
-    content = json.loads(file.read_text())
-    content.pop("seal", None)
-    content["format"] = FORMAT - 1
-    file.unlink()
-    try:
-        from covad.storage.sealed import write_sealed
-    except ImportError:
-        file.write_text(json.dumps(content))
-    else:
-        write_sealed(file, content)
-
-
-def other_schema(world: World) -> None:
-    """Blocks of toys of another version."""
-    from covad.toys.blocks import STORE_SCHEMA
-
-    for file in (world.run / "toys").glob("*.parquet"):
-        content = file.read_bytes().replace(b'"schema":%d' % STORE_SCHEMA, b'"schema":9')
-        replace(file, content)
-
-
-def _exchange(first: Path, second: Path) -> None:
-    contents = first.read_bytes(), second.read_bytes()
-    replace(first, contents[1])
-    replace(second, contents[0])
-
-
-def exchanged_encoders(world: World) -> None:
-    models = world.run / "models"
-    _exchange(*(models / name / "fold_0" / "encoder.safetensors" for name in ("covariant", "contrastive")))
-
-
-def exchanged_pools(world: World) -> None:
-    pools = world.run / "pools"
-    for file in (pools / "contrastive_linear").iterdir():
-        _exchange(file, pools / "covariant_linear" / file.name)
-
-
-def encoder_as_response(world: World) -> None:
-    folder = world.run / "models" / "covariant" / "fold_0"
-    replace(folder / "response_1.safetensors", (folder / "encoder.safetensors").read_bytes())
-
-
-def exchanged_toys(world: World) -> None:
-    """The blocks of every ensemble under the name of the next one."""
-    blocks = sorted((world.run / "toys").glob("*-00000000-00000010.parquet"))
-    contents = [block.read_bytes() for block in blocks]
-    for block, content in zip(blocks, [*contents[1:], contents[0]], strict=True):
-        replace(block, content)
-
-
-def read_only(world: World) -> None:
-    """A run that belongs to somebody else."""
-    (world.path / "said.txt").chmod(0o666)
-    for folder, _, names in os.walk(world.run):
-        for name in names:  # small files are copies, large ones are links to files that stay readable
-            with suppress(OSError):
-                (Path(folder) / name).chmod(0o444)
-        Path(folder).chmod(0o555)
-    if os.geteuid() == 0:
-        os.seteuid(NOBODY)
-
-
-def locked(world: World) -> None:
-    """Another process learns in the same directory: the study of the run, from its beginning."""
-    shutil.rmtree(world.run)
-    words = [*COVAD, "run", str(world.study), "--out", str(world.run), "--workers", "1"]
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    (world.path / "first.pid").write_text(str(process.pid))
-    for _ in range(1200):
-        if (world.run / "events.json").exists():
-            return
-        time.sleep(0.05)
-    raise TimeoutError("the first run has not begun")
-
-
-class _Chatter(socketserver.BaseRequestHandler):
-    """What a web server says to whoever it does not understand."""
-
-    def handle(self) -> None:
-        self.request.recv(100)
-        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-
-
-def answering(world: World) -> None:
-    """Something else than a Dask scheduler listens, and toys are missing."""
-    shutil.rmtree(world.run / "toys")
-    socketserver.ThreadingTCPServer.allow_reuse_address = True
-    server = socketserver.ThreadingTCPServer(("127.0.0.1", PORT), _Chatter)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-
-
-def release(path: Path) -> None:
-    """End the process that a fault has left at work."""
-    pid = path / "first.pid"
-    if pid.exists():
-        with suppress(ProcessLookupError):
-            os.killpg(int(pid.read_text()), signal.SIGKILL)
+def event_files() -> Iterator[Fault]:
+    """Yield event files that are not what they seem, as background of a study and as observed file."""
+    for name, change, says in FOREIGN:
+        yield Fault(f"background file: {name}", RUN, says, prepare=background(change))
+        yield Fault(f"observed file: {name}", TEST, says, prepare=observed(change))
+    for name, prepare, says in SAMPLES:
+        yield Fault(f"samples: {name}", RUN, says, prepare=prepare)
+    for name, prepare, says in SAMPLES_WARNED:
+        yield Fault(f"samples: {name}", RUN, says, code=0, prepare=prepare)
+    for name, change, says in BACKGROUND_ONLY:
+        yield Fault(f"background file: {name}", RUN, says, prepare=background(change))
+    for name, change, says in OBSERVED_REFUSED:
+        yield Fault(f"observed file: {name}", TEST, says, prepare=observed(change))
+    for name, change, says in OBSERVED_WARNED:
+        yield Fault(f"observed file: {name}", TEST, f"warning: .*({says})", code=0, prepare=observed(change))
