@@ -27,8 +27,10 @@ from faults.world import MAIN, QUADRATIC, World
 LIMIT_SECONDS = 60.0
 #: Memory that a command may ask for.
 LIMIT_BYTES = 8 * 2**30
-#: Keys of JSON whose values are times, or digests of them.
-TIMES = frozenset({"seconds", "seconds_per_toy", "core_seconds_left", "draw_seconds", "modified", "made_of"})
+#: Keys of JSON whose values are times, or digests that times and places enter.
+TIMES = frozenset(
+    {"seconds", "seconds_per_toy", "core_seconds_left", "draw_seconds", "modified", "made_of", "seal"}
+)
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
 def values() -> Iterator[Fault]:
     """Yield a value that it cannot have for every key of the study."""
     for key, value, says in VALUES:
-        yield Fault(f"study: {key} = {str(value)[:40]}", RUN, says, prepare=study_with(key, value))
+        yield Fault(f"study: {key} = {str(value)[:80]}", RUN, says, prepare=study_with(key, value))
 
 
 #: Texts that are no study.

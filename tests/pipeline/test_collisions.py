@@ -2,10 +2,6 @@
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +11,7 @@ import yaml
 
 from covad.errors import CovadError, PlanError, StudyError
 from covad.events.files import EventWriter, open_events
-from covad.pipeline import STAGES, run_study
+from covad.pipeline import run_study
 from covad.pipeline.pools import unweighted
 from covad.pipeline.trial import check_collisions
 from covad.response.fit import response_grid
@@ -30,7 +26,6 @@ from covad.toys.ensembles import Shard
 from covad.toys.pools import open_pools
 from covad.toys.toy import run_block
 
-COVAD = str(Path(sys.executable).with_name("covad"))
 STUDY = {
     "seed": 2,
     "source": {
@@ -301,42 +296,3 @@ def test_a_standardisation_survives_its_file():
     scale = Standardisation.of(z)
     again = Standardisation.restore(json.loads(json.dumps(scale.plain())))
     assert np.array_equal(scale(z), again(z))
-
-
-@pytest.mark.slow
-def test_killed_in_every_stage_it_ends_alike(tmp_path):
-    """kill -9 of `covad run` as soon as a stage has begun, in one stage after the other."""
-    path = tmp_path / "study.yaml"
-    tests = {"network": {"clip": "tune", "hidden": [2]}, "convex": {"bumps": 6}}
-    path.write_text(yaml.safe_dump(STUDY | {"tests": tests}))
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    for stage in STAGES:
-        process = subprocess.Popen(_command(path, killed))
-        while not _begun(killed, stage):
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert not _finished(killed, stage)
-    for directory in (killed, whole):
-        subprocess.run(_command(path, directory), check=True)
-    assert _results(killed) == _results(whole)
-
-
-def _command(study_file, directory):
-    return [COVAD, "run", str(study_file), "--out", str(directory), "--workers", "2"]
-
-
-def _begun(path, stage):
-    before = STAGES[: STAGES.index(stage)]
-    return (path / "study.json").exists() and all(_finished(path, name) for name in before)
-
-
-def _finished(path, stage):
-    directory = RunDirectory(path)
-    if stage == "toys":
-        return all(line.missing == 0 for line in summarise(collect(path)).ensembles)
-    if stage == "tune":
-        return len(list((path / "made" / "clip").glob("*.json"))) == len(STUDY["configurations"])
-    progress = learning_progress(directory.study(), directory)
-    return next(found.finished for found in progress if found.stage == stage)
