@@ -122,11 +122,11 @@ def fit_responses(folder: Path, encoder: Encoder, costs: Costs) -> None:
     costs.add("response events")
     for name, order in missing.items():
         shape = ResponseShape(encoder.settings.outputs, len(SYSTEMATICS), order)
-        model, losses = fit_response(pairs, shape, FitSettings())
+        found = fit_response(pairs, shape, FitSettings())
         trained_on = provenance("response") | {"encoder": file_digest(folder / "encoder.safetensors")}
-        model.save(folder / f"{name}.safetensors", trained_on | {"losses": losses})
+        found.model.save(folder / f"{name}.safetensors", trained_on | {"losses": found.losses})
         costs.add(f"{name} response")
-        click.echo(f"{name} response: loss {losses}")
+        click.echo(f"{name} response: loss {found.losses}")
 
 
 @click.group()

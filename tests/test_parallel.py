@@ -36,6 +36,10 @@ def stumble() -> None:
     raise ZeroDivisionError("by chance")
 
 
+def leave() -> None:
+    sys.exit(0)
+
+
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -64,6 +68,7 @@ def test_no_jobs_are_no_work():
     [
         (refuse, ("no such thing",), StudyError, "no such thing"),
         (stumble, (), WorkerError, "stumble failed: ZeroDivisionError: by chance"),
+        (leave, (), WorkerError, "leave failed: SystemExit: 0"),
         (die, (), WorkerError, "died .exit code -9"),
     ],
 )

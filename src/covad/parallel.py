@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import signal
@@ -15,6 +14,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, cast
 
 from covad.errors import CovadError, WorkerError
+from covad.messages import LOG, hide_library_warnings, show_messages
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -48,7 +48,8 @@ def one_thread() -> Iterator[None]:
 
 
 def follow_parent() -> None:
-    """Leave Ctrl-C, which reaches the whole group, to the parent, and end this process with its parent."""
+    """Make this process a worker: it leaves Ctrl-C and library warnings to its parent, and ends with it."""
+    hide_library_warnings()
 
     def leave_with_parent() -> None:
         parent = multiprocessing.parent_process()
@@ -66,7 +67,7 @@ def run_jobs(function: Callable[..., None], jobs: Sequence[tuple[Any, ...]], wor
     Results are files. The first failure ends all others; what they have stored stays.
     """
     context = multiprocessing.get_context("spawn")
-    level = logging.getLogger("covad").getEffectiveLevel()
+    level = LOG.getEffectiveLevel()
     waiting = deque(jobs)
     running: dict[Connection, SpawnProcess] = {}
     try:
@@ -101,13 +102,12 @@ def run_jobs(function: Callable[..., None], jobs: Sequence[tuple[Any, ...]], wor
 def _work(function: Callable[..., None], job: tuple[Any, ...], connection: Connection, level: int) -> None:
     """Do one job in a process of its own, and send None or what went wrong."""
     follow_parent()
-    logging.basicConfig(format="covad: %(message)s")
-    logging.getLogger("covad").setLevel(level)
+    show_messages(level)
     try:
         function(*job)
     except CovadError as failure:
         connection.send(failure)
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:  # a job that ends its process is no success
         connection.send(WorkerError(f"{function.__name__} failed: {type(failure).__name__}: {failure}"))
     else:
         connection.send(None)

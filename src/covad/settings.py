@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -61,6 +61,8 @@ NuEntry = Annotated[tuple[Real, ...], BeforeValidator(_vector), Field(min_length
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
 #: Words that no key has, and the key that means the same: for the message about an unknown key.
 SYNONYMS = {"pools": "splits"}
+#: Likeness of two words (0 to 1) from which one may be a misspelling of the other.
+_CLOSE = 0.7
 
 
 class Settings(BaseModel):
@@ -75,7 +77,8 @@ class Settings(BaseModel):
             try:
                 super().__init__(**values)
             except ValidationError as failure:
-                raise SettingsError(f"{type(self).__name__}: {describe_mistake(failure)}") from failure
+                mistake = describe_mistake(failure, type(self))
+                raise SettingsError(f"{type(self).__name__}: {mistake}") from failure
 
         # Within another section pydantic validates as if __init__ were its own: the key is told from the top.
         __init__.__pydantic_base_init__ = True
@@ -85,8 +88,8 @@ class Settings(BaseModel):
         return type(self)(**(dict(self) | values))
 
 
-def describe_mistake(failure: ValidationError, tags: tuple[str, ...] = ()) -> str:
-    """Return one sentence on the first thing that is wrong, with its key.
+def describe_mistake(failure: ValidationError, section: type[BaseModel], tags: tuple[str, ...] = ()) -> str:
+    """Return one sentence on the first thing that is wrong in a section, with its key.
 
     A misspelt key comes before the one that is missing for it. `tags` of unions are no part of a key.
     """
@@ -95,9 +98,10 @@ def describe_mistake(failure: ValidationError, tags: tuple[str, ...] = ()) -> st
     key = ".".join(part for number, part in enumerate(parts) if not (number == 1 and part in tags))
     match error["type"]:
         case "extra_forbidden":
-            known = sorted({name for section in _sections(Settings) for name in section.model_fields})
+            known = _keys_at(section, parts[:-1])
             synonym = SYNONYMS.get(parts[-1])
-            close = [synonym] if synonym else difflib.get_close_matches(parts[-1], known, n=1)
+            close = difflib.get_close_matches(parts[-1], known, n=1, cutoff=_CLOSE)
+            close = [synonym] if synonym in known else close
             return f"{key}: there is no such key" + (f" (is '{close[0]}' meant?)" if close else "")
         case "missing":
             return f"{key}: this key is needed"
@@ -109,7 +113,24 @@ def describe_mistake(failure: ValidationError, tags: tuple[str, ...] = ()) -> st
     return f"{key}: {message}" if key else message
 
 
-def _sections(section: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    for part in section.__subclasses__():
-        yield part
-        yield from _sections(part)
+def _keys_at(section: type[BaseModel], parts: list[str]) -> list[str]:
+    """Return the keys of a place in a section; indices and names of entries lead nowhere new."""
+    here = [section]
+    for part in parts:
+        annotations = [model.model_fields[part].annotation for model in here if part in model.model_fields]
+        named = [model for annotation in annotations for model in _models_in(annotation)]
+        kinds = [
+            m
+            for m in here
+            if "kind" in m.model_fields and part in get_args(m.model_fields["kind"].annotation)
+        ]
+        here = named or kinds or here
+    return sorted({key for model in here for key in model.model_fields})
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the sections that a type is made of: X in dict[str, X] | None."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)

@@ -1,7 +1,7 @@
 import numpy as np
 
 from covad.events.layout import Collection, EventLayout, Events
-from covad.events.selection import Selection
+from covad.events.selection import NO_CUTS, Selection
 
 
 def test_soft_jets_are_removed_whole(events: Events) -> None:
@@ -30,9 +30,10 @@ def test_trigger_keeps_events_with_a_hard_lepton(events: Events) -> None:
     assert np.array_equal(selected.process, events.process[rows])
 
 
-def test_cuts_on_collections_that_a_layout_lacks_are_left_out() -> None:
-    layout = EventLayout((Collection("muon", 1), Collection("photon", 2)))
-    assert Selection().within(layout) == Selection(object_minimum={}, trigger=("muon",))
+def test_no_cuts_keep_every_object_of_every_event(events: Events) -> None:
+    kept, rows = NO_CUTS.apply(events)
+    assert np.array_equal(kept.particles, events.particles)
+    assert np.array_equal(rows, np.arange(len(events)))
 
 
 def test_another_layout_without_trigger() -> None:

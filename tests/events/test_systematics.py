@@ -1,5 +1,9 @@
+import pickle
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +16,7 @@ from covad.events.layout import Collection, EventLayout, Events
 from covad.events.selection import Selection
 from covad.events.systematics import (
     BUILT_IN,
+    BadEventError,
     JetEnergyResolution,
     JetEnergyScale,
     LeptonEnergyScale,
@@ -206,21 +211,96 @@ def test_a_users_function_gets_the_amount_in_its_own_units(events: Events) -> No
     shifted = mine.shift(events, 2.0).events
     assert amounts == [1.0]
     assert not shifted.objects("muon").any()
-    with pytest.raises(CovadError, match="as many Events"):
-        UserSystematic("bad", 1.0, lambda e, _: e[:5]).shift(events, 1.0)
 
 
 def test_what_a_users_function_returns_is_checked(events: Events) -> None:
     def scale(given_events: Events, amount: float) -> Events:
         return given_events.with_particles(given_events.particles * np.float32(amount))
 
-    with pytest.raises(EventContentError, match="systematic 'bad': pt of met is negative in event 0"):
+    with pytest.raises(
+        EventContentError, match="systematic 'bad': pt of met is negative at the amount -1 in event 0"
+    ):
         UserSystematic("bad", 1.0, scale).shift(events, -1.0)
-    with pytest.raises(EventContentError, match="systematic 'bad': pt of met is not finite in event 0"):
+    with pytest.raises(
+        EventContentError, match="systematic 'bad': pt of met is not finite at the amount nan in event 0"
+    ):
         UserSystematic("bad", 1.0, scale).shift(events, float("nan"))
     other = random_events(len(events), seed=1, layout=EventLayout((Collection("jet", 2),)))
     with pytest.raises(CovadError, match="'bad' must return events of the layout"):
         UserSystematic("bad", 1.0, lambda *_: other).shift(events, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda e, _: e[:5], "returned 5 of 2000 events, .* seems to be event 5$"),
+        (lambda e, _: e[np.r_[:7, 8:2000]], "returned 1999 of 2000 events, .* seems to be event 7$"),
+        (lambda e, _: e[np.r_[:2000, 0]], "returned 2001 events for 2000, but must add none"),
+        (lambda e, _: e[::-1], "must keep the order of the events and their processes, but changed"),
+        (lambda *_: None, "must return Events, not NoneType"),
+        (lambda e, _: (e, np.ones(len(e))), "must return Events, not tuple"),
+        (lambda e, _: e.particles, "must return Events, not ndarray"),
+        (lambda e, _: e.with_particles(np.ma.masked_invalid(e.particles)), "plain numpy array, not a Masked"),
+        (lambda e, _: e.with_particles(e.particles.astype(float)), "ended in LayoutError: .*float64.*line"),
+        (lambda e, _: e.with_particles(e.particles.astype(object)), "ended in LayoutError: .*object.*line"),
+        (lambda e, _: e.with_particles(e.particles[:, :3]), "ended in LayoutError: .*shape.*line"),
+        (lambda e, _: e.with_particles(e.particles * np.float32(np.nan)), "not finite at the amount 1 in"),
+        (lambda *_: sys.exit(0), r"ended in SystemExit: 0 \(.*test_systematics.py, line"),
+        (lambda *_: sys.exit(), r"ended in SystemExit"),
+    ],
+)
+def test_what_a_users_function_may_not_do_is_one_sentence(
+    events: Events, function: Callable[..., Any], message: str
+) -> None:
+    with pytest.raises(CovadError, match=f"systematic 'bad'.*{message}") as failure:
+        UserSystematic("bad", 1.0, function).shift(events, 1.0)
+    assert "\n" not in str(failure.value)
+
+
+def test_a_users_function_cannot_change_its_input(events: Events) -> None:
+    def scale(given_events: Events, amount: float) -> Events:
+        given_events.objects("jet")[..., 0] *= 1 + amount
+        return given_events
+
+    def relabel(given_events: Events, _: float) -> Events:
+        given_events.process[0] = 1
+        return given_events
+
+    before = events.particles.copy()
+    for function in (scale, relabel):
+        line = function.__code__.co_firstlineno + 1
+        with pytest.raises(CovadError, match=rf"'bad' changes the events .*line {line}\): change a copy"):
+            UserSystematic("bad", 1.0, function).shift(events, 1.0)
+    assert np.array_equal(events.particles, before)
+    assert events.particles.flags.writeable
+
+
+def test_ctrl_c_within_a_users_function_stays_what_it_is(events: Events) -> None:
+    def interrupted(*_: object) -> Events:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        UserSystematic("bad", 1.0, interrupted).shift(events, 1.0)
+
+
+def test_a_bad_event_keeps_its_words_when_it_is_numbered_or_sent() -> None:
+    found = BadEventError("pt of jet is negative in event", 3)
+    assert str(found.numbered(np.array([10, 20, 30, 40]))) == "pt of jet is negative in event 40"
+    assert str(pickle.loads(pickle.dumps(found))) == str(found) == "pt of jet is negative in event 3"
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, np.nan, 1.0], "nan is not finite or negative in event 1"),
+        ([1.0, 1.0, -0.5], "-0.5 is not finite or negative in event 2"),
+        ([0.0, 0.0, 0.0], "all weights are zero"),
+        ([1.0, 1.0], "3 events need as many weights"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(events: Events, weights: list[float], message: str) -> None:
+    with pytest.raises(EventContentError, match=message):
+        Variation(events[:3], np.array(weights))
 
 
 def test_a_mistake_in_a_users_function_is_one_sentence_with_its_line(events: Events) -> None:
@@ -334,6 +414,9 @@ def test_a_module_that_fails_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken_module_of_user.py").write_text("raise RuntimeError('boom')")
     with pytest.raises(CovadError, match="'broken_module_of_user' cannot be imported: boom"):
         make_systematic({"name": "x", "function": "broken_module_of_user:f", "sigma": 1}, tmp_path)
+    (tmp_path / "leaving_module_of_user.py").write_text("import sys\nsys.exit(0)")
+    with pytest.raises(CovadError, match="'leaving_module_of_user' cannot be imported: it ends the program"):
+        make_systematic({"name": "x", "function": "leaving_module_of_user:f", "sigma": 1}, tmp_path)
 
 
 def test_modules_of_one_name_in_two_folders_are_two(tmp_path):

@@ -66,6 +66,29 @@ def broken(events, amount):
     raise ValueError("out of order")
 
 
+def leaving(events, amount):
+    sys.exit(0)
+
+
+def in_place(events, amount):
+    events.particles[:, 0, 0] *= 1 + amount
+    return events
+
+
+def jumping(events, amount):
+    particles = events.particles.copy()
+    particles[:, 0, 0] *= np.float32(1 + 0.1 * np.sign(amount))
+    return events.with_particles(particles)
+
+
+def losing_a_number(events, amount):
+    """Makes NaN of the one event that the test marked."""
+    particles = events.particles.copy()
+    particles[:, 0, 0] *= np.float32(1 + 0.01 * amount)
+    particles[particles[:, 0, 0] > 1e6] = np.nan
+    return events.with_particles(particles)
+
+
 def user_systematic(name):
     return {
         "systematics": [{"name": name, "function": f"{Path(__file__).stem}:{name}", "sigma": 1}],
@@ -194,12 +217,15 @@ def test_until_stops_after_its_stage(tmp_path):
             "'background': the sample holds only",
         ),
         ({"cuts": {"object_minimum": {"photon": 10}}}, "'background': .*photon"),
-        ({"cuts": {"trigger_minimum": 1e6}}, r"'background': none of 2000 events passes source\.cuts"),
-        (user_systematic("still"), "'still' changes none of 2000 background events"),
+        ({"cuts": {"trigger_minimum": 1e6}}, r"'background': none of 4000 events passes source\.cuts"),
+        (user_systematic("still"), "'still' changes none of 4000 background events"),
         (
             user_systematic("broken"),
             r"'background': systematic 'broken' ended in ValueError: out of order \(.*, line \d+\)",
         ),
+        (user_systematic("leaving"), r"'background': systematic 'leaving' ended in SystemExit: 0 \(.*line"),
+        (user_systematic("in_place"), r"'background': systematic 'in_place' changes the events that it was"),
+        (user_systematic("jumping"), "'background': systematic 'jumping' must change ever less"),
     ],
 )
 def test_what_is_wrong_is_said_before_any_work_starts(tmp_path, changes, message):
@@ -213,6 +239,18 @@ def test_a_file_with_too_few_events_is_named(run, tmp_path):
     file = str(run / "events" / "a4l_0.h5")
     with pytest.raises(CovadError, match=r"a4l_0\.h5: source.background has 500 events, but the splits ask"):
         check_collisions(CollisionData.of(study(background={"files": [file]}), RunDirectory(tmp_path)))
+
+
+def test_a_bad_event_is_named_by_its_number_in_the_sample(run, tmp_path):
+    path = tmp_path / "marked.h5"
+    with open_events(run / "events" / "background_0.h5") as source:
+        events = source.read()
+        events.particles[24_999, 0, 0] = 2e6
+        with EventWriter(path, source.layout, source.process_names) as writer:
+            writer.append(events)
+    mine = study(background={"files": [str(path)]}, **user_systematic("losing_a_number"))
+    with pytest.raises(StudyError, match=r"'background': .*pt of met is not finite .* in event 24999$"):
+        run_study(mine, tmp_path / "run", here, workers=1)
 
 
 def test_a_known_yield_cannot_be_shifted(tmp_path):

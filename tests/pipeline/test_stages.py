@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from toy_world import CHEAP, latent_pools
 
-from covad.errors import DamagedFileError, FileFormatError, PlanError, StudyError
+from covad.errors import CovadError, DamagedFileError, FileFormatError, PlanError, StudyError
 from covad.inference.clip import ClipChoice
 from covad.pipeline import choose_workers, run_study
 from covad.pipeline.claim import claim
@@ -105,6 +105,22 @@ def test_a_summary_is_not_kept_if_the_pools_were_written_again(tmp_path):
     assert collect(tmp_path / "run").made_of == before
     write_pools(tmp_path / "pools", latent_pools(seed=6))
     assert collect(tmp_path / "run").made_of != before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"signals": {"bump": [280]}}, "the pool 'bump' has 300 events at nu = .0.0., but toys may need 380"),
+        ({"nu": [0, 2]}, "there is no pool of data at nu = .2.0."),
+        ({"signals": {"bup": [20]}}, "there is no pool of the signal 'bup'"),
+    ],
+)
+def test_pools_that_cannot_serve_are_refused_before_the_tuning(tmp_path, changes, message):
+    write_pools(tmp_path / "pools", latent_pools())
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "e"}
+    with pytest.raises(CovadError, match=message):
+        run_study(study(**{"source": source, "signals": {}} | changes), tmp_path / "run", here)
+    assert not (tmp_path / "run" / "basis").exists()
 
 
 def test_a_stage_that_does_not_exist_is_named(tmp_path):

@@ -7,7 +7,7 @@ from response_world import SLOPE, make_pairs, truth
 
 from covad.embedding.embed import Embedded
 from covad.errors import CovadError, TrainingError
-from covad.response.fit import Pairs, batch_loss, fit_response, validation_loss, whiten
+from covad.response.fit import FittedResponse, Pairs, batch_loss, fit_response, validation_loss, whiten
 from covad.response.model import ResponseModel, ResponseShape, polynomial
 from covad.response.settings import FitSettings
 
@@ -41,12 +41,12 @@ def test_loss_is_its_definition(order: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> tuple[ResponseModel, list[float]]:
+def fitted() -> FittedResponse:
     return fit_response(make_pairs(60_000, seed=1), SHAPE, SETTINGS)
 
 
-def test_the_known_response_is_found(fitted: tuple[ResponseModel, list[float]]) -> None:
-    model, _ = fitted
+def test_the_known_response_is_found(fitted: FittedResponse) -> None:
+    model = fitted.model
     z = np.random.default_rng(9).normal(size=(20_000, 2)).astype(np.float32)
     g, expected = model.columns(z)[:, 0], truth(z, 1.0) + 0.5 * SLOPE**2 * (z[:, 1] > 0)
     residual = g - expected
@@ -54,24 +54,35 @@ def test_the_known_response_is_found(fitted: tuple[ResponseModel, list[float]]) 
     assert abs(g.mean()) < 0.003  # centred on the training sample: 60 000 events of spread 0.07
 
 
-def test_validation_loss_approaches_that_of_the_truth(fitted: tuple[ResponseModel, list[float]]) -> None:
+def test_validation_loss_approaches_that_of_the_truth(fitted: FittedResponse) -> None:
     """At the minimum L(nu) = -KL(R_nu | R_0) = -(0.1 nu)^2 / 4; a linear g gets most of it."""
-    _, losses = fitted
     best = -np.mean([(SLOPE * nu) ** 2 / 4 for nu in (-2, -1, 1, 2)])
-    assert best * 1.15 < losses[0] < best * 0.8
+    assert best * 1.15 < fitted.losses[0] < best * 0.8
+    assert -fitted.learned.gain == pytest.approx(fitted.losses[0], rel=0.01)
+    assert not fitted.learned.nothing
+
+
+def test_a_response_to_nothing_has_learned_nothing() -> None:
+    """Events that stay where they are tell nothing about nu."""
+    pairs = make_pairs(3000, seed=1)
+    still = replace(pairs, z=dict.fromkeys(pairs.z, pairs.nominal))
+    found = fit_response(still, SHAPE, SETTINGS.changed(epochs=1))
+    assert found.learned.nothing
+    assert found.learned.gain <= 0
 
 
 def test_the_same_seed_gives_the_same_model() -> None:
     settings = SETTINGS.changed(epochs=1)
-    models = [fit_response(make_pairs(5000, seed=1), SHAPE, settings)[0] for _ in range(2)]
+    models = [fit_response(make_pairs(5000, seed=1), SHAPE, settings).model for _ in range(2)]
     for a, b in zip(models[0].state_dict().values(), models[1].state_dict().values(), strict=True):
         assert torch.equal(a, b)
 
 
 def test_several_fits_are_averaged() -> None:
     pairs = make_pairs(5000, seed=1)
-    model, losses = fit_response(pairs, SHAPE, SETTINGS.changed(epochs=1, fits=3))
-    assert len(losses) == len(model.heads) == 3
+    found = fit_response(pairs, SHAPE, SETTINGS.changed(epochs=1, fits=3))
+    model = found.model
+    assert len(found.losses) == len(model.heads) == 3
     white = (torch.from_numpy(pairs.nominal) - model.centre) @ model.whitening
     columns = [head(white) for head in model.heads]
     mean = torch.stack(columns).mean(dim=0) - model.offset

@@ -11,6 +11,7 @@ from toy_world import latent_pools
 from covad.cli.status import print_status
 from covad.pipeline import run_study
 from covad.pipeline.claim import claim
+from covad.pipeline.report import report_run
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
 from covad.runs.status import run_status
@@ -108,6 +109,23 @@ def test_the_stage_tune_waits_for_the_basis_of_the_convex_test(tmp_path, capsys)
     status = run_status(tmp_path)
     assert status.plain()["stages"]["tune"]["done"]
     assert status.total("missing") == 80
+
+
+def test_all_stages_are_listed_and_the_report(tmp_path, capsys):
+    run_half(tmp_path)
+    print_status(run_status(tmp_path))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["stage tune: done", "stage toys: 40 of 80 done", "report: not written yet"]
+    report_run(tmp_path)
+    assert run_status(tmp_path).plain()["stages"]["report"]["done"]
+    run_study(study(), tmp_path, here)
+    print_status(run_status(tmp_path))
+    shown = capsys.readouterr().out
+    assert "stage toys: done" in shown
+    assert "report: older than the toys (`covad report` draws it anew)" in shown
+    report_run(tmp_path)
+    print_status(run_status(tmp_path))
+    assert "report: written" in capsys.readouterr().out
 
 
 def test_the_offset_of_small_pools_is_shown(tmp_path, capsys):

@@ -137,6 +137,9 @@ EVENTS = {
         ({"splits": {"encoder": 4000}}, "source: splits.encoder: 4000 events leave 3600 for the training"),
         ({"folds": 2, "splits": {"encoder": 9000}}, "source: splits.encoder: 9000 events leave 4050"),
         ({"pools": {"reference": 50_000}}, "source.pools: there is no such key (is 'splits' meant?)"),
+        ({"training": {"weight_decy": 1}}, "weight_decy: there is no such key (is 'weight_decay' meant?)"),
+        ({"background": {"fles": ["x.h5"]}}, "background.fles: there is no such key (is 'files' meant?)"),
+        ({"signals": {"a4l": {"simulat": 5}}}, "a4l.simulat: there is no such key (is 'simulate' meant?)"),
         ({"splits": {"reference": 50_000}}, "source.splits.reference: toys need 52000 events"),
         ({"splits": {"data": 9_000}}, "source.splits.data: toys need 10000 events"),
         ({"signals": {"a4l": {"simulate": 40}}}, "source.signals.a4l.simulate: toys need 50 events"),
@@ -153,6 +156,13 @@ def test_events_that_cannot_do_are_refused_with_their_key(changes, message):
     with pytest.raises(StudyError) as failure:
         parse_study(content | {"source": EVENTS | changes}, "here")
     assert message in str(failure.value)
+
+
+@pytest.mark.parametrize("key", ["weights", "weight_decay", "expected"])
+def test_a_key_that_is_like_none_of_its_place_gets_no_hint(key):
+    content = {"seed": 1, "source": EVENTS | {key: 1}, "tests": {"convex": {}}}
+    with pytest.raises(StudyError, match=f"source.{key}: there is no such key$"):
+        parse_study(content, "here")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from covad.cli.console import PLAIN_WIDTH, table, with_progress
 from covad.errors import StudyError
 from covad.events.files import EventSource, open_events
 from covad.events.inspection import SampleSummary, summarise
-from covad.events.selection import Selection
+from covad.events.selection import NO_CUTS, Selection
 from covad.events.systematics import Systematic, make_systematic
 
 
@@ -25,9 +25,9 @@ def inspect_file(
 ) -> None:
     """Read a file to its end and print what is in it, with the cuts and the systematics of a study.
 
-    Without a study, the default cuts are adapted to the file, and one built-in systematic is shown.
+    Without a study nothing is cut, and one built-in systematic is shown.
     """
-    selection = Selection()
+    selection: Selection | None = None
     systematics: tuple[Systematic, ...]
     if study_file is None:
         systematics = (make_systematic({"name": systematic or "jet_energy_scale"}),)
@@ -48,20 +48,22 @@ def inspect_file(
         names = [c.name for c in source.layout.collections]
         shown = collection or ("jet" if "jet" in names else names[0])
         if study_file is None:
-            selection = selection.within(source.layout)
             systematics = systematics if collection or shown == "jet" else ()
         chunks = with_progress(source.chunks(), len(source), "reading")
-        _print_sample(source, selection, summarise(chunks, systematics, shown, selection=selection))
+        summary = summarise(chunks, systematics, shown, selection=selection or NO_CUTS)
+        _print_sample(source, selection, summary)
 
 
-def _print_sample(source: EventSource, selection: Selection, summary: SampleSummary) -> None:
+def _print_sample(source: EventSource, selection: Selection | None, summary: SampleSummary) -> None:
+    """Print counts, ranges and shifts; efficiency and yield ratios only where there are cuts."""
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False, highlight=False)
     console.print(f"{source.path}: {summary.n_events} events")
     for key, value in source.provenance.items():
         if not isinstance(value, Mapping):
             console.print(f"  {key}: {value}")
-    share = summary.n_selected / max(summary.n_events, 1)
-    console.print(f"after the cuts: {summary.n_selected} events, efficiency {share:.4f} ({selection})")
+    if selection is not None:
+        share = summary.n_selected / max(summary.n_events, 1)
+        console.print(f"after the cuts: {summary.n_selected} events, efficiency {share:.4f} ({selection})")
 
     processes = table("Processes", "process", "events", "share")
     for name, count in summary.processes.items():
@@ -77,12 +79,17 @@ def _print_sample(source: EventSource, selection: Selection, summary: SampleSumm
 
     if any(shift.n_nominal for shift in summary.shifts):
         name = summary.shifts[0].collection.name
-        numbers = (f"{name}s per event", f"mean {name} pt", f"mean lead {name} pt", "yield ratio")
-        shifts = table("Shifted, then selected (nu in units of sigma)", "systematic", "nu", *numbers)
+        numbers = [f"{name}s per event", f"mean {name} pt", f"mean lead {name} pt"]
+        if selection is not None:
+            numbers.append("yield ratio")
+        done = "Shifted, nothing cut" if selection is None else "Shifted, then selected"
+        shifts = table(f"{done} (nu in units of sigma)", "systematic", "nu", *numbers)
         for shift in summary.shifts:
             c = shift.collection
-            means = (f"{c.mean_number:.4f}", f"{c.mean_scale:.2f}", f"{c.mean_lead:.2f}")
-            shifts.add_row(shift.systematic.name, f"{shift.nu:+g}", *means, f"{shift.yield_ratio:.4f}")
+            means = [f"{c.mean_number:.4f}", f"{c.mean_scale:.2f}", f"{c.mean_lead:.2f}"]
+            if selection is not None:
+                means.append(f"{shift.yield_ratio:.4f}")
+            shifts.add_row(shift.systematic.name, f"{shift.nu:+g}", *means)
         console.print(shifts)
     elif summary.shifts:
         console.print("no shifts are shown, because no event passes the selection at nu = 0")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import json
-import logging
 import signal
 import sys
 from dataclasses import asdict
@@ -17,6 +16,7 @@ import click
 
 from covad import __version__
 from covad.errors import CovadError
+from covad.messages import hide_library_warnings, show_messages
 from covad.storage.atomic import replacing, writing
 
 USAGE_ERROR = 2
@@ -25,6 +25,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Entry point: turn expected failures into one sentence and an exit code."""
+    hide_library_warnings()
     try:
         commands(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -130,7 +131,7 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
     "--study",
     "study_file",
     type=click.Path(path_type=Path),
-    help="Apply the cuts and the systematics of this study file instead of the default ones.",
+    help="Apply the cuts and the systematics of this study file; without it nothing is cut.",
 )
 def inspect(
     path: Path, labels: Path | None, systematic: str | None, collection: str | None, study_file: Path | None
@@ -184,8 +185,7 @@ def run(
     from covad.toys.ensembles import Shard
     from covad.toys.run import RunStopped
 
-    logging.basicConfig(format="covad: %(message)s")
-    logging.getLogger("covad").setLevel(logging.INFO)
+    show_messages()
     study = read_study(study_file)
     try:
         with choose_workers(study, workers, address) as pool:

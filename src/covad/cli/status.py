@@ -17,9 +17,12 @@ def print_status(status: RunStatus) -> None:
     """Print the status on stdout: stages, a table of the toys, and remarks."""
     console = Console(soft_wrap=True, highlight=False, markup=False)
     console.width = max(console.width, PLAIN_WIDTH)
-    for stage in status.learning:
+    for stage in status.stages:
         note = f" ({stage.note})" if stage.note else ""
-        console.print(f"stage {stage.stage}: {stage.done} of {stage.parts} parts done{note}")
+        done = "done" if stage.finished else f"{stage.done} of {stage.parts} done"
+        if stage.stage == "report":
+            done = "written" if stage.finished else "older than the toys" if stage.note else "not written yet"
+        console.print(f"{'' if stage.stage == 'report' else 'stage '}{stage.stage}: {done}{note}")
     for configuration in status.clips_to_tune:
         console.print(f"clip of the network, {configuration.label}: not chosen yet")
     for slug, clip in status.clips.items():

@@ -23,7 +23,7 @@ from covad.embedding.batches import Batch, Sampler
 from covad.embedding.checkpoint import State, copy_state, load_checkpoint, save_checkpoint
 from covad.embedding.encoder import Encoder, InputScaling
 from covad.embedding.losses import RatioHead, covariance_loss, supervised_contrastive
-from covad.embedding.metrics import Metrics
+from covad.embedding.metrics import Learned, Metrics
 from covad.embedding.settings import EncoderSettings, TrainingSettings
 from covad.errors import TrainingError
 from covad.storage.atomic import write_bytes
@@ -144,6 +144,13 @@ class CoTraining:
                 f"the last good checkpoint is {self.checkpoint}"
             )
         return Metrics(self.step, contrastive, covariance, total)
+
+    @torch.no_grad()
+    def learned(self) -> Learned:
+        """Return by how much L_cov of the encoder that validated best is below that of no information."""
+        batches = (self.validation.batch(number) for number in range(self.settings.validation_batches))
+        gains = np.array([0.5 - float(self.model(batch)[1]) for batch in batches])
+        return Learned.of(gains)
 
     def _stalled(self) -> bool:
         """Return whether the last `patience` validations were no better than the best before them."""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from covad.storage.records import Record
+
+#: Standard errors up to which a gain is taken for chance.
+CHANCE = 2.0
 
 
 @dataclass(frozen=True)
@@ -15,6 +21,25 @@ class Metrics(Record):
     contrastive: float
     covariance: float
     total: float
+
+
+@dataclass(frozen=True)
+class Learned:
+    """By how much a loss is below that of a model that knows nothing, on validation events."""
+
+    gain: float
+    error: float
+
+    @classmethod
+    def of(cls, gains: NDArray[np.float64]) -> Learned:
+        """Return mean and standard error over parts of the sample; without several parts it is exact."""
+        error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+        return cls(float(gains.mean()), float(error))
+
+    @property
+    def nothing(self) -> bool:
+        """Return whether the gain may be chance."""
+        return self.gain <= CHANCE * self.error
 
 
 @dataclass(frozen=True)

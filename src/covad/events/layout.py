@@ -148,6 +148,12 @@ class EventLayout:
 
         `first_event` is the number that the first of these events has in `source`.
         """
+        if (found := self.first_bad(particles)) is not None:
+            event, problem = found
+            raise EventContentError(f"{source}: {problem} in event {first_event + event}")
+
+    def first_bad(self, particles: NDArray[Any]) -> tuple[int, str] | None:
+        """Return the first event with a number that cannot be physics, and what is wrong with it."""
         scale = particles[..., 0]
         for problem, bad in (
             ("is not finite", ~np.isfinite(particles)),
@@ -156,9 +162,8 @@ class EventLayout:
             if bad.any():
                 event, slot, column = (int(i[0]) for i in np.nonzero(bad))
                 name = self.collections[self.slot_collection[slot]].name
-                raise EventContentError(
-                    f"{source}: {self.features[column]} of {name} {problem} in event {first_event + event}"
-                )
+                return event, f"{self.features[column]} of {name} {problem}"
+        return None
 
     def tidy(self, particles: NDArray[np.float32]) -> tuple[NDArray[np.float32], int]:
         """Sort every collection by falling scale and blank the padding; also count the events that needed it.

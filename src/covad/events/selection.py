@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from covad.events.layout import EventLayout, Events
+from covad.events.layout import Events
 from covad.settings import Positive, Settings
 
 
@@ -21,14 +21,6 @@ class Selection(Settings):
     object_minimum: dict[str, Positive] = Field(default_factory=lambda: {"jet": 23.0})
     trigger: tuple[str, ...] = ("electron", "muon")
     trigger_minimum: Positive = 23.0
-
-    def within(self, layout: EventLayout) -> Selection:
-        """Return the cuts on those collections that the layout has."""
-        names = {c.name for c in layout.collections}
-        return self.changed(
-            object_minimum={name: cut for name, cut in self.object_minimum.items() if name in names},
-            trigger=tuple(name for name in self.trigger if name in names),
-        )
 
     def __str__(self) -> str:
         """Word the cuts for `covad inspect`."""
@@ -54,6 +46,10 @@ class Selection(Settings):
         if not self.trigger:
             return np.ones(len(events), dtype=bool)
         return np.asarray(leading_scale(events, self.trigger) >= self.trigger_minimum)
+
+
+#: Every object counts, every event is kept.
+NO_CUTS = Selection(object_minimum={}, trigger=())
 
 
 def leading_scale(events: Events, collections: tuple[str, ...]) -> NDArray[np.float32]:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from traceback import extract_tb
@@ -22,9 +23,24 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import CovadError, EventContentError, UnknownNameError
+from covad.errors import CovadError, EventContentError, StudyError, UnknownNameError
 from covad.events.layout import Events
 from covad.events.selection import Selection, leading_scale
+
+
+class BadEventError(EventContentError):
+    """What a systematic made of one event cannot be; `event` is its place among those that were given."""
+
+    def __init__(self, what: str, event: int) -> None:
+        super().__init__(what, event)
+        self.what, self.event = what, event
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.event}"
+
+    def numbered(self, numbers: NDArray[np.int64]) -> BadEventError:
+        """Return the error with the number that the event has elsewhere, in its file for instance."""
+        return BadEventError(self.what, int(numbers[self.event]))
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,20 @@ class Variation:
     events: Events
     weights: NDArray[np.float64] | None = None
     matched: bool = True
+
+    def __post_init__(self) -> None:
+        if self.weights is None:
+            return
+        if self.weights.shape != (len(self.events),):
+            raise EventContentError(
+                f"{len(self.events)} events need as many weights, not {self.weights.shape}"
+            )
+        bad = ~(np.isfinite(self.weights) & (self.weights >= 0))
+        if bad.any():
+            event = int(np.argmax(bad))
+            raise BadEventError(f"the weight {self.weights[event]} is not finite or negative in event", event)
+        if len(self.weights) and not self.weights.any():
+            raise EventContentError("all weights are zero")
 
 
 @dataclass(frozen=True)
@@ -64,6 +94,17 @@ def relative_yield(shifted: float, nominal: float) -> float:
     if nominal == 0:
         raise EventContentError("no event passes the selection at nu = 0")
     return shifted / nominal
+
+
+@contextmanager
+def in_sample(name: str, numbers: NDArray[np.int64]) -> Iterator[None]:
+    """Say whatever goes wrong with the sample, and a bad event with its number there."""
+    try:
+        yield
+    except BadEventError as failure:
+        raise StudyError(f"sample '{name}': {failure.numbered(numbers)}") from failure
+    except CovadError as failure:
+        raise StudyError(f"sample '{name}': {failure}") from failure
 
 
 class Systematic(Protocol):
@@ -254,32 +295,85 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class UserSystematic:
-    """A function `f(events, amount) -> Events`, where amount = sigma nu in the function's own units."""
+    """A function `f(events, amount) -> Events`, where amount = sigma nu in the function's own units.
+
+    It is given read-only arrays: an in-place change would reach whoever else uses these events.
+    """
 
     name: str
     sigma: float
     function: Callable[[Events, float], Events] = field(repr=False)
 
     def shift(self, events: Events, nu: float) -> Variation:
-        try:
-            varied = self.function(events, self.sigma * nu)
-        except CovadError:
-            raise
-        except Exception as failure:  # the user's mistake becomes one sentence, with the line where it is
-            place = extract_tb(failure.__traceback__)[:2][-1]
-            raise CovadError(
-                f"systematic '{self.name}' ended in {type(failure).__name__}: {failure} "
-                f"({place.filename}, line {place.lineno})"
-            ) from failure
-        if not isinstance(varied, Events) or len(varied) != len(events):
-            raise CovadError(
-                f"systematic '{self.name}' must return as many Events as it was given: cuts come afterwards"
-            )
+        varied = self._call(_read_only(events), self.sigma * nu)
+        who = f"systematic '{self.name}'"
+        if not isinstance(varied, Events):
+            raise CovadError(f"{who} must return Events, not {type(varied).__name__}")
+        if type(varied.particles) is not np.ndarray:
+            kind = type(varied.particles).__name__
+            raise CovadError(f"{who} must return particles as a plain numpy array, not a {kind}")
         if varied.layout != events.layout:
-            raise CovadError(f"systematic '{self.name}' must return events of the layout that it was given")
-        varied.layout.check(varied.particles, f"systematic '{self.name}'")
+            raise CovadError(f"{who} must return events of the layout that it was given")
+        if len(varied) < len(events):
+            event = _first_forgotten(events, varied)
+            raise BadEventError(
+                f"{who} returned {len(varied)} of {len(events)} events, but must keep all, because cuts come "
+                "afterwards; the first that is missing seems to be event",
+                event,
+            )
+        if len(varied) > len(events):
+            raise CovadError(f"{who} returned {len(varied)} events for {len(events)}, but must add none")
+        moved = varied.process != events.process
+        if moved.any() or varied.process_names != events.process_names:
+            raise BadEventError(
+                f"{who} must keep the order of the events and their processes, but changed that of event",
+                int(np.argmax(moved)),
+            )
+        if (found := events.layout.first_bad(varied.particles)) is not None:
+            raise BadEventError(f"{who}: {found[1]} at the amount {self.sigma * nu:g} in event", found[0])
         tidy, _ = varied.layout.tidy(varied.particles)
         return Variation(varied.with_particles(tidy))
+
+    def _call(self, events: Events, amount: float) -> Any:
+        """Call the function; whatever it raises becomes one sentence with its line, `sys.exit` as well.
+
+        Only KeyboardInterrupt passes: it is the user's Ctrl-C.
+        """
+        try:
+            return self.function(events, amount)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as failure:
+            place = extract_tb(failure.__traceback__)[1:2] or extract_tb(failure.__traceback__)[:1]
+            line = f"({place[0].filename}, line {place[0].lineno})"
+            if isinstance(failure, ValueError) and "read-only" in str(failure):
+                raise CovadError(
+                    f"systematic '{self.name}' changes the events that it was given {line}: "
+                    "change a copy, `particles = events.particles.copy()`"
+                ) from failure
+            reason = " ".join(str(failure).split())
+            raise CovadError(
+                f"systematic '{self.name}' ended in {type(failure).__name__}: {reason} {line}"
+            ) from failure
+
+
+def _read_only(events: Events) -> Events:
+    """Return the events with arrays that cannot be written to; nothing is copied."""
+    particles, process = events.particles.view(), events.process.view()
+    particles.flags.writeable = process.flags.writeable = False
+    return events.with_particles(particles, process)
+
+
+def _first_forgotten(before: Events, after: Events) -> int:
+    """Return the first event after which all others have more in common with their follower."""
+    n = len(after)
+    filled = after.particles != 0
+    stayed, came = (
+        ((after.particles == given.particles) & filled).sum(axis=(1, 2))
+        for given in (before[:n], before[1 : n + 1])
+    )
+    left = np.flatnonzero(came > stayed)
+    return int(left[0]) if len(left) else n
 
 
 def unchanged_partners(nominal: Shifted, shifted: Shifted) -> NDArray[np.int64]:
@@ -361,8 +455,9 @@ def load_function(reference: str, folder: Path | None = None) -> Callable[..., A
         sys.path.insert(0, str(folder))
     try:
         module = importlib.import_module(module_name)
-    except Exception as failure:
-        raise CovadError(f"module '{module_name}' cannot be imported: {failure}") from failure
+    except (Exception, SystemExit) as failure:  # a module that ends the program is no success
+        reason = "it ends the program" if isinstance(failure, SystemExit) else " ".join(str(failure).split())
+        raise CovadError(f"module '{module_name}' cannot be imported: {reason}") from failure
     finally:
         if folder is not None:
             sys.path.remove(str(folder))

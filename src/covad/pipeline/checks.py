@@ -16,15 +16,19 @@ from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
 from covad.inference.misfit import MatchedEvents, Misfit
 from covad.inference.reach import Reach, ScalableNull, closure_reach
+from covad.messages import counted
 from covad.nplm.convex.convex import ConvexTest, columns
 from covad.nplm.dataset import Float32, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.parallel import run_jobs
+from covad.pipeline.encoder import fold_label
 from covad.pipeline.response import embedded_pairs
 from covad.response.fit import Pairs
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
+from covad.results.lines import reach_text
+from covad.results.summary import nu_text
 from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
@@ -32,7 +36,7 @@ from covad.runs.models import response_of
 from covad.settings import Nu
 from covad.storage.records import write_record
 from covad.study import Study
-from covad.study.plan import Space, tuned_convex
+from covad.study.plan import Space, space_label, tuned_convex
 from covad.toys.tests import TunedConvex
 
 log = logging.getLogger(__name__)
@@ -52,6 +56,8 @@ def check_missing(data: CollisionData, workers: int) -> None:
         for fold in range(data.source.folds)
         if not data.products.checks(space, fold).whole()
     ]
+    if missing:
+        log.info("stage checks: %s to check on fresh events", counted(len(missing), "response"))
     run_jobs(check_space, missing, workers)
 
 
@@ -72,17 +78,20 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     basis_events = embedded_pairs(data, embedding, fold, "basis")
     convex = tuned_convex(study, study.sizes) or TunedConvex(**dict(study.sizes))
     test = convex.choose(basis_events.nominal[basis_events.nominal_passes])
-    reaches = {nu: _reach(study, model, test, pairs, nu) for nu in pairs.z if np.abs(nu).sum() == 1.0}
-    for nu, reach in reaches.items():
-        known, low = reach.n_events, reach.interval.low
-        events = f"{known:.3g}" if known is not None else f"at least {low or 0.0:.3g}"
-        log.info("closure reach of %s, fold %d, at nu = %s: %s events", space, fold, list(nu), events)
+    reaches = {
+        nu: ReachAt(**vars(_reach(study, model, test, pairs, nu)), nu=nu)
+        for nu in pairs.z
+        if np.abs(nu).sum() == 1.0
+    }
+    name = f"{space_label(space)}{fold_label(data, fold)}"
+    for nu, found in reaches.items():
+        log.info("closure reach of %s, at nu = %s: %s", name, nu_text(nu), reach_text(found))
     # the probe is fitted on one half of the nominal events and judged on the other
     z, labels = pairs.nominal[pairs.nominal_passes], labels[pairs.nominal_passes]
     half = len(z) // 2
     checks = SpaceChecks(
         comparisons=tuple(_comparisons(model, pairs)),
-        reach=tuple(ReachAt(**vars(reach), nu=nu) for nu, reach in reaches.items()),
+        reach=tuple(reaches.values()),
         probe=linear_probe(z[:half], labels[:half], z[half:], labels[half:]),
         linearity=tuple(_linearity(pairs)),
     )

@@ -17,6 +17,7 @@ from covad.embedding.cotrain import CoTraining
 from covad.embedding.metrics import Metrics
 from covad.embedding.settings import TrainingSettings
 from covad.events.processes import BACKGROUND
+from covad.messages import counted, time_left
 from covad.parallel import run_jobs
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
@@ -30,6 +31,11 @@ def model_names(data: CollisionData) -> list[tuple[str, int]]:
     return [(name, fold) for name in data.source.embeddings for fold in range(data.source.folds)]
 
 
+def fold_label(data: CollisionData, fold: int) -> str:
+    """Return how a fold is told in messages; not at all where there is one only."""
+    return f", fold {fold}" if data.source.folds > 1 else ""
+
+
 def train_missing(data: CollisionData, workers: int) -> None:
     """Train every encoder that is not there whole, each in a process of its own."""
     missing = [
@@ -37,19 +43,15 @@ def train_missing(data: CollisionData, workers: int) -> None:
         for name, fold in model_names(data)
         if not data.products.encoder(name, fold).whole()
     ]
+    if missing:
+        log.info("stage encoder: %s to train", counted(len(missing), "encoder"))
     run_jobs(train_encoder, missing, workers)
 
 
 def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: int) -> None:
     """Co-train one encoder with L_supCL + alpha L_cov, from its last checkpoint if there is one."""
     data = CollisionData.of(study, directory)
-    # all folds but one, or everything if there is only one; a part of it is kept for validation
-    folds = data.encoder_folds()
-    kept = folds if len(folds) == 1 else [rows for number, rows in enumerate(folds) if number != fold]
-    split = np.random.default_rng(derived_seed(study, "split", str(fold)))
-    rows = split.permutation(np.concatenate(kept))
-    n_validation = int(len(rows) * data.source.training.validation_share)
-    training, validation = np.sort(rows[n_validation:]), np.sort(rows[:n_validation])
+    training, validation = training_rows(data, fold)
     folder = directory.model(embedding, fold)
     folder.mkdir(parents=True, exist_ok=True)
     with data.open(BACKGROUND) as files:
@@ -69,10 +71,29 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
         seed=derived_seed(study, "encoder", str(fold)),
     )
     run = CoTraining(batches, judge, data.source.encoder, settings, folder)
-    encoder = run.run(_logged(f"encoder {embedding}, fold {fold}"))
+    what = f"encoder {embedding}{fold_label(data, fold)}"
+    encoder = run.run(_logged(what, settings.alpha > 0))
+    if settings.alpha > 0 and (learned := run.learned()).nothing:
+        log.warning(
+            "%s: L_cov has learned nothing beyond chance: it is %.2g +- %.1g below the 0.5 of no "
+            "information; the space is not made linear in nu: raise source.training.steps, or alpha",
+            what,
+            learned.gain,
+            learned.error,
+        )
     product = data.products.encoder(embedding, fold)
     encoder.save(product.path, trained_on(data, training) | {"history": [asdict(m) for m in run.history]})
     product.note()
+
+
+def training_rows(data: CollisionData, fold: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows to train on and those for validation: all folds but one, or the only one."""
+    folds = data.encoder_folds()
+    kept = folds if len(folds) == 1 else [rows for number, rows in enumerate(folds) if number != fold]
+    split = np.random.default_rng(derived_seed(data.study, "split", str(fold)))
+    rows = split.permutation(np.concatenate(kept))
+    n_validation = int(len(rows) * data.source.training.validation_share)
+    return np.sort(rows[n_validation:]), np.sort(rows[:n_validation])
 
 
 def trained_on(data: CollisionData, rows: NDArray[np.int64]) -> dict[str, Any]:
@@ -84,25 +105,21 @@ def trained_on(data: CollisionData, rows: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def _logged(what: str) -> Callable[[Metrics, int], None]:
+def _logged(what: str, trains_covariance: bool) -> Callable[[Metrics, int], None]:
     """Return a function that logs the progress of a training, with the time that is left."""
     began: tuple[float, int] | None = None  # when, and at which step: a resumed training begins late
 
     def log_progress(metrics: Metrics, steps: int) -> None:
         nonlocal began
-        left = None
+        left = ""
         if began is None:
             began = time.monotonic(), metrics.step
-        elif metrics.step > began[1]:
-            left = (time.monotonic() - began[0]) / (metrics.step - began[1]) * (steps - metrics.step)
-        log.info(
-            "%s: step %d of %d, L_supCL %.4f, L_cov %.6f%s",
-            what,
-            metrics.step,
-            steps,
-            metrics.contrastive,
-            metrics.covariance,
-            "" if left is None else f", {left / 60:.1f} min left",
-        )
+        elif began[1] < metrics.step < steps:
+            per_step = (time.monotonic() - began[0]) / (metrics.step - began[1])
+            left = f", about {time_left(per_step * (steps - metrics.step))} left"
+        losses = f"L_supCL {metrics.contrastive:.4f}"
+        if trains_covariance:
+            losses += f", L_cov {metrics.covariance:.6f}"
+        log.info("%s: step %d of %d, %s%s", what, metrics.step, steps, losses, left)
 
     return log_progress

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
 from covad.errors import FileFormatError
 from covad.events.files import EventWriter
 from covad.events.processes import PROCESS_NAMES
+from covad.messages import counted
 from covad.parallel import run_jobs
+from covad.pipeline.selected import check_selected
 from covad.runs.collisions import EVENTS_PER_FILE, CollisionData, derived_seed
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
@@ -18,6 +21,8 @@ from covad.storage.ledger import Product
 from covad.storage.sealed import write_sealed
 from covad.study import SampleEntry
 
+log = logging.getLogger(__name__)
+
 
 def simulate_missing(data: CollisionData, workers: int) -> None:
     """Simulate every file that is not there whole, each in a process of its own."""
@@ -25,8 +30,11 @@ def simulate_missing(data: CollisionData, workers: int) -> None:
         data.directory.events.mkdir(exist_ok=True)
     simulated = list(_simulated_files(data))
     jobs = [(product, *settings) for product, *settings in simulated if not product.whole()]
+    if jobs:
+        log.info("stage events: %s to simulate", counted(len(jobs), "file"))
     run_jobs(simulate_file, jobs, workers)
     note_digests(data)
+    check_selected(data)
 
 
 def _simulated_files(data: CollisionData) -> Iterator[tuple[Product, str, int, int, SampleEntry]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 
+from covad.messages import time_left
 from covad.parallel import cores
 from covad.runs.directory import RunDirectory
 from covad.storage.digests import digest_once
@@ -34,7 +35,7 @@ def timed(directory: RunDirectory, stage: str) -> Iterator[None]:
         if seconds >= _SHORTEST:
             write_manifest(directory, stage, seconds)
             if done:
-                log.info("%s: %.0f s", stage, seconds)
+                log.info("stage %s: done in %s", stage, time_left(seconds))
 
 
 def write_manifest(directory: RunDirectory, stage: str, seconds: float) -> None:

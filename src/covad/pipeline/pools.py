@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from covad.embedding.embed import Embedded, embed_family
 from covad.embedding.encoder import Encoder
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
+from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData, derived_seed
@@ -22,6 +24,8 @@ from covad.storage.atomic import write_json
 from covad.study import Study
 from covad.toys.pools import LatentEvents, Pool, Pools, write_pools
 
+log = logging.getLogger(__name__)
+
 
 def embed_missing(data: CollisionData, workers: int) -> None:
     """Embed the pools of every space that has none whole, with encoder and response of the study's fold."""
@@ -30,6 +34,9 @@ def embed_missing(data: CollisionData, workers: int) -> None:
         if not data.products.pools(space).whole():
             missing.setdefault(space[0], []).append(space[1])
     jobs = [(data.study, data.directory, name, orders) for name, orders in missing.items()]
+    if jobs:
+        spaces = counted(sum(len(orders) for orders in missing.values()), "space")
+        log.info("stage pools: events of %s to embed", spaces)
     run_jobs(embed_pools, jobs, workers)
 
 

@@ -6,15 +6,18 @@ import logging
 
 from covad.embedding.embed import EmbeddingCache
 from covad.embedding.encoder import Encoder
+from covad.embedding.metrics import Learned
 from covad.events.processes import BACKGROUND
+from covad.messages import counted
 from covad.parallel import run_jobs
-from covad.pipeline.encoder import model_names, trained_on
+from covad.pipeline.encoder import fold_label, model_names, trained_on
 from covad.response.fit import Pairs, fit_response, response_grid
 from covad.response.model import ResponseShape
 from covad.response.settings import FitSettings
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
 from covad.study import Study
+from covad.study.plan import space_label
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +30,8 @@ def fit_missing(data: CollisionData, workers: int) -> None:
         orders = [order for order in wanted if not data.products.response(name, fold, order).whole()]
         if orders:
             missing.append((data.study, data.directory, name, fold, orders))
+    if missing:
+        log.info("stage response: %s to fit", counted(sum(len(job[-1]) for job in missing), "response"))
     run_jobs(fit_responses, missing, workers)
 
 
@@ -42,11 +47,26 @@ def fit_responses(
             encoder.settings.outputs, len(data.systematics), order, data.source.response.hidden
         )
         seed = derived_seed(study, "response", str(fold))
-        model, losses = fit_response(pairs, shape, FitSettings(**dict(data.source.response), seed=seed))
-        log.info("response of %s, fold %d, order %d: loss %s", embedding, fold, order, losses)
+        found = fit_response(pairs, shape, FitSettings(**dict(data.source.response), seed=seed))
+        _tell(f"response of {space_label((embedding, order))}{fold_label(data, fold)}", found.learned)
         product = data.products.response(embedding, fold, order)
-        model.save(product.path, trained_on(data, data.rows["response"]) | {"losses": losses})
+        found.model.save(product.path, trained_on(data, data.rows["response"]) | {"losses": found.losses})
         product.note()
+
+
+def _tell(what: str, learned: Learned) -> None:
+    """Say what a response knows about nu: the mean of the log likelihood ratio of a shifted event."""
+    if learned.nothing:
+        log.warning(
+            "%s: has learned nothing beyond chance: its log likelihood is %.2g +- %.1g per event above no "
+            "response; the nuisances cannot be profiled with it: raise source.response.epochs, or "
+            "source.splits.response",
+            what,
+            learned.gain,
+            learned.error,
+        )
+        return
+    log.info("%s: log likelihood %.2g +- %.1g per event above no response", what, learned.gain, learned.error)
 
 
 def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) -> Pairs:

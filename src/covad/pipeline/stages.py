@@ -9,7 +9,7 @@ from covad.errors import PlanError
 from covad.parallel import cores
 from covad.pipeline.claim import claim
 from covad.pipeline.manifest import timed
-from covad.pipeline.toys import compute_missing
+from covad.pipeline.toys import check_draws, compute_missing
 from covad.pipeline.tune import choose_bases, tune_clips
 from covad.results.run import Run, open_run
 from covad.runs.directory import RunDirectory
@@ -86,6 +86,7 @@ def run_study(
             return None
 
         sources, products = open_sources(study, directory), Products(study, directory)
+        check_draws(study, sources)
         if is_part and clips_to_tune(study, read_clips(products, sources)):
             raise PlanError(f"the clip is tuned before shards are run: {first}")
         if is_part and bases_to_choose(study, read_bases(products, sources)):

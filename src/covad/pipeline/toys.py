@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.tuned import read_bases, read_clips
 from covad.study import Study
-from covad.study.plan import Sources, background_first, plan, requests
+from covad.study.plan import Sources, background_first, draws, plan, requests, space
 from covad.toys.ensembles import Shard
 from covad.toys.run import Backend, ToysComputed, run_toys
+
+log = logging.getLogger(__name__)
+
+
+def check_draws(study: Study, sources: Sources) -> None:
+    """Raise if toys need more events, or another nu or signal, than the pools have: before they are tuned."""
+    for configuration in study.configurations:
+        for draw in draws(study, configuration):
+            sources[space(configuration)].check(draw)
 
 
 def compute_missing(
@@ -17,4 +28,6 @@ def compute_missing(
     """Compute what is missing of this shard, background first: closure is known before sensitivity."""
     products = Products(study, directory)
     entries = plan(study, sources, read_clips(products, sources), read_bases(products, sources))
-    return run_toys(requests(background_first(entries)), directory.toys, backend, shard)
+    wanted = requests(background_first(entries))
+    log.info("stage toys: %d toys are asked for", sum(request.toys for request in wanted))
+    return run_toys(wanted, directory.toys, backend, shard)

@@ -1,20 +1,24 @@
-"""A trial with a few events of every sample: what would fail after hours is said at once."""
+"""A trial with a few events of every sample: what would fail after hours, or be wrong, is said at once."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from covad.errors import CovadError, StudyError, TooFewEventsError
+from covad.errors import StudyError, TooFewEventsError
 from covad.events.layout import UNLABELLED, Events
 from covad.events.processes import BACKGROUND, process_code
-from covad.events.systematics import Shifted, shift_events
+from covad.events.soundness import check_soundness
+from covad.events.systematics import UserSystematic, in_sample, shift_events
+from covad.pipeline.sizes import Efficiencies, check_needs
 from covad.runs.collisions import CollisionData
+from covad.settings import Nu
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
 from covad.toys.ensembles import Treatment
 
 #: Events of each sample that are shifted and selected.
-TRIED = 2000
+TRIED = 4000
 
 
 def check_collisions(data: CollisionData) -> None:
@@ -38,56 +42,75 @@ def check_collisions(data: CollisionData) -> None:
 
 
 def try_events(data: CollisionData) -> None:
-    """Shift a few events of every sample along every systematic, and select them."""
-    profiled = any(c.treatment is Treatment.PROFILED for c in data.study.configurations)
+    """Shift and select a few events of every sample, and see whether enough of all will be left."""
+    tried, passed = {}, {}
     for name in data.samples:
-        events = _some_events(data, name)
+        events, numbers = _some_events(data, name)
         if name == BACKGROUND and (events.process == UNLABELLED).any():
             raise StudyError(
                 "source.background: has events without a process label, which the encoder needs to learn from"
             )
-        centre = [0.0] * len(data.systematics)
-        nominal = _shifted(data, name, events, centre)
-        if not len(nominal.events):
-            raise TooFewEventsError(f"sample '{name}': none of {len(events)} events passes source.cuts")
-        for k, systematic in enumerate(data.systematics):
-            points = [[*centre[:k], sign, *centre[k + 1 :]] for sign in (1.0, -1.0)]
-            moved = [_shifted(data, name, events, nu) for nu in points]
-            changed = [
-                not np.array_equal(nominal.events.particles, shifted.events.particles)
-                or not np.array_equal(nominal.weights, shifted.weights)
-                for shifted in moved
-            ]
-            if name == BACKGROUND and not any(changed):
-                raise StudyError(
-                    f"source.systematics: '{systematic.name}' changes none of {len(events)} background events"
-                )
-            # the response describes shapes: a change of the yield is left to the normalisation nuisance
-            if data.study.normalisation is None and profiled and any(m.yield_ratio != 1.0 for m in moved):
-                raise StudyError(
-                    f"normalisation: '{systematic.name}' changes the yield, which only a normalisation "
-                    "nuisance can describe: give the uncertainty of the yield, for instance 0.1"
-                )
+        with in_sample(name, numbers):
+            _check_users_code(data, events)
+            tried[name], passed[name] = len(events), _passed(data, events)
+            if not any(passed[name].values()):
+                raise TooFewEventsError(f"none of {len(events)} events passes source.cuts")
+            _try_shifts(data, events, name == BACKGROUND)
+    if not data.products.selected().made:  # else the events are counted already
+        check_needs(data, Efficiencies(data, passed, tried))
 
 
-def _some_events(data: CollisionData, name: str) -> Events:
-    """Read events from all over the files, which may be sorted; simulate some of a sample without files."""
+def _passed(data: CollisionData, events: Events) -> dict[Nu, int]:
+    """Count the selected events at every nu of the study."""
+    return {
+        nu: len(shift_events(events, data.systematics, nu, data.selection).events) for nu in data.study.points
+    }
+
+
+def _try_shifts(data: CollisionData, events: Events, background: bool) -> None:
+    """Raise if a systematic does nothing, or changes a yield that is taken for known."""
+    profiled = any(c.treatment is Treatment.PROFILED for c in data.study.configurations)
+    centre = [0.0] * len(data.systematics)
+    nominal = shift_events(events, data.systematics, centre, data.selection)
+    for k, systematic in enumerate(data.systematics):
+        points = [[*centre[:k], sign, *centre[k + 1 :]] for sign in (1.0, -1.0)]
+        moved = [shift_events(events, data.systematics, nu, data.selection) for nu in points]
+        changed = [
+            not np.array_equal(nominal.events.particles, shifted.events.particles)
+            or not np.array_equal(nominal.weights, shifted.weights)
+            for shifted in moved
+        ]
+        if background and not any(changed):
+            raise StudyError(
+                f"source.systematics: '{systematic.name}' changes none of {len(events)} background events"
+            )
+        # the response describes shapes: a change of the yield is left to the normalisation nuisance
+        if data.study.normalisation is None and profiled and any(m.yield_ratio != 1.0 for m in moved):
+            raise StudyError(
+                f"normalisation: '{systematic.name}' changes the yield, which only a normalisation "
+                "nuisance can describe: give the uncertainty of the yield, for instance 0.1"
+            )
+
+
+def _check_users_code(data: CollisionData, events: Events) -> None:
+    """Check the user's own systematics, each on what those before it make of the events at nu = 0."""
+    given = events
+    for systematic in data.systematics:
+        if isinstance(systematic, UserSystematic):
+            check_soundness(systematic, given)
+        given = systematic.shift(given, 0.0).events
+
+
+def _some_events(data: CollisionData, name: str) -> tuple[Events, NDArray[np.int64]]:
+    """Read events from all over the files, which may be sorted; simulate some of a sample without files.
+
+    Also return their numbers in the sample.
+    """
     sample = data.samples[name]
     if sample.simulate is not None:
         detector = Detector(lepton_filter=sample.lepton_filter)
-        return next(iter(Simulation(name, min(TRIED, sample.simulate), 0, detector=detector).blocks()))
+        events = next(iter(Simulation(name, min(TRIED, sample.simulate), 0, detector=detector).blocks()))
+        return events, np.arange(len(events))
     with data.open(name) as files:
-        return files.read(np.unique(np.linspace(0, len(files) - 1, TRIED).astype(np.int64)))
-
-
-def _shifted(data: CollisionData, name: str, events: Events, nu: list[float]) -> Shifted:
-    """Shift and select events; whatever goes wrong is said with the sample and nu."""
-    try:
-        return shift_events(events, data.systematics, nu, data.selection)
-    except CovadError as failure:
-        raise StudyError(f"sample '{name}': {failure}") from failure
-    except Exception as failure:  # the user's own function may raise anything
-        raise StudyError(
-            f"sample '{name}': cuts and systematics cannot be applied at nu = {nu} "
-            f"({type(failure).__name__}: {failure})"
-        ) from failure
+        rows = np.unique(np.linspace(0, len(files) - 1, TRIED).astype(np.int64))
+        return files.read(rows), rows

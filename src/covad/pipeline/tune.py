@@ -65,10 +65,11 @@ def tune_clips(products: Products, sources: Sources, backend: Backend) -> None:
         product = products.clip(configuration, source)
         if product.whole():
             continue
+        log.info("stage tune: searching the clip W of the network, %s, with toys", configuration.label)
         choice = _search_clip(study, configuration, source, products.directory, backend)
         choice = replace(choice, clip=round(choice.clip, CLIP_DIGITS))
         what = f"clip of the network, {configuration.label}"
-        log.info("%s: W = %g +- %.2g", what, choice.clip, choice.clip_error)
+        log.info("stage tune: %s: W = %g +- %.2g", what, choice.clip, choice.clip_error)
         write_record(product.path, choice)
         product.note()
 

@@ -20,10 +20,14 @@ from numpy.typing import NDArray
 
 from covad.embedding.checkpoint import copy_state
 from covad.embedding.embed import Embedded
+from covad.embedding.metrics import Learned
 from covad.errors import TrainingError
 from covad.response.model import ResponseModel, ResponseShape, polynomial
 from covad.response.settings import FitSettings
 from covad.settings import Nu
+
+#: Parts of the validation events from which the error of a loss is taken.
+_PARTS = 10
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,17 @@ class Pairs:
         )
 
 
-def fit_response(
-    pairs: Pairs, shape: ResponseShape, settings: FitSettings
-) -> tuple[ResponseModel, list[float]]:
-    """Fit all heads; also return the validation loss of each, per event (zero means no information)."""
+@dataclass(frozen=True)
+class FittedResponse:
+    """A response, the validation loss of each head per event (zero: no information), and what it knows."""
+
+    model: ResponseModel
+    losses: list[float]
+    learned: Learned
+
+
+def fit_response(pairs: Pairs, shape: ResponseShape, settings: FitSettings) -> FittedResponse:
+    """Fit all heads, and judge their mean on the events that were kept for validation."""
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed))
     order = rng.permutation(len(pairs))
     n_validation = max(1, int(len(pairs) * settings.validation_share))
@@ -99,7 +110,9 @@ def fit_response(
         losses.append(_fit_one(single, training, validation, settings, settings.seed + number))
         head.load_state_dict(single.heads[0].state_dict())
     model.offset = torch.from_numpy(model.columns(passed).mean(axis=0, dtype=np.float64).astype(np.float32))
-    return model, losses
+    parts = np.array_split(np.arange(len(validation)), _PARTS if len(validation) > 10 * _PARTS else 1)
+    gains = np.array([-validation_loss(model, validation.take(part)) for part in parts])
+    return FittedResponse(model, losses, Learned.of(gains))
 
 
 def whiten(z: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

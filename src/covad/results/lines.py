@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from covad.results.overview import closure_overview, smallest_reach
 from covad.results.summary import Summary, nu_text, select
 from covad.runs.checks import ReachAt
+from covad.study.plan import space_label
 
 
 def summary_lines(summary: Summary) -> Iterator[str]:
@@ -22,7 +23,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
             )
     for space in summary.spaces:
         if space.reach:
-            name = f"{space.embedding}, {space.response}"
+            name = space_label((space.embedding, space.order))
             yield f"closure reach of {name} for the convex test: {_least_reach(space.reach)}"
     for line in select(summary.significance, null="R_0"):
         if not any(line.nu):

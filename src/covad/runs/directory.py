@@ -3,6 +3,7 @@
 study.json       the study that the directory belongs to
 manifest.json    seed, hashes, versions, machine, and the seconds that every stage has taken
 events.json      the event files with their digests; events/ holds the simulated ones
+selected.json    how many events of every role pass the cuts
 models/          encoders and responses, with the state of a training that goes on
 embedded/        events of the response and check splits at several nu, by content
 pools/           embedded events that toys are drawn from, per embedding and order of the response

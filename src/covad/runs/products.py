@@ -35,6 +35,20 @@ class Products:
         settings = {"engine": entry.engine, "lepton_filter": entry.lepton_filter}
         return self._product("events", file, {"process": sample, "n": n_events, "seed": seed, **settings})
 
+    def selected(self) -> Product:
+        """Return how many events of every role pass the cuts."""
+        source = self._collisions
+        return self._product(
+            "events",
+            "selected.json",
+            self._of_background(
+                signals={name: self._events_digest(name) for name in self.study.signals},
+                nu=self.study.points,
+                folds=source.folds,
+                validation_share=source.training.validation_share,
+            ),
+        )
+
     def encoder(self, embedding: str, fold: int) -> Product:
         source = self._collisions
         return self._product(

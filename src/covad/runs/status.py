@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from covad.errors import FileFormatError
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.sources import open_sources
@@ -59,6 +60,24 @@ class RunStatus:
     bases_to_choose: Sequence[Configuration]
     ensembles: Sequence[EnsembleStatus]
     corrupt: Sequence[Path]
+    #: Toys that the report tells of; None if there is no report.
+    reported: int | None
+
+    @property
+    def stages(self) -> list[StageProgress]:
+        """Return all stages that the study has, and the report."""
+        network, convex = self.study.tests.network, self.study.tests.convex
+        tuned = (network is not None and network.clip == "tune") + (convex is not None)
+        parts = tuned * len(self.study.configurations)
+        left = len(self.clips_to_tune) + len(self.bases_to_choose)
+        stored = self.total("done") + self.total("failed")
+        since = "" if self.reported in (None, stored) else "`covad report` draws it anew"
+        return [
+            *self.learning,
+            StageProgress("tune", parts - left, parts),
+            StageProgress("toys", stored, self.total("requested")),
+            StageProgress("report", int(self.reported == stored), 1, since),
+        ]
 
     def total(self, name: str) -> int:
         return sum(getattr(ensemble.counts, name) for ensemble in self.ensembles)
@@ -84,11 +103,9 @@ class RunStatus:
                 "parts": stage.parts,
                 "note": stage.note,
             }
-            for stage in self.learning
+            for stage in self.stages
         }
-        tuned = not (self.clips_to_tune or self.bases_to_choose)
-        stages["tune"] = {"done": tuned, "clips": dict(self.clips)}
-        stages["toys"] = {"done": self.total("missing") == 0}
+        stages["tune"]["clips"] = dict(self.clips)
         ensembles = [
             {
                 "test": e.entry.test,
@@ -133,7 +150,19 @@ def run_status(path: Path) -> RunStatus:
         bases_to_choose(study, read_bases(products, sources)),
         ensembles,
         directory.toys.corrupt(),
+        _reported(directory),
     )
+
+
+def _reported(directory: RunDirectory) -> int | None:
+    """Return the toys that the report was drawn from; none if it is not there or its summary is damaged."""
+    if not (directory.path / "report.html").exists():
+        return None
+    try:
+        toys = (directory.read("summary.json") or {}).get("toys", {})
+    except FileFormatError:
+        return None
+    return int(toys.get("done", 0)) + int(toys.get("failed", 0))
 
 
 def learning_progress(study: Study, directory: RunDirectory) -> list[StageProgress]:
@@ -147,7 +176,8 @@ def learning_progress(study: Study, directory: RunDirectory) -> list[StageProgre
         metrics = directory.model(name, fold) / "metrics.jsonl"
         if not trained[-1] and metrics.exists():
             last = json.loads(metrics.read_text().splitlines()[-1])
-            notes.append(f"{name}, fold {fold}: step {last['step']} of {source.training.steps}")
+            part = f"{name}, fold {fold}" if source.folds > 1 else name
+            notes.append(f"{part}: step {last['step']} of {source.training.steps}")
         orders = {order for embedding, order in study.spaces if embedding == name}
         responses += [products.response(name, fold, order).made for order in orders]
     pools = [products.pools(space).made for space in study.spaces]

@@ -113,6 +113,12 @@ def space(configuration: Configuration) -> Space:
     return configuration.embedding or "", configuration.order
 
 
+def space_label(space: Space) -> str:
+    """Return what people call a space: 'covariant, linear'."""
+    embedding, order = space
+    return f"{embedding}, {'linear' if order == 1 else 'quadratic'}"
+
+
 def sizes_of(study: Study, configuration: Configuration) -> Sizes:
     return configuration.sizes or study.sizes
 

@@ -76,7 +76,7 @@ def parse_study(content: Any, where: str) -> Study:
     try:
         return Study.model_validate(content)
     except ValidationError as failure:
-        raise StudyError(f"{where}: {describe_mistake(failure, KINDS)}") from failure
+        raise StudyError(f"{where}: {describe_mistake(failure, Study, KINDS)}") from failure
 
 
 def json_schema() -> str:

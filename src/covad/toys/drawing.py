@@ -151,13 +151,14 @@ class PoolSource:
     def check(self, draw: Draw) -> None:
         """Raise if a toy may need more events than a pool has."""
         there = self._pools()
+        data = there.background(draw.nu)
         needs = [
             ("reference", there.reference, float(draw.n_reference)),
-            ("data", there.background(draw.nu), _at_most(draw.expected, there.background(draw.nu))),
+            ("data", data, largest_number(draw.expected * data.yield_ratio)),
         ]
         if draw.signal:
             signal = there.signal(draw.signal, draw.nu)
-            needs.append((draw.signal, signal, _at_most(draw.injected, signal)))
+            needs.append((draw.signal, signal, largest_number(draw.injected * signal.yield_ratio)))
         for name, pool, need in needs:
             if len(pool) < need:
                 raise TooFewEventsError(
@@ -169,9 +170,8 @@ class PoolSource:
         return pools.open_pools(self.directory, self.fingerprint)
 
 
-def _at_most(expected: float, pool: pools.Pool) -> float:
-    """Return what the number of events of a toy practically never exceeds."""
-    mean = expected * pool.yield_ratio
+def largest_number(mean: float) -> float:
+    """Return what the Poisson number of events of a toy practically never exceeds."""
     return mean + _MARGIN * float(np.sqrt(mean))
 
 

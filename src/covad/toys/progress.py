@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from covad.messages import time_left
+
 log = logging.getLogger(__name__)
 
 LINE_EVERY_SECONDS = 30.0
@@ -36,11 +38,10 @@ class ToyProgress:
         rate = self.done / max(now - self.started, 1e-9)
         pace = f"{rate:.3g} toys/s" + (f", {self.failed} failed" if self.failed else "")
         self.bar.update(self.task, completed=self.done, description=pace)
-        if self.bar.disable and now - self.last_line > LINE_EVERY_SECONDS:
+        if self.bar.disable and now - self.last_line > LINE_EVERY_SECONDS and self.done < self.total:
             self.last_line = now
-            seconds = round((self.total - self.done) / max(rate, 1e-9))
-            left = f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-            log.info("%d of %d toys, %s, %s left", self.done, self.total, pace, left)
+            left = time_left((self.total - self.done) / max(rate, 1e-9))
+            log.info("toys: %d of %d, %s, about %s left", self.done, self.total, pace, left)
 
 
 @contextmanager

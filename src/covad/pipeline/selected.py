@@ -1,0 +1,127 @@
+"""How many events of every role pass the cuts: counted once, in the stage `events`, before any training."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.errors import TooFewEventsError, TrainingError
+from covad.events.processes import BACKGROUND
+from covad.events.systematics import in_sample, shift_events
+from covad.pipeline.encoder import training_rows
+from covad.pipeline.sizes import check_needs
+from covad.runs.collisions import CollisionData
+from covad.settings import Nu
+from covad.storage.records import Record, restore, write_record
+from covad.storage.sealed import read_json
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CountAt(Record):
+    """Events of a role that pass the cuts at nu."""
+
+    role: str
+    nu: Nu
+    events: int
+
+
+@dataclass(frozen=True)
+class SelectedEvents(Record):
+    """The exact counts, and the events of every process in the parts of the encoder's split, by fold."""
+
+    counts: tuple[CountAt, ...]
+    training: tuple[dict[str, int], ...]
+    validation: tuple[dict[str, int], ...]
+
+    def selected(self, role: str, nu: Nu) -> float:
+        return next(count.events for count in self.counts if (count.role, count.nu) == (role, nu))
+
+    def error(self, role: str, nu: Nu) -> float:  # noqa: ARG002
+        return 0.0
+
+
+def check_selected(data: CollisionData) -> None:
+    """Count the selected events of every role once, and raise if they are too few."""
+    product = data.products.selected()
+    if not product.whole():
+        log.info("stage events: counting the events that pass the cuts")
+        write_record(product.path, _count(data))
+        product.note()
+    counts = restore(SelectedEvents, read_json(product.verified()), str(product.path))
+    check_needs(data, counts)
+    _check_processes(counts)
+
+
+def _count(data: CollisionData) -> SelectedEvents:
+    """Shift and select all events that have a role, in one pass over the files of each sample."""
+    points, roles = data.study.points, list(data.rows)
+    centre = tuple(0.0 for _ in data.systematics)
+    with data.open(BACKGROUND) as files:
+        role_of = np.full(len(files), -1, dtype=np.int8)
+        for number, rows in enumerate(data.rows.values()):
+            role_of[rows] = number
+        used = np.flatnonzero(role_of >= 0)
+        process = np.empty(len(files), dtype=np.int16)
+        nominal = np.zeros(len(roles), dtype=np.int64)
+        shifted = dict.fromkeys(points, 0)
+        start = 0
+        for events in files.pieces(used):
+            rows = used[start : start + len(events)]
+            start += len(events)
+            process[rows] = events.process
+            with in_sample(BACKGROUND, rows):
+                passing = shift_events(events, data.systematics, centre, data.selection).rows
+            if passing is None:
+                raise TrainingError("the response is fitted on event-matched samples")
+            nominal += np.bincount(role_of[rows][passing], minlength=len(roles))
+            mine = role_of[rows] == roles.index("data")
+            for nu in points:
+                with in_sample(BACKGROUND, rows[mine]):
+                    shifted[nu] += len(
+                        shift_events(events[mine], data.systematics, nu, data.selection).events
+                    )
+        names = events.process_names
+    counts = [CountAt(role, centre, int(n)) for role, n in zip(roles, nominal, strict=True) if role != "data"]
+    counts += [CountAt("data", nu, n) for nu, n in shifted.items()]
+    for name in data.study.signals:
+        counts += _count_signal(data, name)
+    parts = [training_rows(data, fold) for fold in range(data.source.folds)]
+
+    def processes(rows: NDArray[np.int64]) -> dict[str, int]:
+        return {name: int((process[rows] == code).sum()) for code, name in enumerate(names)}
+
+    return SelectedEvents(
+        tuple(counts),
+        tuple(processes(training) for training, _ in parts),
+        tuple(processes(validation) for _, validation in parts),
+    )
+
+
+def _count_signal(data: CollisionData, name: str) -> list[CountAt]:
+    selected = dict.fromkeys(data.study.points, 0)
+    with data.open(name) as files:
+        rows = np.arange(len(files))
+        start = 0
+        for events in files.pieces(rows):
+            for nu in selected:
+                with in_sample(name, rows[start : start + len(events)]):
+                    selected[nu] += len(shift_events(events, data.systematics, nu, data.selection).events)
+            start += len(events)
+    return [CountAt(name, nu, n) for nu, n in selected.items()]
+
+
+def _check_processes(counts: SelectedEvents) -> None:
+    """Raise if a process has too few events in a part of the encoder's split: the loss pulls two together."""
+    for fold, parts in enumerate(zip(counts.training, counts.validation, strict=True)):
+        for part, key in zip(parts, ("training", "validation"), strict=True):
+            for name, n in part.items():
+                if n == 1 or (key == "training" and n == 0 and parts[1][name]):
+                    raise TooFewEventsError(
+                        f"source.splits.encoder: the process '{name}' has {n} of {sum(part.values())} events "
+                        f"for the {key} of fold {fold}, but two are needed: raise it"
+                    )

@@ -1,0 +1,171 @@
+"""Are there enough events after the cuts? Estimates tell in the trial, then counts (`selected`).
+
+Splits and samples are given before the cuts, but toys draw from what the cuts leave, at every nu. A pool that
+is too small would otherwise be noticed after the training.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from covad.errors import TooFewEventsError
+from covad.events.processes import BACKGROUND
+from covad.nplm.settings import ConvexSettings
+from covad.pipeline.checks import BINS
+from covad.results.summary import nu_text
+from covad.runs.collisions import CollisionData
+from covad.settings import Nu
+from covad.study.plan import draws
+from covad.toys.drawing import largest_number
+
+log = logging.getLogger(__name__)
+
+#: Events that every batch must have, so that two of them are of one process.
+_BATCH = 8
+#: Standard deviations by which the number of events in a batch may fall below its mean.
+_LUCK = 6.0
+#: Events in the part of the response's split that judges its fit, and in each bin of the checks.
+_JUDGES, _PER_BIN = 50, 20
+#: Standard errors of an estimate by which a shortfall is certain, and within which it is worth a word.
+_CERTAIN = 5.0
+
+
+class Counts(Protocol):
+    """How many events of a role (a split or a signal) pass the cuts at nu, and how well that is known."""
+
+    def selected(self, role: str, nu: Nu) -> float: ...
+    def error(self, role: str, nu: Nu) -> float: ...
+
+
+@dataclass(frozen=True)
+class Efficiencies:
+    """Estimates from a few events of every sample: passed of tried, by sample and nu."""
+
+    data: CollisionData
+    passed: dict[str, dict[Nu, int]]
+    tried: dict[str, int]
+
+    def selected(self, role: str, nu: Nu) -> float:
+        return given(self.data, role) * self._share(role, nu)
+
+    def error(self, role: str, nu: Nu) -> float:
+        """Return the binomial error; one event more or less is never excluded."""
+        n, share = self.tried[self._sample(role)], self._share(role, nu)
+        return given(self.data, role) * math.sqrt(max(share * (1.0 - share), 1.0 / n) / n)
+
+    def _share(self, role: str, nu: Nu) -> float:
+        sample = self._sample(role)
+        return self.passed[sample][nu] / self.tried[sample]
+
+    def _sample(self, role: str) -> str:
+        return role if role in self.passed else BACKGROUND
+
+
+@dataclass(frozen=True)
+class Need:
+    """Events of a role at nu that a run needs after the cuts, and what for."""
+
+    role: str
+    nu: Nu
+    events: float
+    purpose: str
+    remedy: str
+
+
+def given(data: CollisionData, role: str) -> int:
+    """Return the events of a split or a signal before the cuts."""
+    if role not in data.samples or role == BACKGROUND:
+        return int(getattr(data.source.splits, role))
+    simulated = data.samples[role].simulate
+    if simulated is not None:
+        return simulated
+    with data.open(role) as files:
+        return len(files)
+
+
+def needs(data: CollisionData, counts: Counts) -> Iterator[Need]:
+    """Yield what toys draw at most, and the least that fits and checks can do with."""
+    study, source = data.study, data.source
+    centre = tuple(0.0 for _ in source.systematics)
+    judged = math.ceil(_JUDGES / source.response.validation_share)
+    yield Need("response", centre, judged, "the fit of the response takes", "")
+    yield Need("check", centre, BINS * _PER_BIN, "the checks take", "")
+    bumps = (study.tests.convex or ConvexSettings()).bumps
+    yield Need("basis", centre, bumps, "the convex test takes", "lower tests.convex.bumps")
+    largest: dict[tuple[str, Nu], tuple[float, str]] = {}
+    for draw in (draw for configuration in study.configurations for draw in draws(study, configuration)):
+        drawn = [("reference", centre, float(draw.n_reference), "sizes.reference")]
+        roles = [("data", draw.expected, "sizes.expected")]
+        if draw.signal is not None:
+            roles.append((draw.signal, draw.injected, f"signals.{draw.signal}"))
+        for role, expected, key in roles:
+            ratio = counts.selected(role, draw.nu) / max(counts.selected(role, centre), 1.0)
+            drawn.append((role, draw.nu, largest_number(expected * ratio), key))
+        for role, nu, events, key in drawn:
+            largest[role, nu] = max(largest.get((role, nu), (0.0, key)), (events, key))
+    for (role, nu), (events, key) in largest.items():
+        yield Need(
+            role, nu, events, "a toy takes" if role == "reference" else "a toy takes up to", f"lower {key}"
+        )
+
+
+def check_needs(data: CollisionData, counts: Counts) -> None:
+    """Raise TooFewEventsError if the cuts leave too few events; say if an estimate cannot tell.
+
+    Of every role that nu is told at which most is lacking.
+    """
+    worst: dict[str, tuple[float, Need]] = {}
+    for need in needs(data, counts):
+        lacking = need.events / max(counts.selected(need.role, need.nu), 1.0)
+        if lacking > worst.get(need.role, (0.0, need))[0]:
+            worst[need.role] = lacking, need
+    for _, need in worst.values():
+        selected, error = counts.selected(need.role, need.nu), counts.error(need.role, need.nu)
+        if selected - _CERTAIN * error >= need.events:
+            continue
+        sentence = _sentence(data, need, selected, error)
+        if selected + _CERTAIN * error < need.events:
+            raise TooFewEventsError(sentence)
+        log.warning("perhaps too few events, which the stage 'events' will count: %s", sentence)
+    _check_batch(data, counts)
+
+
+def _sentence(data: CollisionData, need: Need, selected: float, error: float) -> str:
+    n = given(data, need.role)
+    split = need.role in type(data.source.splits).model_fields
+    key = f"source.splits.{need.role}" if split else f"source.signals.{need.role}"
+    about = f"{selected:.0f}" if error == 0 else f"about {selected:.0f} +- {max(error, 1.0):.0f}"
+    enough = f" to {_rounded_up(n * need.events / selected)}" if selected else ""
+    change = f"raise it{enough}" if split else f"give it more events{f', {enough[4:]}' if enough else ''}"
+    remedies = ", or ".join(part for part in (change, need.remedy, "loosen source.cuts") if part)
+    return (
+        f"{key}: of {n} events {about} pass the cuts at nu = {nu_text(need.nu)}, but {need.purpose} "
+        f"{math.ceil(need.events)}: {remedies}"
+    )
+
+
+def _check_batch(data: CollisionData, counts: Counts) -> None:
+    """Raise if the cuts leave too little of a batch for the contrastive loss."""
+    centre = tuple(0.0 for _ in data.source.systematics)
+    batch, n = data.source.training.batch, given(data, "encoder")
+    share = counts.selected("encoder", centre) / n
+    most = min(share + _CERTAIN * counts.error("encoder", centre) / n, 1.0)
+    # the mean m of a batch must satisfy m - luck sqrt(m (1 - share)) >= _BATCH, a quadratic in its root
+    spread = _LUCK * math.sqrt(1.0 - most)
+    needed = (0.5 * (spread + math.sqrt(spread**2 + 4.0 * _BATCH))) ** 2
+    if batch * most < needed:
+        enough = f" to {_rounded_up(needed / share)}" if share else ""
+        raise TooFewEventsError(
+            f"source.training.batch: of {batch} events {batch * share:.1f} pass the cuts on average, but the "
+            f"contrastive loss takes {math.ceil(needed)}: raise it{enough}, or loosen source.cuts"
+        )
+
+
+def _rounded_up(number: float) -> int:
+    """Return two digits, rounded up."""
+    unit = 10.0 ** max(math.floor(math.log10(max(number, 1.0))) - 1, 0)
+    return int(math.ceil(number / unit) * unit)
