@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from faults.outcome import LIMIT_SECONDS
 from faults.world import STUDY, World
 
 REFUSED = 2
@@ -32,6 +33,7 @@ class Fault:
     says: str
     code: int = REFUSED
     prepare: Prepare | None = None
+    seconds: float = LIMIT_SECONDS
 
 
 def replace(path: Path, content: bytes) -> None:

@@ -70,6 +70,6 @@ def _outcome(fault: Fault, world: World) -> Outcome:
         covad_command(*(word.format(**places) for word in fault.command))
 
     try:
-        return run_child(action, world.path)
+        return run_child(action, world.path, fault.seconds)
     finally:
         release(world.path)

@@ -334,11 +334,20 @@ SAMPLES_WARNED: tuple[tuple[str, Prepare, str], ...] = (
 )
 
 
+ESCAPES = json.dumps(["\x1b[31mw\x1b[0m", "z", "qcd", "ttbar", "lq", "a4l", "h0", "hpm"])
+
+
 def event_files() -> Iterator[Fault]:
     """Yield event files that are not what they seem, as background of a study and as observed file."""
     for name, change, says in FOREIGN:
         yield Fault(f"background file: {name}", RUN, says, prepare=background(change))
         yield Fault(f"observed file: {name}", TEST, says, prepare=observed(change))
+    inspect = ("inspect", "{observed}")
+    coloured = observed(_attribute("process_names", ESCAPES))
+    yield Fault("observed file: terminal codes in names", inspect, r"^(?!.*\x1b\[31m).*31m", 0, coloured)
+    against = ("inspect", "{run}", "--against", "{observed}")
+    yield Fault("observed file: pt in MeV, inspect", against, "warning.*pt", 0, observed(_scaled(0, 1e3)))
+    yield Fault("inspect cuts nothing unasked", inspect, r"^(?!.*jet >= 23)", 0)
     for name, prepare, says in SAMPLES:
         yield Fault(f"samples: {name}", RUN, says, prepare=prepare)
     for name, prepare, says in SAMPLES_WARNED:
