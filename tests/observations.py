@@ -68,6 +68,7 @@ def observation(file: str, z: float, toys: Interval | None = None) -> Observatio
         sha256="0123456789abcdef",
         configuration="covariant-profiled",
         label="covariant, profiled",
+        nulls="",
         expected=10_000.0,
         n_file=10_200,
         n_selected=10_100,

@@ -88,6 +88,15 @@ def test_inspect_shows_counts_ranges_and_the_shift(sample: Path) -> None:
         assert word in result.stdout
 
 
+def test_a_dry_run_prints_what_a_run_would_do(tmp_path: Path) -> None:
+    study = "seed: 1\nsource: {kind: latent}\ntests: {convex: {bumps: 5}}\ntoys: 10\n"
+    (tmp_path / "study.yaml").write_text(study)
+    result = covad("run", tmp_path / "study.yaml", "--out", tmp_path / "run", "--dry-run")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == "tune: 1 made\ntoys: 0 are there, 10 are computed\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["study.yaml"]
+
+
 def test_help_names_every_process() -> None:
     result = covad("simulate", "--help")
     assert result.returncode == 0

@@ -8,15 +8,20 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from event_files import write_events
 from finished_run import make_run, simulated
 from samples import random_events
 
+import covad
+from covad.cli.main import commands
 from covad.errors import (
     CovadError,
     DuplicateEventsError,
     FileFormatError,
+    FileWriteError,
     LayoutError,
+    NotKeptWarning,
     StudyError,
     TooFewEventsError,
     UnfinishedRunError,
@@ -26,16 +31,20 @@ from covad.events.files import open_events
 from covad.events.layout import Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 from covad.events.selection import Selection
+from covad.nplm.fit import Status
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import read_observed
 from covad.observed.examine import examine, yield_deviation
 from covad.observed.inputs import compare_with_run
-from covad.observed.result import read_observations
+from covad.observed.result import Observation, ObservedTest, read_observations
 from covad.pipeline.claim import claim
 from covad.pipeline.observation import store_observation
+from covad.report.evidence import read_evidence
+from covad.results.collect import collect
+from covad.results.compute import summarise
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
-from covad.storage.sealed import write_sealed
+from covad.storage.sealed import read_sealed, write_sealed
 
 PROFILED, QUADRATIC, NONE = "covariant, profiled", "covariant, profiled, quadratic", "covariant, none"
 
@@ -54,9 +63,9 @@ def test_a_file_is_tested_against_every_null_of_the_run(run, observed):
     found = examine(run, observed)
     assert (found.configuration, found.label) == ("covariant-profiled", PROFILED)
     assert (found.n_file, found.n_selected, found.n_reference, found.expected) == (210, 210, 1000, 200)
-    assert [test.test for test in found.tests] == ["network", "convex"]
+    assert [test.test for test in found.tests] == ["convex", "network"], "the default test speaks first"
     nulls = [[line.null for line in test.significances] for test in found.tests]
-    assert nulls == [["R_0", "R_+1", "chi2"], ["R_0", "R_+1", "analytic"]]
+    assert nulls == [["R_0", "R_+1", "analytic"], ["R_0", "R_+1", "chi2"]]
     for test in found.tests:
         assert test.t == pytest.approx(test.tau - test.delta)
         assert test.t >= -0.01
@@ -72,12 +81,78 @@ def test_a_file_is_tested_against_every_null_of_the_run(run, observed):
 
 def test_the_answer_is_kept_and_is_the_same_again(run, observed, tmp_path):
     found = examine(run, observed)
-    path = store_observation(run, found)
-    assert path == run / "observed" / f"{found.name}.json"
+    path = run / "observed" / f"{found.name}.json"
+    assert store_observation(run, found)
+    assert not store_observation(run, found), "the run has it already"
+    assert Observation.from_plain(read_sealed(path), str(path)) == found
     assert found in read_observations(RunDirectory(run))
     moved = shutil.copy(observed, tmp_path / "renamed.h5")
     again = examine(run, Path(moved))
     assert replace(again, name=found.name, file=found.file) == found
+
+
+def ask(run: Path, observed: Path, *options: object):
+    """`covad test` in this process."""
+    return CliRunner().invoke(commands, ["test", str(run), str(observed), *map(str, options)])
+
+
+def test_the_last_line_is_the_result(run, observed, tmp_path):
+    answer = examine(run, observed).answer
+    convex = examine(run, observed).result("convex")
+    largest = max(
+        (line for line in convex.significances if line.null.startswith("R_")), key=lambda line: line.p
+    )
+    assert (answer.test, answer.null, answer.p, answer.z) == ("convex", largest.null, largest.p, largest.z)
+    said = ask(run, observed, "--json", tmp_path / "answer.json")
+    assert said.exit_code == 0
+    assert said.stdout.splitlines()[-1] == answer.line
+    assert answer.line.startswith(f"result: p = {answer.p:.3g}, Z = {answer.z:.2f} (convex test")
+    written = json.loads((tmp_path / "answer.json").read_text())["result"]
+    assert (written["p"], written["z"], written["test"]) == (answer.p, answer.z, "convex")
+
+
+def test_a_json_file_that_cannot_be_written_does_not_cost_the_answer(run, observed, tmp_path):
+    said = ask(run, observed, "--json", tmp_path / "nowhere" / "answer.json")
+    assert isinstance(said.exception, FileWriteError)
+    assert said.stdout.splitlines()[-1].startswith("result: p = ")
+
+
+def test_a_run_that_cannot_be_written_still_answers(run, observed, tmp_path):
+    """Root may write anywhere, but not into a file as if it were a folder."""
+    copy = shutil.copytree(run, tmp_path / "copy", ignore=shutil.ignore_patterns("observed"))
+    (copy / "observed").touch()
+    before = {file: file.read_bytes() for file in copy.rglob("*") if file.is_file()}
+    said = ask(copy, observed)
+    assert said.exit_code == 0
+    note, result = said.stdout.splitlines()[-2:]
+    assert note.startswith(f"note: the answer was not stored in the run: {copy / 'observed'}")
+    assert result == examine(run, observed).answer.line
+    with pytest.warns(NotKeptWarning, match="the answer was not stored in the run"):
+        assert covad.test(copy, observed) == examine(run, observed)
+    assert {file: file.read_bytes() for file in copy.rglob("*") if file.is_file()} == before
+
+
+def test_a_new_answer_outdates_the_page(run, observed, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy", ignore=shutil.ignore_patterns("observed"))
+    page = copy / "report.html"
+    page.write_text("<main>\n<p>Observed files: none was tested.</p></main>")
+    covad.test(copy, observed)
+    assert "An observed file was tested after this page was made" in page.read_text()
+    page.write_text("<main>drawn again</main>")
+    covad.test(copy, observed)
+    assert page.read_text() == "<main>drawn again</main>", "it shows this answer already"
+
+
+def test_without_a_result_the_exit_code_says_so(run, observed, monkeypatch):
+    """No file makes the fit of the convex test fail, so that the answer is changed on its way."""
+    found = examine(run, observed)
+    failed = ObservedTest("convex", Status.FAILED, None, None, None, (), (), None)
+    changed = replace(found, name="failed", tests=(failed, *found.tests[1:]))
+    monkeypatch.setattr("covad.pipeline.observation.examine", lambda *_, **__: changed)
+    said = ask(run, observed)
+    assert said.exit_code == 1
+    assert said.stdout.splitlines()[-1] == "result: none, because the fit of the convex test failed"
+    (run / "observed" / "failed.json").unlink()
 
 
 def test_the_answer_to_one_question_does_not_replace_that_to_another(run, observed):
@@ -92,6 +167,27 @@ def test_the_answer_to_one_question_does_not_replace_that_to_another(run, observ
     )
     names = {usual.name, *(examine(run, observed, **question).name for question in others)}
     assert len(names) == 4
+
+
+def test_an_answer_is_shown_only_as_long_as_it_holds_for_the_study(run, observed, tmp_path):
+    """Another number of toys leaves it; another normalisation does not; changing back brings it back."""
+    copy = shutil.copytree(run, tmp_path / "run")
+    found = examine(run, observed)
+    shutil.rmtree(copy / "observed", ignore_errors=True)
+    store_observation(copy, found)
+
+    def shown():
+        evidence = read_evidence(copy, summarise(collect(copy)), {})
+        return evidence.observed, evidence.outdated
+
+    assert shown() == ((found,), ())
+    make_run(copy, until="tune", toys=11)
+    assert shown() == ((found,), ())
+    make_run(copy, until="tune", normalisation=0.2)
+    assert shown() == ((), (found.name,))
+    assert examine(run, observed).nulls == found.nulls
+    make_run(copy, until="tune")
+    assert shown() == ((found,), ())
 
 
 def test_events_are_ranked_by_h_with_their_number_in_the_file(run, observed):
@@ -130,7 +226,7 @@ def test_a_gross_excess_is_found_where_it_is(run, observed, tmp_path):
     rows = np.r_[np.arange(200), np.repeat(205, 40)]
     path = write_events(tmp_path / "pile.h5", events[rows])
     found = examine(run, path)
-    convex = found.tests[1]
+    convex = found.result("convex")
     analytic = convex.significances[-1]
     assert analytic.z > 4
     pile = [event.event >= 200 for event in convex.excess.ranked]
@@ -284,15 +380,15 @@ def test_unknown_names_are_named(run, observed, question, message):
         examine(run, observed, **question)
 
 
-@pytest.mark.parametrize("expected", [0.0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("expected", [0.0, -1.0, np.inf, np.nan, "many"])
 def test_a_senseless_yield_is_refused(run, observed, expected):
     with pytest.raises(CovadError, match="expected yield must be a positive number"):
         examine(run, observed, expected=expected)
 
 
-@pytest.mark.parametrize("value", [np.inf, np.nan])
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e9, -10.5, "high", None])
 def test_a_senseless_auxiliary_value_is_refused(run, observed, value):
-    with pytest.raises(CovadError, match="auxiliary value of 'jet_energy_scale' must be a number"):
+    with pytest.raises(CovadError, match="auxiliary value of 'jet_energy_scale' must be a number of sigma"):
         examine(run, observed, auxiliary={"jet_energy_scale": value})
 
 

@@ -15,10 +15,12 @@ from pathlib import Path
 import click
 
 from covad import __version__
+from covad.cli.terminal import complain, say
 from covad.errors import CovadError
 from covad.messages import hide_library_warnings, show_messages
 from covad.storage.atomic import replacing, writing
 
+NO_RESULT = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
 
@@ -29,24 +31,24 @@ def main() -> None:
     try:
         commands(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        sys.exit(_complain("interrupted", INTERRUPTED))
+        sys.exit(complain("interrupted", INTERRUPTED))
     except click.exceptions.NoArgsIsHelpError as failure:
         failure.show()
         sys.exit(failure.exit_code)
     except click.ClickException as failure:
-        sys.exit(_complain(failure.format_message(), failure.exit_code))
+        sys.exit(complain(failure.format_message(), failure.exit_code))
     except CovadError as failure:
-        sys.exit(_complain(str(failure), USAGE_ERROR))
+        sys.exit(complain(str(failure), USAGE_ERROR))
+    except MemoryError:
+        sys.exit(
+            complain(
+                "there is not enough memory for this; ask for less, or use a larger machine", USAGE_ERROR
+            )
+        )
     except OSError as failure:
         full = failure.errno == errno.ENOSPC
         reason = "no space left on the disk" if full else (failure.strerror or str(failure))
-        sys.exit(_complain(f"{failure.filename}: {reason}" if failure.filename else reason, USAGE_ERROR))
-
-
-def _complain(sentence: str, code: int) -> int:
-    """Print one sentence on stderr and return the exit code."""
-    click.echo(f"covad: {sentence}", err=True)
-    return code
+        sys.exit(complain(f"{failure.filename}: {reason}" if failure.filename else reason, USAGE_ERROR))
 
 
 def _write(path: Path, text: str) -> None:
@@ -97,7 +99,7 @@ def simulate(
     with EventWriter(out, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
         for block in with_progress(sample.blocks(), events, "simulating"):
             writer.append(block)
-    click.echo(f"wrote {events} events of {process} to {out}")
+    say(f"wrote {events} events of {process} to {out}")
 
 
 @commands.group()
@@ -119,7 +121,7 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
         files = fetch_files(samples or tuple(RECORDS), out, url, progress)
     for file in files:
         note = "already there" if file.was_there else "fetched"
-        click.echo(f"{file.path}: {note}, {file.size} bytes, {file.checksum} verified")
+        say(f"{file.path}: {note}, {file.size} bytes, {file.checksum} verified")
 
 
 @commands.command()
@@ -193,7 +195,7 @@ def init(study_file: Path, preset: str) -> None:
     from covad.study.presets import write_preset
 
     write_preset(preset, study_file)
-    click.echo(f"wrote {study_file}; next: covad run {study_file} --out RUN")
+    say(f"wrote {study_file}; next: covad run {study_file} --out RUN")
 
 
 @commands.command()
@@ -201,7 +203,7 @@ def schema() -> None:
     """Print the JSON Schema of study files, for editors that check and complete them."""
     from covad.study import json_schema
 
-    click.echo(json_schema(), nl=False)
+    say(json_schema(), nl=False)
 
 
 @commands.command()
@@ -211,24 +213,35 @@ def schema() -> None:
 @click.option("--workers", type=click.IntRange(min=1), help="Worker processes here; default: one per core.")
 @click.option("--dask", "address", help="Address of a Dask scheduler, for instance tcp://host:8786.")
 @click.option("--shard", default="1/1", show_default=True, help="I/N: compute part I of N, for array jobs.")
+@click.option("--dry-run", "only_told", is_flag=True, help="Only say what is kept, made anew and computed.")
 def run(
-    study_file: Path, out: Path, until: str, workers: int | None, address: str | None, shard: str
+    study_file: Path,
+    out: Path,
+    until: str,
+    workers: int | None,
+    address: str | None,
+    shard: str,
+    only_told: bool,
 ) -> None:
     """Run a study: whatever of its stages is not done yet."""
-    from covad.pipeline import choose_workers, run_study
+    from covad.pipeline import choose_workers, dry_run, run_study
     from covad.study import read_study
     from covad.toys.ensembles import Shard
     from covad.toys.run import RunStopped
 
     show_messages()
     study = read_study(study_file)
+    if only_told:
+        for line in dry_run(study, out):
+            click.echo(line)
+        return
     try:
         with choose_workers(study, workers, address) as pool:
             done = run_study(study, out, pool.results, Shard.parse(shard), until, workers)
     except RunStopped as stop:
-        sys.exit(_complain(str(stop), stop.exit_code))
+        sys.exit(complain(str(stop), stop.exit_code))
     if done is not None:
-        click.echo(f"computed {done.computed} toys, {done.failed} of them failed")
+        say(f"computed {done.computed} toys, {done.failed} of them failed")
 
 
 @commands.command()
@@ -241,7 +254,7 @@ def status(path: Path, as_json: bool) -> None:
 
     found = run_status(path)
     if as_json:
-        click.echo(json.dumps(found.plain(), indent=2))
+        say(json.dumps(found.plain(), indent=2))
     else:
         print_status(found)
 
@@ -255,8 +268,8 @@ def report(path: Path) -> None:
 
     summary, page = report_run(path)
     for line in summary_lines(summary):
-        click.echo(line)
-    click.echo(f"the report is {page}")
+        say(line)
+    say(f"the report is {page}")
 
 
 @commands.command("test")
@@ -278,15 +291,28 @@ def test_observed(
     configuration: str | None,
     json_file: Path | None,
 ) -> None:
-    """Test one observed event file: t, p and Z, the nuisances, and where the excess lies."""
+    """Test one observed event file: t, p and Z, the nuisances, and where the excess lies.
+
+    The last line is the result. The exit code is 1 if the fit failed, so that there is none.
+    """
     from covad.cli.observation import parse_auxiliary, print_observation
-    from covad.pipeline.observation import test
+    from covad.pipeline.observation import examine_and_keep
 
     measured = parse_auxiliary(auxiliary)
-    observation = test(run_path, observed, expected=expected, auxiliary=measured, configuration=configuration)
-    print_observation(observation)
-    if json_file:
-        _write(json_file, observation.to_json())
+    tested = examine_and_keep(
+        run_path, observed, expected=expected, auxiliary=measured, configuration=configuration
+    )
+    print_observation(tested.observation)
+    if tested.note is not None:
+        say(f"note: {tested.note}")
+    answer = tested.observation.answer
+    try:
+        if json_file:
+            _write(json_file, tested.observation.to_json())
+    finally:
+        say(answer.line)
+    if answer.p is None:
+        sys.exit(NO_RESULT)
 
 
 @commands.command()
@@ -297,7 +323,7 @@ def export(path: Path, out: Path | None) -> None:
     from covad.pipeline.export import export_run
 
     for made in export_run(path, out):
-        click.echo(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")
+        say(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")
 
 
 @commands.group()
@@ -313,6 +339,6 @@ def bench_toys(fast: bool, json_file: Path | None) -> None:
     from covad.cli import bench as benchmark
 
     times = benchmark.bench_toys(fast)
-    click.echo(benchmark.format_table(times))
+    say(benchmark.format_table(times))
     if json_file:
         _write(json_file, json.dumps(asdict(times), indent=2) + "\n")

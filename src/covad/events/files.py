@@ -15,6 +15,7 @@ from covad.events.fingerprints import Fingerprints, row_fingerprints
 from covad.events.hdf5 import EventWriter, Hdf5Events
 from covad.events.layout import EventLayout, Events, concatenate
 from covad.events.npz import ZIP_SIGNATURES, PreparedEvents
+from covad.events.probe import probe
 from covad.events.source import BUFFERS_AT_PEAK, DEFAULT_BUFFER, EventSource, reading
 
 __all__ = ["BUFFERS_AT_PEAK", "DEFAULT_BUFFER", "EventSource", "EventWriter", "FileSet", "open_events"]
@@ -24,11 +25,12 @@ _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 PIECE = 100_000
 
 
-def open_events(path: Path, labels: Path | None = None) -> EventSource:
+def open_events(path: Path, labels: Path | None = None, *, foreign: bool = False) -> EventSource:
     """Open an event file: HDF5 of covad or of the public dataset, or a prepared npz.
 
     `labels` is for prepared npz files whose process labels are in another file; without it they are looked
-    for in the same directory (see `covad.events.npz`).
+    for in the same directory (see `covad.events.npz`). A `foreign` file is one that covad meets for the first
+    time: if it is HDF5, another process reads it first, which costs as much as reading it, and 0.2 s.
     """
     with reading(path):
         if path.is_dir():
@@ -44,6 +46,8 @@ def open_events(path: Path, labels: Path | None = None) -> EventSource:
     if labels is not None:
         raise FileFormatError(f"{path}: takes no labels from another file, because it is not a prepared npz")
     if signature == _HDF5_SIGNATURE:
+        if foreign:
+            probe(path)
         return Hdf5Events(path)
     raise FileFormatError(f"{path}: is neither an HDF5 file nor an npz file")
 
@@ -54,12 +58,14 @@ class FileSet:
     `known` are the fingerprints of all rows, where they were taken before: what is read must agree with them.
     """
 
-    def __init__(self, paths: Sequence[Path], known: Fingerprints | None = None) -> None:
+    def __init__(
+        self, paths: Sequence[Path], known: Fingerprints | None = None, *, foreign: bool = False
+    ) -> None:
         if not paths:
             raise FileFormatError("a sample needs at least one event file")
         self._open = ExitStack()
         with self._open:
-            self._files = [self._open.enter_context(open_events(path)) for path in paths]
+            self._files = [self._open.enter_context(open_events(path, foreign=foreign)) for path in paths]
             first = self._files[0]
             for file in self._files[1:]:
                 if file.layout != first.layout or file.process_names != first.process_names:

@@ -82,7 +82,7 @@ class BackgroundEvents:
 def read_observed(path: Path, layout: EventLayout, selection: Selection) -> ObservedEvents:
     """Read events as they were measured and cut them as the study cuts; nothing is shifted."""
     particles, rows, start = [], [], 0
-    with open_events(path) as source:
+    with open_events(path, foreign=True) as source:
         if source.layout != layout:
             raise LayoutError(
                 f"{path}: its events have {_described(source.layout)}, "

@@ -71,8 +71,16 @@ class CollisionData:
         return tuple(self.directory.events / f"{name}_{number}.h5" for number in files)
 
     def open(self, name: str, verify: bool = True) -> FileSet:
-        """Open a sample; `verify` compares every row that is read with its fingerprint."""
-        return FileSet(self.paths(name), self.fingerprints(name)["row"] if verify else None)
+        """Open a sample; `verify` compares every row that is read with its fingerprint.
+
+        Given files that no run has noted yet are met for the first time, and read by another process first.
+        """
+        foreign = bool(self.samples[name].files) and not self._noted
+        return FileSet(self.paths(name), self.fingerprints(name)["row"] if verify else None, foreign=foreign)
+
+    @cached_property
+    def _noted(self) -> bool:
+        return (self.directory.path / "events.json").exists()
 
     def fingerprints(self, name: str) -> NDArray[np.void]:
         """Return the fingerprints of all rows of a sample, in the order of its files."""

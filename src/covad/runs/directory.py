@@ -13,7 +13,9 @@ basis/           basis and ridge of the convex test, for every configuration
 clip/            W of the network with the scan that led to it, for every configuration
 made/            notes of all that the stages made: sizes, digests, recipes
 toys/            blocks of pseudo-experiments
+aside/           what was made for the study as it was before, by digest
 observed/        answers for observed files, one per question
+learning.lock    who makes what toys share at the moment; toys.*.lock: who computes toys
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from covad.errors import FileFormatError
-from covad.storage.sealed import read_json, read_sealed
+from covad.storage.json_files import read_json
+from covad.storage.sealed import read_sealed
 from covad.study import Study, parse_study
 from covad.study.plan import Space
 from covad.toys.store import ToyStore

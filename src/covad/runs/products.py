@@ -49,7 +49,7 @@ class Products:
             "events",
             "selected.json",
             self._of_background(
-                signals={name: self._events_digest(name) for name in self.study.signals},
+                signals={name: self._events_digest(name) or "" for name in self.study.signals},
                 nu=self.study.points,
                 folds=source.folds,
                 validation_share=source.training.validation_share,
@@ -100,7 +100,7 @@ class Products:
                 encoder=self.encoder(embedding, fold).digest,
                 response=self.response(embedding, fold, order).digest,
                 nu=self.study.points,
-                signals={name: self._events_digest(name) for name in self.study.signals},
+                signals={name: self._events_digest(name) or "" for name in self.study.signals},
             ),
         )
 
