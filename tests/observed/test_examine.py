@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -16,6 +17,7 @@ import covad
 from covad.cli.main import commands
 from covad.errors import (
     CovadError,
+    DuplicateEventsError,
     FileFormatError,
     FileWriteError,
     LayoutError,
@@ -25,12 +27,22 @@ from covad.errors import (
     UnfinishedRunError,
     UnknownNameError,
 )
-from covad.events.layout import Collection, EventLayout
+from covad.events.files import open_events
+from covad.events.layout import Collection, EventLayout, Events, concatenate
+from covad.events.processes import ADC2021_LAYOUT
+from covad.events.selection import Selection
 from covad.nplm.fit import Status
+from covad.observed.copies import refuse_events_of_run
+from covad.observed.dataset import read_observed
 from covad.observed.examine import examine, yield_deviation
+from covad.observed.inputs import compare_with_run
 from covad.observed.result import Observation, ObservedTest, read_observations
 from covad.pipeline.claim import claim
 from covad.pipeline.observation import store_observation
+from covad.report.evidence import read_evidence
+from covad.results.collect import collect
+from covad.results.compute import summarise
+from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.storage.sealed import read_sealed, write_sealed
 
@@ -157,6 +169,27 @@ def test_the_answer_to_one_question_does_not_replace_that_to_another(run, observ
     assert len(names) == 4
 
 
+def test_an_answer_is_shown_only_as_long_as_it_holds_for_the_study(run, observed, tmp_path):
+    """Another number of toys leaves it; another normalisation does not; changing back brings it back."""
+    copy = shutil.copytree(run, tmp_path / "run")
+    found = examine(run, observed)
+    shutil.rmtree(copy / "observed", ignore_errors=True)
+    store_observation(copy, found)
+
+    def shown():
+        evidence = read_evidence(copy, summarise(collect(copy)), {})
+        return evidence.observed, evidence.outdated
+
+    assert shown() == ((found,), ())
+    make_run(copy, until="tune", toys=11)
+    assert shown() == ((found,), ())
+    make_run(copy, until="tune", normalisation=0.2)
+    assert shown() == ((), (found.name,))
+    assert examine(run, observed).nulls == found.nulls
+    make_run(copy, until="tune")
+    assert shown() == ((found,), ())
+
+
 def test_events_are_ranked_by_h_with_their_number_in_the_file(run, observed):
     for test in examine(run, observed).tests:
         excess = test.excess
@@ -188,8 +221,6 @@ def test_events_that_fail_the_selection_are_left_out_but_counted(run, tmp_path):
 
 def test_a_gross_excess_is_found_where_it_is(run, observed, tmp_path):
     """Forty copies of one background event: whatever the encoder has learned, they sit in one place."""
-    from covad.events.files import open_events
-
     with open_events(observed) as source:
         events = source.read()
     rows = np.r_[np.arange(200), np.repeat(205, 40)]
@@ -262,6 +293,80 @@ def test_events_of_the_run_itself_are_refused(run):
         examine(run, run / "events" / "background_0.h5")
 
 
+def rewritten(path: Path, observed: Path, rows: np.ndarray, extra: Events | None = None) -> Path:
+    """Write chosen events of a file, and others behind them, to a new one."""
+    with open_events(observed) as source:
+        events = source.read()[rows]
+    return write_events(path, events if extra is None else concatenate([events, extra]))
+
+
+def test_a_part_of_the_run_is_refused_however_it_is_written(run, observed, tmp_path):
+    """Five events of the run among 210 others: shuffled, cut as the study cuts, compressed in another way."""
+    with open_events(run / "events" / "background_0.h5") as source:
+        theirs = source.read(np.array([7000, 3, 11, 4500, 200]))
+    cut, _ = Selection().apply(theirs)
+    file = rewritten(tmp_path / "mixed.h5", observed, np.arange(100, 210), cut)
+    with h5py.File(file, "r+") as content:
+        particles, process = content["Particles"][:][::-1], content["process"][:][::-1]
+        del content["Particles"], content["process"]
+        content.create_dataset("Particles", data=particles.astype(np.float64), compression="lzf")
+        content["process"] = process
+    with pytest.raises(DuplicateEventsError, match=r"mixed\.h5: 5 of its 115 .* in its sample 'background'"):
+        examine(run, file)
+
+
+def test_events_that_are_alike_by_chance_are_no_copies_where_the_study_allows_them(run, observed):
+    """A study of coarse features: events of the background have twins as often as observed ones do."""
+    directory = RunDirectory(run)
+    coarse = CollisionData.of(directory.study(), directory)
+    coarse = replace(coarse, source=coarse.source.model_copy(update={"duplicates": "allowed"}))
+    events = read_observed(observed, ADC2021_LAYOUT, coarse.selection)
+    refuse_events_of_run(observed, events, coarse)
+    known = coarse.fingerprints("background").copy()
+    one_copy = replace(events, particles=events.particles.copy())
+    with coarse.open("background") as files:
+        one_copy.particles[:3] = coarse.selection.apply(files.read(np.arange(3)))[0].particles
+    with pytest.raises(DuplicateEventsError, match=r"3 of its 210 selected events"):
+        refuse_events_of_run(observed, one_copy, coarse)
+    with pytest.MonkeyPatch.context() as patch:
+        known["event"][: len(known) // 4] = known["event"][0]  # a quarter of the background is one event
+        patch.setattr(CollisionData, "fingerprints", lambda *_: known)
+        refuse_events_of_run(observed, one_copy, coarse)
+
+
+def test_background_files_that_have_changed_are_named(run, observed, tmp_path):
+    """One bit of one row that is read again, in a file whose digest nobody takes."""
+    copy = shutil.copytree(run, tmp_path / "copy")
+    file = copy / "events" / "background_0.h5"
+    data = CollisionData.of(RunDirectory(copy).study(), RunDirectory(copy))
+    row = int(data.rows["reference"][0])
+    with h5py.File(file, "r+") as content:
+        particles = content["Particles"][row]
+        particles[0, 0] = np.nextafter(particles[0, 0], np.float32(np.inf))
+        content["Particles"][row] = particles
+    with pytest.raises(FileFormatError, match=rf"background_0\.h5: has changed .* event {row};"):
+        examine(copy, observed)
+
+
+def test_events_that_stand_twice_in_the_observed_file_are_told(run, observed, tmp_path):
+    rows = np.r_[np.arange(200), np.arange(10)]
+    found = examine(run, rewritten(tmp_path / "twice.h5", observed, rows))
+    assert found.inputs.n_repeated == 10
+    assert "10 of the 210 selected events repeat another one (4.8%)" in found.warnings[0]
+    assert found.p is not None
+
+
+def test_data_that_do_not_look_like_the_simulation_are_told_but_tested(run, observed, tmp_path):
+    with open_events(observed) as source:
+        events = source.read()
+    particles = events.particles * np.array([1000.0, 1.0, 1.0], dtype=np.float32)
+    found = examine(run, write_events(tmp_path / "mev.h5", events.with_particles(particles)))
+    different = [quantity.name for quantity in found.inputs.different]
+    assert {"met pt", "electron pt", "muon pt", "jet pt"} <= set(different)
+    assert any("jet pt does not look like the simulation: 100.0%" in line for line in found.warnings)
+    assert found.t is not None
+
+
 @pytest.mark.parametrize(
     ("question", "message"),
     [
@@ -331,3 +436,7 @@ def test_a_run_without_events_is_refused(tmp_path, observed):
     claim(RunDirectory(tmp_path), latent, None)
     with pytest.raises(StudyError, match="a source of kind 'events'"):
         examine(tmp_path, observed)
+
+
+def test_the_comparison_alone_is_that_of_the_test(run, observed):
+    assert compare_with_run(run, observed) == examine(run, observed).inputs

@@ -20,8 +20,9 @@ from covad.inference.closure import Verdict
 from covad.report import write_report
 from covad.report.figures.canvas import inline_svg
 from covad.report.figures.statistic import null_figure
-from covad.report.page import chapters_of, render
+from covad.report.page import chapters_of, observed, render
 from covad.report.write import mark_outdated, write_evidence
+from covad.results.summary import StageVersions
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +196,36 @@ def test_a_report_is_drawn_again_only_if_what_it_shows_has_changed(tmp_path, dra
         assert len(drawn) == number
     write_report(tmp_path, replace(small.summary, manifest=None), small.t)
     assert len(drawn) == 5
+
+
+def test_the_report_says_with_which_versions_toys_were_made(small):
+    first = small.summary.toy_versions[0]
+    other = replace(first, versions=replace(first.versions, numpy="2.9"), toys=7)
+    doubt = "the same toys to the last bit are not promised"
+
+    def page(*lines):
+        return html.unescape(render(replace(small, summary=replace(small.summary, toy_versions=lines)), []))
+
+    assert f"60 toys with {first.versions}</dd>" in page(first)
+    assert doubt not in page(first)
+    mixed = page(first, other)
+    assert f"60 toys with {first.versions}; 7 toys with {other.versions}" in mixed
+    assert doubt in mixed
+
+
+def test_the_report_names_stages_that_several_versions_made(small):
+    versions = small.summary.toy_versions[0].versions
+    lines = tuple(StageVersions(replace(versions, torch=number), f"day {number}") for number in ("1", "2"))
+    manifest = replace(small.summary.manifest, stages={"encoder": lines, "pools": lines[:1]})
+    page = render(replace(small, summary=replace(small.summary, manifest=manifest)), [])
+    assert "stage encoder was done with several versions" in page
+    assert "torch 2 (from day 2)" in page
+    assert "stage pools" not in page
+
+
+def test_answers_that_do_not_hold_any_more_are_named(small):
+    chapter = observed(replace(small, outdated=("data-1",)))
+    assert any(line.startswith("data-1: left out, because the study") for line in chapter.missing)
 
 
 @pytest.mark.parametrize("part", ["figures", "tables", "hepdata"])

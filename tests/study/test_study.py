@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from covad.errors import StudyError
-from covad.study import Study, changed_key, json_schema, parse_study, read_study
+from covad.study import Change, Study, changes, json_schema, parse_study, read_study
 from covad.toys.ensembles import Treatment
 
 ROOT = Path(__file__).parents[2]
@@ -236,20 +236,52 @@ def test_the_schema_describes_the_file():
 
 def change(tmp_path, old, new):
     before, after = read(tmp_path, STUDY).plain(), read(tmp_path, STUDY.replace(old, new)).plain()
-    return changed_key(before, after)
+    (found,) = changes(before, after)
+    return found
 
 
 def test_the_key_that_changed_is_named(tmp_path):
-    assert change(tmp_path, "1e4", "2e4") == "sizes.expected was 10000.0 and is now 20000.0"
-    assert change(tmp_path, "clip: 1.9", "clip: tune") == 'tests.network.clip was 1.9 and is now "tune"'
-    assert change(tmp_path, "[0, 1, -1]", "[0]").startswith("nu was [[0.0], [1.0], [-1.0]]")
-    assert change(tmp_path, ", convex: {spread: 5e-1}", "").startswith("tests.convex was")
+    assert str(change(tmp_path, "1e4", "2e4")) == "sizes.expected was 10000.0 and is now 20000.0"
+    assert str(change(tmp_path, "clip: 1.9", "clip: tune")) == 'tests.network.clip was 1.9 and is now "tune"'
+    assert str(change(tmp_path, "[0, 1, -1]", "[0]")).startswith("nu was [[0.0], [1.0], [-1.0]]")
+    assert str(change(tmp_path, ", convex: {spread: 5e-1}", "")).startswith("tests.convex was")
 
 
-def test_toys_and_cluster_may_change(tmp_path):
-    assert change(tmp_path, "seed: 1", "seed: 1\ntoys: 900") is None
-    assert change(tmp_path, "treatment: none", "treatment: none, background_toys: 900") is None
-    assert change(tmp_path, "jobs: 2", "jobs: 20") is None
+def test_toys_and_cluster_may_change_without_a_consequence(tmp_path):
+    assert change(tmp_path, "seed: 1", "seed: 1\ntoys: 900").is_free
+    assert change(tmp_path, "treatment: none", "treatment: none, background_toys: 900").is_free
+    assert change(tmp_path, "jobs: 2", "jobs: 20").is_free
+    assert not change(tmp_path, "1e4", "2e4").is_free
+
+
+@pytest.mark.parametrize(
+    ("key", "before", "after", "refused"),
+    [
+        ("sizes.expected", 1, 2, False),
+        ("tests.convex", None, {}, False),
+        ("nu", [0], [1], False),
+        ("signals.lq", None, [3], False),
+        ("configurations", [], [{}], False),
+        ("configurations.0.order", 1, 2, False),
+        ("normalisation", 0.1, None, False),
+        ("source.response.epochs", 1, 2, False),
+        ("source.fold", 0, 1, False),
+        ("source.signals.lq", None, {"simulate": 3}, False),
+        ("source.signals.lq", {"simulate": 3}, None, False),
+        ("source.embeddings.second", None, {"alpha": 1}, False),
+        ("source.signals.lq.files", ["a"], ["b"], False),
+        ("source.signals.lq.simulate", 3, 4, True),
+        ("source.embeddings.second.alpha", 1, 2, True),
+        ("source.training.steps", 1, 2, True),
+        ("source.background.simulate", None, 3, True),
+        ("source.folds", 1, 2, True),
+        ("source.kind", "latent", "pools", True),
+        ("seed", 1, 2, True),
+        ("gone", 1, None, True),
+    ],
+)
+def test_what_no_encoder_depends_on_may_change(key, before, after, refused):
+    assert Change(key, before, after).is_refused == refused
 
 
 def test_reading_a_study_needs_no_heavy_library():

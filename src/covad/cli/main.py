@@ -125,7 +125,7 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
 
 
 @commands.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="File with the labels of a prepared npz.")
 @click.option("--systematic", help="Built-in one to apply; default: jet_energy_scale.")
 @click.option("--collection", help="Collection whose change is shown; default: jet, if there are jets.")
@@ -135,10 +135,28 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
     type=click.Path(path_type=Path),
     help="Apply the cuts and the systematics of this study file; without it nothing is cut.",
 )
+@click.option(
+    "--against",
+    "observed",
+    type=click.Path(path_type=Path),
+    help="Compare this observed file with the background of PATH, a run, or of the study, input by input.",
+)
+@click.option("--figures", type=click.Path(path_type=Path), help="Directory for pictures of the comparison.")
 def inspect(
-    path: Path, labels: Path | None, systematic: str | None, collection: str | None, study_file: Path | None
+    path: Path | None,
+    labels: Path | None,
+    systematic: str | None,
+    collection: str | None,
+    study_file: Path | None,
+    observed: Path | None,
+    figures: Path | None,
 ) -> None:
     """Show what an event file holds: counts, ranges, cuts and systematics at work. Of a run: its status."""
+    if observed is not None:
+        _compare_inputs(path, study_file, observed, figures)
+        return
+    if path is None or figures is not None:
+        raise click.UsageError("PATH is missing" if path is None else "--figures needs --against OBSERVED")
     if (path / "study.json").exists():
         from covad.cli.status import print_status
         from covad.runs.status import run_status
@@ -150,6 +168,23 @@ def inspect(
     if study_file and systematic:
         raise click.UsageError("--systematic and --study exclude each other: a study names its own")
     inspect_file(path, labels, systematic, collection, study_file)
+
+
+def _compare_inputs(run: Path | None, study_file: Path | None, observed: Path, figures: Path | None) -> None:
+    """Compare an observed file with the background of a run or of a study."""
+    if (run is None) == (study_file is None):
+        raise click.UsageError("--against needs a run, `covad inspect RUN`, or a study, `--study STUDY`")
+    from covad.cli.inputs import print_comparison, write_figures
+    from covad.observed.inputs import compare_with_run, compare_with_study
+    from covad.study import read_study
+
+    if study_file is not None:
+        comparison = compare_with_study(read_study(study_file), study_file, observed)
+    elif run is not None:
+        comparison = compare_with_run(run, observed)
+    print_comparison(comparison, observed)
+    if figures is not None:
+        click.echo(f"wrote {len(write_figures(comparison, observed, figures))} pictures to {figures}")
 
 
 @commands.command()
@@ -178,17 +213,28 @@ def schema() -> None:
 @click.option("--workers", type=click.IntRange(min=1), help="Worker processes here; default: one per core.")
 @click.option("--dask", "address", help="Address of a Dask scheduler, for instance tcp://host:8786.")
 @click.option("--shard", default="1/1", show_default=True, help="I/N: compute part I of N, for array jobs.")
+@click.option("--dry-run", "only_told", is_flag=True, help="Only say what is kept, made anew and computed.")
 def run(
-    study_file: Path, out: Path, until: str, workers: int | None, address: str | None, shard: str
+    study_file: Path,
+    out: Path,
+    until: str,
+    workers: int | None,
+    address: str | None,
+    shard: str,
+    only_told: bool,
 ) -> None:
     """Run a study: whatever of its stages is not done yet."""
-    from covad.pipeline import choose_workers, run_study
+    from covad.pipeline import choose_workers, dry_run, run_study
     from covad.study import read_study
     from covad.toys.ensembles import Shard
     from covad.toys.run import RunStopped
 
     show_messages()
     study = read_study(study_file)
+    if only_told:
+        for line in dry_run(study, out):
+            click.echo(line)
+        return
     try:
         with choose_workers(study, workers, address) as pool:
             done = run_study(study, out, pool.results, Shard.parse(shard), until, workers)

@@ -9,6 +9,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 
 from covad.cli.console import PLAIN_WIDTH, SafeConsole, table
+from covad.cli.inputs import print_inputs
 from covad.errors import CovadError
 from covad.inference.significance import MARK, MEANING
 from covad.observed.result import Observation, ObservedTest
@@ -42,6 +43,12 @@ def print_observation(observation: Observation) -> None:
         f"{observation.file}: {observation.n_selected} of {observation.n_file} events selected, "
         f"{observation.expected:g} expected; configuration {observation.label}"
     )
+    inputs = observation.inputs
+    if inputs.different:
+        title = f"{len(inputs.different)} of {len(inputs.quantities)} inputs do not look like the simulation"
+        print_inputs(console, title, inputs.different)
+    else:
+        console.print(f"all {len(inputs.quantities)} inputs look like the simulation")
     if observation.nuisances:
         _print_nuisances(console, observation)
     for test in observation.tests:

@@ -16,15 +16,19 @@ from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances
 from covad.nplm.statistic import likelihood_ratio
+from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import (
     BackgroundEvents,
+    BackgroundSample,
     ObservedEvents,
     embed,
+    embed_background,
     make_dataset,
     read_background,
     read_observed,
 )
 from covad.observed.excess import find_excess
+from covad.observed.inputs import compare_observed
 from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group
@@ -75,16 +79,19 @@ def examine(
         measured[name] = float(value)
     expected = run.sizes.expected if expected is None else float(expected)
 
-    events = read_observed(file, run)
+    events = read_observed(file, run.encoder.layout, run.data.selection)
     sha256 = file_digest(file)
     if sample := sample_of_file(run.data.directory, sha256):
         raise FileFormatError(f"{file}: is an event file of the run itself, of its sample '{sample}'")
+    refuse_events_of_run(file, events, run.data)
+    simulated = BackgroundSample.of(run.data, read_background(run.data, run.data.rows["reference"]))
+    inputs = compare_observed(events, simulated, run.data)
     # the same reference for the same file
     rng = np.random.default_rng(derived_seed(run.study, "observed", sha256))
     reference = run.reference.pick(run.sizes.reference, rng)
     dataset = make_dataset(run, embed(run, events.particles), reference, expected, measured)
     nuisances, compatibility = judge_nuisances(dataset, fit_nuisances(dataset), run.nuisances)
-    background = read_background(run)
+    background = embed_background(run, simulated)
     default = default_test(run.study)
     groups = sorted(run.groups, key=lambda group: group.test != default)  # it speaks first
     tests = tuple(_test(group, dataset, events, background, int(sha256[:8], 16)) for group in groups)
@@ -94,14 +101,16 @@ def examine(
         sha256=sha256,
         configuration=run.configuration.slug,
         label=run.configuration.label,
+        nulls=run.nulls,
         expected=expected,
         n_file=events.n_file,
         n_selected=len(events),
         n_reference=len(reference),
+        inputs=inputs,
         nuisances=nuisances,
         compatibility=compatibility,
         tests=tests,
-        warnings=tuple(_warnings(run, len(events), expected, nuisances, tests)),
+        warnings=(*inputs.warnings, *_warnings(run, len(events), expected, nuisances, tests)),
     )
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from covad.errors import FileFormatError, UnknownNameError
+from covad.inference.inputs import InputComparison
 from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import Significance
 from covad.nplm.fit import Status
 from covad.runs.directory import RunDirectory
+from covad.storage.digests import content_digest
 from covad.storage.json_files import parse_json
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
@@ -143,10 +146,12 @@ class Observation(Record):
     sha256: str
     configuration: str  # its slug
     label: str  # of the configuration, for people
+    nulls: str  # digest of the ensembles that its nulls are made of
     expected: float  # yield after the selection at nu = 0
     n_file: int
     n_selected: int
     n_reference: int
+    inputs: InputComparison  # of data and simulation, before anything is fitted
     nuisances: tuple[NuisanceFit, ...]
     compatibility: Compatibility | None  # None where the test has no nuisances
     tests: tuple[ObservedTest, ...]
@@ -204,6 +209,14 @@ class Observation(Record):
         if result != plain(found.answer):
             raise FileFormatError(f"{where}: its '{_RESULT}' is not that of its first test")
         return found
+
+
+def digest_of_nulls(identities: Iterable[str | None]) -> str:
+    """Return what an answer holds for: these null ensembles, of all tests of a configuration.
+
+    They depend on sizes, nu, normalisation, tests, models and pools, as the answer does.
+    """
+    return content_digest(sorted(identity or "" for identity in identities))
 
 
 def read_observations(directory: RunDirectory) -> tuple[Observation, ...]:

@@ -29,7 +29,7 @@ PAGE = "report.html"
 FOLDER = "report"
 _PARTS = ("figures", "tables", "hepdata")
 #: Raise it when code changes the page, a figure or a table.
-REPORT_VERSION = 1
+REPORT_VERSION = 2
 #: What the report shows beside the evidence.
 _DATA_FILES = ("texts.yaml", "paper/paper.yaml", "templates/report.html.j2", "templates/report.css")
 #: Beside the parts of a report: the digest of what it was drawn from, and those of its files.
@@ -95,10 +95,10 @@ def _digest(evidence: Evidence) -> str:
     """
     summary = evidence.summary.to_json()
     if summary["manifest"] is not None:
-        summary["manifest"] = {key: summary["manifest"][key] for key in ("versions", "machine")}
+        summary["manifest"] = {key: summary["manifest"][key] for key in ("versions", "machine", "stages")}
     checks = {name: plain(found) for name, found in evidence.checks.items()}
     observed = [observation.to_json() for observation in evidence.observed]
-    content = [__version__, REPORT_VERSION, summary, checks, observed]
+    content = [__version__, REPORT_VERSION, summary, checks, observed, evidence.outdated]
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for toys in evidence.t.values():
         digest.update(toys.tobytes())

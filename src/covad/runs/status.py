@@ -10,6 +10,7 @@ from typing import Any
 
 from covad.embedding.metrics import read_metrics
 from covad.errors import FileFormatError
+from covad.events.processes import BACKGROUND
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.sources import open_sources
@@ -180,7 +181,7 @@ def learning_progress(study: Study, directory: RunDirectory) -> list[StageProgre
         responses += [products.response(name, fold, order).made for order in orders]
     pools = [products.pools(space).made for space in study.spaces]
     checks = [products.checks(*part).made for part in product(study.spaces, range(source.folds))]
-    events = (directory.path / "events.json").exists()
+    events = all(products.fingerprints(name).made for name in (BACKGROUND, *study.signals))
     written = "" if events else f"{len(list(directory.events.glob('*.h5')))} files written"
     return [
         StageProgress("events", int(events), 1, written),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,6 @@ from covad.settings import describe_mistake
 from covad.storage.text_files import read_text
 from covad.study.model import Study
 from covad.study.sources import KINDS, Collisions, PoolSection, SampleEntry
-
-#: Keys that may change between runs of one study: how many toys, where they are computed, where files lie.
-FREE_KEYS = (
-    "toys",
-    "cluster",
-    "configurations.*.toys",
-    "configurations.*.background_toys",
-    "source.path",
-    "source.folder",
-    "source.background.files",
-    "source.signals.*.files",
-)
-
 
 #: Larger files are no study files.
 _LARGEST_BYTES = 2**20
@@ -117,21 +103,3 @@ def parse_study(content: Any, where: str) -> Study:
 def json_schema() -> str:
     """Return the JSON Schema of the study file, for editors."""
     return json.dumps(Study.model_json_schema(), indent=2) + "\n"
-
-
-def changed_key(before: Any, after: Any, name: str = "") -> str | None:
-    """Return the first key in which two plain studies differ, with both values; free keys do not count."""
-    if before == after or any(fnmatchcase(name, free) for free in FREE_KEYS):
-        return None
-    # look into mappings, and into lists of as many mappings; anything else is one value
-    parts: list[tuple[str, Any, Any]] = []
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        parts = [(key, before.get(key), after.get(key)) for key in sorted({*before, *after})]
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        pairs = list(zip(before, after, strict=True))
-        if all(isinstance(part, Mapping) for pair in pairs for part in pair):
-            parts = [(str(number), old, new) for number, (old, new) in enumerate(pairs)]
-    for key, old, new in parts:
-        if change := changed_key(old, new, f"{name}.{key}" if name else key):
-            return change
-    return None if parts else f"{name} was {json.dumps(before)} and is now {json.dumps(after)}"

@@ -118,6 +118,8 @@ class Collisions(Settings):
     )
     cuts: Selection = Selection()
     splits: Splits = Splits()
+    #: Of coarse features, whose events can be alike by chance: what is alike is counted, and not refused.
+    duplicates: Literal["refused", "allowed"] = "refused"
     embeddings: Annotated[dict[Name, Embedding], Field(min_length=1)]
     encoder: EncoderSettings = EncoderSettings()
     training: Training = Training()

@@ -17,7 +17,7 @@ from covad.errors import CovadError, MissingExtraError, WorkerError
 from covad.settings import Settings, Size
 from covad.toys.backends.local import BlockResult
 from covad.toys.ensembles import Block
-from covad.toys.toy import failed_block, run_block
+from covad.toys.toy import BlockToys, failed_block, run_block
 
 CONNECT_SECONDS = 30
 #: A scheduler that runs greets at once.
@@ -144,5 +144,7 @@ class DaskWorkers:
                 raise WorkerError(
                     f"a Dask worker could not compute toys: {type(failure).__name__}: {failure}"
                 ) from failure
+            if not isinstance(toys, BlockToys):
+                raise WorkerError("Dask workers need the covad of this process: theirs is another version")
             yield block, toys
             future.release()
