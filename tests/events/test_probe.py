@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from event_files import write_events
@@ -64,14 +65,30 @@ def test_the_command_line_survives(crashing: Path) -> None:
 
 
 def test_a_whole_file_is_probed_once(tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    def popen(*arguments: Any, **options: Any) -> Any:
+        started.append(arguments)
+        return real(*arguments, **options)
+
+    real = subprocess.Popen
+    monkeypatch.setattr(probing.subprocess, "Popen", popen)
     path = write_events(tmp_path / "whole.h5", events)
-    probe(path)
-    monkeypatch.setattr(probing.sys, "executable", "/nonexistent")
-    probe(path)
+    for _ in range(2):
+        probe(path)
+    assert len(started) == 1
     time.sleep(0.01)
     path.touch()
-    with pytest.raises(FileNotFoundError):
-        probe(path)
+    probe(path)
+    assert len(started) == 2
+
+
+def test_without_another_process_the_file_is_read_as_it_is(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing.sys, "executable", "/nonexistent")
+    with open_events(write_events(tmp_path / "whole.h5", events), foreign=True) as source:
+        assert len(source.read()) == len(events)
 
 
 def test_every_byte_of_the_numbers_is_read(tmp_path: Path, events: Events) -> None:

@@ -210,7 +210,9 @@ def schema() -> None:
 @click.argument("study_file", type=click.Path(path_type=Path))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory; continued if there.")
 @click.option("--until", default="toys", show_default=True, help="Stop after this stage.")
-@click.option("--workers", type=click.IntRange(min=1), help="Worker processes here; default: one per core.")
+@click.option(
+    "--workers", type=click.IntRange(1, 10_000), help="Worker processes here; default: one per core."
+)
 @click.option("--dask", "address", help="Address of a Dask scheduler, for instance tcp://host:8786.")
 @click.option("--shard", default="1/1", show_default=True, help="I/N: compute part I of N, for array jobs.")
 @click.option("--dry-run", "only_told", is_flag=True, help="Only say what is kept, made anew and computed.")

@@ -40,9 +40,13 @@ def probe(path: Path, patience_seconds: float = PATIENCE_SECONDS) -> None:
     if state in _readable:
         return
     command = [sys.executable, "-c", _READER, json.dumps(sys.path), str(path)]
-    with subprocess.Popen(  # noqa: S603, it is this very Python
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as reader:
+    try:
+        reader = subprocess.Popen(  # noqa: S603, it is this very Python
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+    except OSError:  # no process can be started here: the file is read as it is
+        return
+    with reader:
         try:
             in_time = _follow(reader, patience_seconds)
         finally:

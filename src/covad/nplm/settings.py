@@ -38,7 +38,7 @@ class ConvexSettings(Settings):
 
     bumps: Size = 100
     capacity: Annotated[float, Field(gt=1.0)] | None = None
-    spread: Positive = 3.0
+    spread: Annotated[Positive, Field(ge=1e-6, le=1e6)] = 3.0
     seed: Index = 0
 
     @model_validator(mode="after")
