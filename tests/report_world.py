@@ -34,8 +34,10 @@ from covad.results.summary import (
     SpaceSummary,
     Summary,
     ToyCounts,
+    ToyVersions,
 )
 from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts
+from covad.storage.versions import Versions
 from covad.study import Study, parse_study
 from covad.toys.ensembles import Treatment
 
@@ -98,7 +100,8 @@ def evidence(
         covad="0.0",
         made_of="",
         study=_study(alpha, configurations, injections, tests),
-        manifest=Manifest({"numpy": "2"}, {"cores": 2}, 1, {}, {"encoder": 60.0, "toys": 12.0}),
+        manifest=Manifest({"numpy": "2"}, {"cores": 2}, 1, {}, {"encoder": 60.0, "toys": 12.0}, {}),
+        toy_versions=(ToyVersions(Versions("0.0", "2.0", "1.13", "0.60", "2.4"), 60),),
         main_configuration=slug(*(proposal if proposal in configurations else configurations[0])),
         configurations=tuple(_configuration(*c) for c in configurations),
         embeddings=tuple(

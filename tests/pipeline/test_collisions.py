@@ -2,16 +2,19 @@
 
 import json
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from finished_run import one_by_one
 
 from covad.errors import CovadError, PlanError, StudyError
 from covad.events.files import EventWriter, open_events
-from covad.pipeline import run_study
+from covad.pipeline import checks, dry_run, encoder, events, response, run_study
+from covad.pipeline import pools as pools_stage
 from covad.pipeline.pools import unweighted
 from covad.pipeline.trial import check_collisions
 from covad.response.fit import response_grid
@@ -23,7 +26,7 @@ from covad.runs.sources import open_sources
 from covad.runs.status import learning_progress
 from covad.study import parse_study, read_study
 from covad.toys.ensembles import Shard
-from covad.toys.pools import open_pools
+from covad.toys.pools import fingerprint, open_pools
 from covad.toys.toy import run_block
 
 STUDY = {
@@ -135,6 +138,37 @@ def _results(path):
     found = summarise(collect(path))
     ensembles = [replace(line, seconds_per_toy=None) for line in found.ensembles]
     return ensembles, found.spaces, found.closure, found.significance
+
+
+def test_a_changed_study_keeps_the_models_and_the_events_of_the_pools(run, tmp_path, monkeypatch):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    before, pools = stamps(copy), "pools/covariant_quadratic"
+    old = open_pools(copy / pools, fingerprint(copy / pools))
+    changed = parse_study(STUDY | {"nu": [0, -1, 1], "sizes": {"expected": 350, "reference": 800}}, "here")
+    lines = dry_run(changed, copy)
+    assert stamps(copy) == before
+    assert [line.partition(" (")[0] for line in lines[1:-1]] == [
+        "events: 2 samples kept",
+        "encoder: 2 kept",
+        "response: 2 kept",
+        "pools: 2 made anew",
+        "checks: 2 made anew",
+        "tune: 2 made anew",
+    ]
+    for module in (events, encoder, response, pools_stage, checks):
+        monkeypatch.setattr(module, "run_jobs", one_by_one)
+    run_study(changed, copy, here, until="tune", workers=2)
+    after = stamps(copy)
+    models = [file for file in before if file.is_relative_to(copy / "models") or file.suffix == ".h5"]
+    assert len(models) > 5
+    assert {file: after[file] for file in models} == {file: before[file] for file in models}
+    new = open_pools(copy / pools, fingerprint(copy / pools))
+    for nu in old.data:
+        np.testing.assert_array_equal(new.data[nu].sample.z, old.data[nu].sample.z)
+    aside = {
+        file.relative_to(copy / "aside").parts[1] for file in (copy / "aside").rglob("*") if file.is_file()
+    }
+    assert aside == {"pools", "checks", "basis", "made"}
 
 
 def test_no_event_has_two_roles(run):

@@ -9,7 +9,7 @@ from toy_world import CHEAP, latent_pools
 
 from covad.errors import CovadError, DamagedFileError, FileFormatError, PlanError, StudyError
 from covad.inference.clip import ClipChoice
-from covad.pipeline import choose_workers, run_study
+from covad.pipeline import choose_workers, dry_run, run_study
 from covad.pipeline.claim import claim
 from covad.pipeline.stages import LEARNING_STAGES
 from covad.results.collect import collect
@@ -56,8 +56,8 @@ def test_a_run_does_what_is_missing_and_nothing_else(tmp_path):
 
 def test_another_study_is_refused_with_the_key(tmp_path):
     run_study(study(), tmp_path, here)
-    with pytest.raises(StudyError, match=r"sizes\.expected was 200.0 and is now 300.0"):
-        run_study(study(sizes={"expected": 300, "reference": 1000}), tmp_path, here)
+    with pytest.raises(StudyError, match=r"seed was 1 and is now 2; use another directory$"):
+        run_study(study(seed=2), tmp_path, here)
     assert run_study(study(), tmp_path, here).computed == 0
 
 
@@ -67,8 +67,7 @@ def test_a_study_from_before_a_setting_goes_on_with_its_default(tmp_path):
     content = json.loads(now)
     del content["study"]["normalisation"], content["study"]["configurations"][0]["order"], content["seal"]
     write_sealed(tmp_path / "study.json", content)
-    with pytest.raises(StudyError, match=r"normalisation was 0.1 and is now 0.2"):
-        run_study(study(normalisation=0.2), tmp_path, here)
+    assert dry_run(study(normalisation=0.2), tmp_path)[0].endswith("normalisation was 0.1 and is now 0.2")
     assert run_study(study(), tmp_path, here).computed == 0
     assert (tmp_path / "study.json").read_text() == now
 

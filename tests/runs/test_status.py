@@ -173,15 +173,15 @@ def ten_thousand_toys(tmp_path):
     claim(directory, big, None)
     (request,) = requests(plan(big, open_sources(big, directory), {}))
     identity = request.ensemble.identity
-    toys = run_block(Block(request.ensemble, 0, BLOCK))
+    made = run_block(Block(request.ensemble, 0, BLOCK))
     directory.toys.directory.mkdir()
     for start in range(0, request.toys, BLOCK):
         moved = tuple(
             replace(toy, index=toy.index + start, seed=toy.seed ^ start, events=toy.events ^ start)
-            for toy in toys
+            for toy in made.toys
         )
         path = directory.toys.directory / f"{identity}-{start:08d}-{start + BLOCK:08d}.parquet"
-        path.write_bytes(encode(identity, moved))
+        path.write_bytes(encode(identity, replace(made, toys=moved)))
     return tmp_path
 
 

@@ -70,3 +70,64 @@ def test_every_flip_in_a_note_is_noticed(product: Product) -> None:
             assert product.verified() == product.path  # white space
         except (DamagedFileError, UnfinishedRunError):
             assert not product.whole()
+
+
+def with_seed(product: Product, seed: int) -> Product:
+    return Product(product.run, product.stage, product.name, {**RECIPE, "seed": seed})
+
+
+def make(product: Product, content: bytes) -> None:
+    for name in ("a.npy", "b.npy"):
+        (product.path / name).write_bytes(content)
+    product.note(sorted(product.path.iterdir()))
+
+
+def test_files_of_another_recipe_are_set_aside_and_come_back(product: Product) -> None:
+    other = with_seed(product, 2)
+    assert not product.to_be_made()
+    assert other.to_be_made()
+    assert list(product.path.iterdir()) == []
+    assert not product.made
+    make(other, b"the other")
+    assert not other.to_be_made()
+    assert not product.to_be_made()  # it has come back, and the other was set aside
+    assert (product.path / "a.npy").read_bytes() == b"0123456789"
+    assert [file.name for file in (product.run / "aside").rglob("a.npy")] == ["a.npy"]
+    assert not other.to_be_made()
+    assert (product.path / "a.npy").read_bytes() == b"the other"
+
+
+@pytest.mark.parametrize("way", ["aside", "back"])
+def test_a_move_that_was_interrupted_goes_on(
+    product: Product, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = with_seed(product, 2)
+    if way == "back":
+        assert other.to_be_made()
+        make(other, b"the other")
+    wanted = product if way == "back" else other
+    replace, moved = Path.replace, []
+
+    def killed(path: Path, target: Path) -> Path:
+        moved.append(path)
+        if len(moved) == (5 if way == "back" else 2):  # three files of the other go first
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            wanted.to_be_made()
+    assert wanted.to_be_made() == (way == "aside")
+    if way == "aside":
+        make(other, b"the other")
+    assert not product.to_be_made()
+    assert not other.to_be_made()
+    assert not product.to_be_made()
+    assert {file.read_bytes() for file in product.path.iterdir()} == {b"0123456789"}
+
+
+def test_a_damaged_file_is_no_reason_to_set_aside(product: Product) -> None:
+    (product.path / "a.npy").write_bytes(b"x")
+    assert product.to_be_made()
+    assert not (product.run / "aside").exists()

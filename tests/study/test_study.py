@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from covad.errors import StudyError
-from covad.study import Study, changed_key, json_schema, parse_study, read_study
+from covad.study import Change, Study, changes, json_schema, parse_study, read_study
 from covad.toys.ensembles import Treatment
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +79,18 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("seed: 1\n", "", "seed: this key is needed"),
         ("seed: 1", "seed: -1", "seed: it should be greater than or equal to 0"),
         ("seed: 1", "seed: true", "seed: a number was expected, not true or false"),
-        ("seed: 1", "seed: 1\nseed: 2", "key 'seed' stands twice (line 1 and after)"),
+        ("seed: 1", "seed: 1\nseed: 2", "key 'seed' stands twice, in line 1 and in line 2"),
+        ("jobs: 2", "jobs: 2, jobs: 3", "key 'jobs' stands twice, in line 8 and in line 8"),
+        ("nu: [0, 1, -1]", "toys: 1000000000", "toys: at most 10000000 toys can be asked for, which tell"),
+        ("treatment: none", "treatment: none, toys: 1e12", "configurations.0.toys: at most 10000000 toys"),
+        ("1e4", "1e300", "sizes.expected: it should be less than or equal to 100000000"),
+        ("[50, 1e2]", "[1e300]", "signals.signal.0: it should be less than or equal to 100000000"),
+        ("spread: 5e-1", "bumps: 1000000000", "tests.convex.bumps: it should be less than or equal to"),
+        ("jobs: 2", "jobs: 1000000000", "cluster.jobs: it should be less than or equal to 10000"),
+        ("seed: 1", f"seed: {'[' * 100_000}", "cannot be read, its YAML is nested too deeply"),
+        ("seed: 1", "seed: &a [*a]", "has more than 100000 values, aliases (*NAME) written out"),
+        ("seed: 1", "seed: 2026-13-45", "is not YAML (month must be in 1..12)"),
+        ("seed: 1", "? [1]\n: 2", "is not YAML (while constructing a mapping"),
         ("expected", "expectd", "sizes.expectd: there is no such key (is 'expected' meant?)"),
         ("1e4", "many", "sizes.expected: a number was expected, not 'many'"),
         ("1e4", "0", "sizes.expected: it should be greater than 0"),
@@ -173,6 +185,37 @@ def test_what_is_no_study_is_refused(tmp_path, text):
         read(tmp_path, text)
 
 
+def test_merged_keys_are_read(tmp_path):
+    text = STUDY.replace("{treatment: none}", "&common {treatment: none, toys: 90}").replace(
+        "{treatment: profiled}", "{<<: *common, treatment: profiled}"
+    )
+    first, second = read(tmp_path, text).configurations
+    assert (first.toys, second.toys, second.treatment) == (90, 90, Treatment.PROFILED)
+    twice = text.replace("treatment: profiled", "<<: *common")
+    with pytest.raises(StudyError, match="key '<<' stands twice, in line 5 and in line 5"):
+        read(tmp_path, twice)
+
+
+def test_aliases_cannot_blow_a_study_up(tmp_path):
+    laughs = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+    with pytest.raises(StudyError, match="has more than 100000 values"):
+        read(tmp_path, f"a0: &a0 [1]\n{laughs}{STUDY}")
+
+
+def test_only_a_small_regular_file_is_a_study(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "large").open("wb") as large:
+        large.truncate(2**30)
+    for path, reason in (
+        (Path("/dev/zero"), "is not a regular file"),
+        (tmp_path / "pipe", "is not a regular file"),
+        (tmp_path, "is a directory"),
+        (tmp_path / "large", "has 1073741824 bytes, more than the 1048576"),
+    ):
+        with pytest.raises(StudyError, match=f"^{re.escape(str(path))}: {reason}"):
+            read_study(path)
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(StudyError, match=r"none\.yaml: cannot be read"):
         read_study(tmp_path / "none.yaml")
@@ -193,20 +236,52 @@ def test_the_schema_describes_the_file():
 
 def change(tmp_path, old, new):
     before, after = read(tmp_path, STUDY).plain(), read(tmp_path, STUDY.replace(old, new)).plain()
-    return changed_key(before, after)
+    (found,) = changes(before, after)
+    return found
 
 
 def test_the_key_that_changed_is_named(tmp_path):
-    assert change(tmp_path, "1e4", "2e4") == "sizes.expected was 10000.0 and is now 20000.0"
-    assert change(tmp_path, "clip: 1.9", "clip: tune") == 'tests.network.clip was 1.9 and is now "tune"'
-    assert change(tmp_path, "[0, 1, -1]", "[0]").startswith("nu was [[0.0], [1.0], [-1.0]]")
-    assert change(tmp_path, ", convex: {spread: 5e-1}", "").startswith("tests.convex was")
+    assert str(change(tmp_path, "1e4", "2e4")) == "sizes.expected was 10000.0 and is now 20000.0"
+    assert str(change(tmp_path, "clip: 1.9", "clip: tune")) == 'tests.network.clip was 1.9 and is now "tune"'
+    assert str(change(tmp_path, "[0, 1, -1]", "[0]")).startswith("nu was [[0.0], [1.0], [-1.0]]")
+    assert str(change(tmp_path, ", convex: {spread: 5e-1}", "")).startswith("tests.convex was")
 
 
-def test_toys_and_cluster_may_change(tmp_path):
-    assert change(tmp_path, "seed: 1", "seed: 1\ntoys: 900") is None
-    assert change(tmp_path, "treatment: none", "treatment: none, background_toys: 900") is None
-    assert change(tmp_path, "jobs: 2", "jobs: 20") is None
+def test_toys_and_cluster_may_change_without_a_consequence(tmp_path):
+    assert change(tmp_path, "seed: 1", "seed: 1\ntoys: 900").is_free
+    assert change(tmp_path, "treatment: none", "treatment: none, background_toys: 900").is_free
+    assert change(tmp_path, "jobs: 2", "jobs: 20").is_free
+    assert not change(tmp_path, "1e4", "2e4").is_free
+
+
+@pytest.mark.parametrize(
+    ("key", "before", "after", "refused"),
+    [
+        ("sizes.expected", 1, 2, False),
+        ("tests.convex", None, {}, False),
+        ("nu", [0], [1], False),
+        ("signals.lq", None, [3], False),
+        ("configurations", [], [{}], False),
+        ("configurations.0.order", 1, 2, False),
+        ("normalisation", 0.1, None, False),
+        ("source.response.epochs", 1, 2, False),
+        ("source.fold", 0, 1, False),
+        ("source.signals.lq", None, {"simulate": 3}, False),
+        ("source.signals.lq", {"simulate": 3}, None, False),
+        ("source.embeddings.second", None, {"alpha": 1}, False),
+        ("source.signals.lq.files", ["a"], ["b"], False),
+        ("source.signals.lq.simulate", 3, 4, True),
+        ("source.embeddings.second.alpha", 1, 2, True),
+        ("source.training.steps", 1, 2, True),
+        ("source.background.simulate", None, 3, True),
+        ("source.folds", 1, 2, True),
+        ("source.kind", "latent", "pools", True),
+        ("seed", 1, 2, True),
+        ("gone", 1, None, True),
+    ],
+)
+def test_what_no_encoder_depends_on_may_change(key, before, after, refused):
+    assert Change(key, before, after).is_refused == refused
 
 
 def test_reading_a_study_needs_no_heavy_library():

@@ -103,8 +103,15 @@ def test_a_stopped_run_says_how_to_go_on(study, left_alone, tmp_path, number):
 
 
 def test_two_runs_at_once(study, left_alone, tmp_path):
-    both = [subprocess.Popen(command(study, tmp_path, "--workers", "1")) for _ in range(2)]
-    assert [process.wait(timeout=300) for process in both] == [0, 0]
+    first = subprocess.Popen(command(study, tmp_path, "--workers", "1"))
+    wait_for_blocks(tmp_path, first)
+    first.send_signal(signal.SIGSTOP)  # it is not done before the second one starts
+    second = covad(study, tmp_path, "--workers", "1")
+    first.send_signal(signal.SIGCONT)
+    assert (first.wait(timeout=300), second.returncode) == (0, 0)
+    said = f"covad: another process (pid {first.pid} of "
+    assert [line.startswith(said) for line in second.stderr.splitlines()].count(True) == 1
+    assert "computes toys here: work may be done twice" in second.stderr
     assert table(tmp_path) == left_alone
     names = [path.name for path in (tmp_path / "toys").glob("*.parquet")]
     assert len(names) == 2 * 150 // BLOCK

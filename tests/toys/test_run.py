@@ -1,10 +1,12 @@
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 from toy_world import Mishap, latent_pools, results, small_ensemble
 
+from covad.storage.versions import Versions
 from covad.toys.backends.local import LocalWorkers
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import BLOCK, Block, Ensemble, Request, Shard
@@ -19,7 +21,7 @@ TOYS = 3 * BLOCK + 3
 @pytest.fixture(scope="module")
 def expected():
     """The toys, computed one after the other in this process."""
-    return results(run_block(Block(small_ensemble(), 0, TOYS)))
+    return results(run_block(Block(small_ensemble(), 0, TOYS)).toys)
 
 
 def local(number):
@@ -70,6 +72,31 @@ def test_a_complete_run_starts_no_workers(tmp_path):
     store = ToyStore(tmp_path)
     store.add(Block(small_ensemble(), 0, 5), run_block(Block(small_ensemble(), 0, 5)))
     assert run_toys([Request(small_ensemble(), 5)], store, refuse).computed == 0
+
+
+def test_toys_of_other_versions_are_added_with_a_warning_and_known_by_them(tmp_path, caplog):
+    """Workers elsewhere may have other versions than this process: what counts is who computed."""
+    now = Versions.here()
+    old, elsewhere = replace(now, numpy="1.0", torch="0.9"), replace(now, numba="7.7")
+
+    def computed_with(versions):
+        return lambda blocks: ((block, replace(run_block(block), versions=versions)) for block in blocks)
+
+    def warnings(toys, versions):
+        caplog.clear()
+        run_toys([Request(small_ensemble(), toys)], ToyStore(tmp_path), computed_with(versions))
+        return caplog.messages
+
+    assert warnings(20, old) == []
+    assert warnings(30, old) == []
+    promise = "the same toys to the last bit are not promised"
+    after = f"numpy {now.numpy}, torch {now.torch}"
+    said = f"30 toys here were made with numpy 1.0, torch 0.9, and now it is {after}: {promise}"
+    assert warnings(50, now) == [said]
+    assert len(warnings(60, elsewhere)) == 1
+    assert ToyStore(tmp_path).versions() == {old: 30, now: 20, elsewhere: 10}
+    found = ToyStore(tmp_path).load(Request(small_ensemble(), 45))
+    assert found.versions == (old,) * 30 + (now,) * 15
 
 
 def test_damaged_blocks_are_computed_again(tmp_path, expected, caplog):

@@ -6,10 +6,11 @@ import pytest
 from toy_world import Mishap, results, small_ensemble
 
 from covad.errors import ToyStoreError
+from covad.storage.versions import Versions
 from covad.toys.blocks import COLUMNS
 from covad.toys.ensembles import Block, Request
 from covad.toys.store import Counts, ToyStore
-from covad.toys.toy import run_block
+from covad.toys.toy import BlockToys, run_block
 
 
 @pytest.fixture
@@ -19,14 +20,14 @@ def store(tmp_path):
 
 @pytest.fixture(scope="module")
 def toys():
-    return run_block(Block(small_ensemble(), 0, 30))
+    return run_block(Block(small_ensemble(), 0, 30)).toys
 
 
 def fill(store, toys, *edges, ensemble=None):
     """Store blocks between successive edges."""
     ensemble = ensemble or small_ensemble()
     for start, stop in pairwise(edges):
-        store.add(Block(ensemble, start, stop), toys[start:stop])
+        store.add(Block(ensemble, start, stop), BlockToys(toys[start:stop], Versions.here()))
 
 
 def blocks(store):
@@ -50,7 +51,7 @@ def test_what_is_stored_is_loaded_in_order(store, toys):
 def test_the_table_has_all_stored_toys_in_order(store, toys):
     """Failed ones too, with nulls; the missing ones are no rows."""
     failing = small_ensemble(Mishap("raise"))
-    some = run_block(Block(failing, 0, 10))
+    some = run_block(Block(failing, 0, 10)).toys
     assert 0 < sum(toy.failed for toy in some) < 10
     fill(store, some, 0, 10, ensemble=failing)
     table = store.load(Request(failing, 30)).table()
@@ -101,7 +102,7 @@ def test_ensembles_do_not_mix(store, toys):
 
 def test_requested_is_done_failed_and_missing(store):
     ensemble = small_ensemble(Mishap("raise"))
-    toys = run_block(Block(ensemble, 0, 20))
+    toys = run_block(Block(ensemble, 0, 20)).toys
     fill(store, toys, 0, 10, 20, ensemble=ensemble)
     failed = sum(toy.failed for toy in toys)
     counts = store.counts([Request(ensemble, 35), Request(small_ensemble(), 5)])
@@ -124,7 +125,7 @@ def test_requested_is_done_failed_and_missing(store):
 
 def test_unconverged_toys_are_done_and_counted(store):
     ensemble = small_ensemble(Mishap("budget"))
-    toys = run_block(Block(ensemble, 0, 10))
+    toys = run_block(Block(ensemble, 0, 10)).toys
     fill(store, toys, 0, 10, ensemble=ensemble)
     counts = store.counts([Request(ensemble, 10)])[0]
     assert counts.done == 10
@@ -135,7 +136,7 @@ def test_a_stored_block_is_never_replaced(store, toys):
     fill(store, toys, 0, 10)
     before = blocks(store)[0].read_bytes()
     again = tuple(replace(toy, seconds=99.0) for toy in toys[:10])
-    assert not store.add(Block(small_ensemble(), 0, 10), again)
+    assert not store.add(Block(small_ensemble(), 0, 10), BlockToys(again, Versions.here()))
     assert blocks(store)[0].read_bytes() == before
 
 
@@ -152,7 +153,7 @@ def test_overlapping_blocks_count_once(store, toys):
 def test_colliding_seeds_between_blocks_are_refused(store, toys):
     fill(store, toys, 0, 10)
     twins = tuple(replace(toy, index=toy.index + 10) for toy in toys[:10])
-    store.add(Block(small_ensemble(), 10, 20), twins)
+    store.add(Block(small_ensemble(), 10, 20), BlockToys(twins, Versions.here()))
     with pytest.raises(ToyStoreError, match="toys 0 and 10 have the same seed"):
         store.load(Request(small_ensemble(), 20))
 
@@ -194,7 +195,7 @@ def test_blocks_of_another_schema_are_refused_and_stay(store, toys, use, monkeyp
     fill(store, toys, 0, 10, 20)
     before = {path: path.read_bytes() for path in blocks(store)}
     monkeypatch.setattr("covad.toys.blocks.STORE_SCHEMA", 99)
-    with pytest.raises(ToyStoreError, match=r"^\S+\.parquet: has schema 1 .* 99 was expected"):
+    with pytest.raises(ToyStoreError, match=r"^\S+\.parquet: has schema 2 .* 99 was expected"):
         getattr(store, use)([Request(small_ensemble(), 20)])
     assert {path: path.read_bytes() for path in blocks(store)} == before
     assert store.corrupt() == []

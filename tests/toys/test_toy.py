@@ -31,12 +31,12 @@ def test_a_toy_is_what_the_test_says_of_its_dataset():
 
 def test_a_toy_depends_on_its_index_alone():
     alone = run_toy(small_ensemble(), 7)
-    among = run_block(Block(small_ensemble(), 5, 10))[2]
+    among = run_block(Block(small_ensemble(), 5, 10)).toys[2]
     assert results([alone]) == results([among])
 
 
 def test_toys_differ_in_everything_random():
-    toys = run_block(Block(small_ensemble(), 0, TOYS))
+    toys = run_block(Block(small_ensemble(), 0, TOYS)).toys
     for name in ("t", "seed", "events", "measured", "measured_norm"):
         assert len({getattr(toy, name) for toy in toys}) == TOYS
 
@@ -57,7 +57,7 @@ def test_without_nuisances_t_is_tau():
     ],
 )
 def test_a_failed_fit_has_a_reason_and_no_number(kind, reason):
-    toys = run_block(Block(small_ensemble(Mishap(kind)), 0, TOYS))
+    toys = run_block(Block(small_ensemble(Mishap(kind)), 0, TOYS)).toys
     odd = [toy for toy in toys if toy.n_data % 2]
     assert 0 < len(odd) < TOYS
     for toy in toys:
@@ -69,20 +69,20 @@ def test_a_failed_fit_has_a_reason_and_no_number(kind, reason):
 
 
 def test_the_other_toys_do_not_notice():
-    good = run_block(Block(small_ensemble(), 0, TOYS))
-    mixed = run_block(Block(small_ensemble(Mishap("raise")), 0, TOYS))
+    good = run_block(Block(small_ensemble(), 0, TOYS)).toys
+    mixed = run_block(Block(small_ensemble(Mishap("raise")), 0, TOYS)).toys
     assert [m.t for m in mixed if not m.failed] == [g.t for g in good if g.n_data % 2 == 0]
 
 
 def test_an_unconverged_fit_keeps_its_number_and_says_so():
-    toys = run_block(Block(small_ensemble(Mishap("budget")), 0, TOYS))
+    toys = run_block(Block(small_ensemble(Mishap("budget")), 0, TOYS)).toys
     statuses = {toy.status for toy in toys if toy.n_data % 2}
     assert statuses == {"unconverged"}
     assert all(math.isfinite(toy.t) for toy in toys)
 
 
 def test_a_toy_without_data_is_a_failed_toy():
-    toys = run_block(Block(small_ensemble(expected=0.01), 0, 5))
+    toys = run_block(Block(small_ensemble(expected=0.01), 0, 5)).toys
     assert [toy.status for toy in toys] == ["failed"] * 5
     assert "DatasetError" in toys[0].reason
 
@@ -95,7 +95,7 @@ def test_a_plan_that_cannot_be_drawn_ends_the_run():
 
 
 def test_a_lost_block_is_failed_toys():
-    toys = failed_block(Block(small_ensemble(), 10, 15), "killed")
+    toys = failed_block(Block(small_ensemble(), 10, 15), "killed").toys
     assert [toy.index for toy in toys] == list(range(10, 15))
     assert all(toy.failed and toy.reason == "killed" and toy.t is None for toy in toys)
     assert toys[0].seed == run_toy(small_ensemble(), 10).seed

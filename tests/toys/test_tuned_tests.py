@@ -16,7 +16,9 @@ NETWORK = TunedNetwork(clip=1.0)
 @pytest.mark.parametrize("treatment", Treatment)
 @pytest.mark.parametrize("test", [NETWORK, CHEAP], ids=["network", "convex"])
 def test_both_tests_run_with_and_without_nuisances(test, treatment):
-    toys = run_block(Block(small_ensemble(test, treatment=treatment, expected=500, n_reference=2500), 0, 3))
+    toys = run_block(
+        Block(small_ensemble(test, treatment=treatment, expected=500, n_reference=2500), 0, 3)
+    ).toys
     assert [toy.reason for toy in toys] == ["", "", ""]
     assert all(toy.t >= 0 for toy in toys)
     assert all(len(toy.nu_tau) == (treatment is Treatment.PROFILED) for toy in toys)
@@ -25,20 +27,21 @@ def test_both_tests_run_with_and_without_nuisances(test, treatment):
 def test_two_nuisances():
     ensemble = small_ensemble(NETWORK, nu=(0.0, 0.0), expected=500, n_reference=2500)
     two = Block(ensemble.__class__(ensemble.draw, NETWORK, LatentSource(2), 1), 0, 2)
-    assert [len(toy.nu_tau) for toy in run_block(two)] == [2, 2]
+    assert [len(toy.nu_tau) for toy in run_block(two).toys] == [2, 2]
 
 
 def test_a_wider_clip_never_lowers_t_by_much():
     """Same toys, one start each: a wider box holds the narrower one, up to the luck of the start."""
     narrow, wide = (
-        [toy.t for toy in run_block(Block(small_ensemble(TunedNetwork(clip=w)), 0, 6))] for w in (0.3, 2.0)
+        [toy.t for toy in run_block(Block(small_ensemble(TunedNetwork(clip=w)), 0, 6)).toys]
+        for w in (0.3, 2.0)
     )
     assert np.mean(wide) > np.mean(narrow)
 
 
 def test_a_network_toy_is_the_same_again():
     block = Block(small_ensemble(NETWORK), 0, 3)
-    assert results(run_block(block)) == results(run_block(block))
+    assert results(run_block(block).toys) == results(run_block(block).toys)
 
 
 def test_capacity():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from covad.embedding.encoder import Encoder
 from covad.errors import StudyError, UnfinishedRunError
+from covad.observed.result import digest_of_nulls
 from covad.response.model import ResponseModel
 from covad.results.collect import FEWEST_TOYS, Group, RunToys
 from covad.runs.collisions import CollisionData, check_code
@@ -33,6 +34,7 @@ class FinishedRun:
     scale: Standardisation  # of z, as the toys had it
     reference: Pool  # that references are picked from
     groups: tuple[Group, ...]  # each test of the study with its nulls
+    nulls: str  # digest of the ensembles of the nulls
 
     @property
     def study(self) -> Study:
@@ -92,4 +94,5 @@ class FinishedRun:
             scale=load_scale(pools),
             reference=open_pools(source.directory, source.fingerprint).reference,
             groups=tuple(RunToys(directory, study, nulls, toys).groups()),
+            nulls=digest_of_nulls(toys),
         )

@@ -3,6 +3,6 @@
 This room alone writes a run.
 """
 
-from covad.pipeline.stages import STAGES, choose_workers, run_study
+from covad.pipeline.stages import STAGES, choose_workers, dry_run, run_study
 
-__all__ = ["STAGES", "choose_workers", "run_study"]
+__all__ = ["STAGES", "choose_workers", "dry_run", "run_study"]

@@ -54,7 +54,7 @@ def check_missing(data: CollisionData, workers: int) -> None:
         (data.study, data.directory, space, fold)
         for space in data.study.spaces
         for fold in range(data.source.folds)
-        if not data.products.checks(space, fold).whole()
+        if data.products.checks(space, fold).to_be_made()
     ]
     if missing:
         log.info("stage checks: %s to check on fresh events", counted(len(missing), "response"))

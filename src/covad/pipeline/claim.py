@@ -1,30 +1,74 @@
-"""A run directory belongs to one study."""
+"""A run directory belongs to one study, which may change where no encoder depends on it."""
 
 from __future__ import annotations
 
-from covad.errors import FileFormatError, StudyError
+from itertools import chain, count
+from typing import Any
+
+from covad.errors import FileFormatError, PlanError, StudyError
+from covad.results.summary import SUMMARY
 from covad.runs.directory import FORMAT, RunDirectory
 from covad.storage.atomic import writing
+from covad.storage.digests import content_digest
+from covad.storage.ledger import ASIDE
 from covad.storage.sealed import write_sealed
-from covad.study import Study, changed_key, parse_study
+from covad.study import Change, Study, changes, parse_study
+
+#: What is told of a study as a whole: no longer true once it has changed.
+_RESULTS = (SUMMARY, "report.html", "report")
 
 
-def claim(directory: RunDirectory, study: Study, fingerprint: str | None) -> None:
-    """Make the directory this study's; refuse it if it is another's."""
+def changed_keys(directory: RunDirectory, study: Study, source: str | None) -> list[Change]:
+    """Return in what the study differs from that of the run; nothing if there is no run yet.
+
+    Raise StudyError if the run cannot go on with it.
+    """
+    before = directory.origin()
+    if before is None:
+        return []
+    if not {"study", "source"} <= set(before):
+        raise FileFormatError(f"{directory.path / 'study.json'}: lacks the study or its source")
+    try:  # a setting that covad has got since has its default
+        earlier = parse_study(before["study"], str(directory.path / "study.json")).plain()
+    except StudyError:
+        earlier = before["study"]
+    events = "the events or the systematics of the source"
+    found = [*changes(earlier, study.plain()), *changes(before["source"], source, events)]
+    for change in found:
+        if change.is_refused:
+            raise StudyError(f"{directory.path} belongs to another study: {change}; use another directory")
+    return [change for change in found if not change.is_free]
+
+
+def refuse_changed(directory: RunDirectory, study: Study, source: str | None) -> None:
+    """Raise PlanError if a shard was given another study than the run has."""
+    for change in changed_keys(directory, study, source):
+        raise PlanError(
+            f"the study of {directory.path} has changed, {change}: `covad run ... --until tune` comes first"
+        )
+
+
+def claim(directory: RunDirectory, study: Study, source: str | None) -> None:
+    """Make the directory this study's; what was told of an earlier version of it is set aside before."""
     with writing(directory.path):
         directory.path.mkdir(parents=True, exist_ok=True)
     before = directory.origin()
-    now = {"format": FORMAT, "study": study.plain(), "source": fingerprint}
-    if before is not None:
-        if not {"study", "source"} <= set(before):
-            raise FileFormatError(f"{directory.path / 'study.json'}: lacks the study or its source")
-        try:  # a setting that covad has got since has its default
-            earlier = parse_study(before["study"], str(directory.path / "study.json")).plain()
-        except StudyError:
-            earlier = before["study"]
-        events = "the events or the systematics of the source"
-        change = changed_key(earlier, study.plain()) or changed_key(before["source"], fingerprint, events)
-        if change:
-            raise StudyError(f"{directory.path} belongs to another study: {change}; use another directory")
+    if before is not None and changed_keys(directory, study, source):
+        set_results_aside(directory, before)
+    now = {"format": FORMAT, "study": study.plain(), "source": source}
     if before != now:
         write_sealed(directory.path / "study.json", now)
+
+
+def set_results_aside(directory: RunDirectory, study: dict[str, Any]) -> None:
+    """Move summary and report to a folder named by the digest of their study, none of which is replaced."""
+    there = [name for name in _RESULTS if (directory.path / name).exists()]
+    digest = content_digest(study)[:12]
+    folders = (
+        directory.path / ASIDE / f"{digest}{suffix}" for suffix in chain([""], map("-{}".format, count(2)))
+    )
+    folder = next(folder for folder in folders if not any((folder / name).exists() for name in there))
+    for name in there:
+        with writing(folder / name):
+            folder.mkdir(parents=True, exist_ok=True)
+            (directory.path / name).rename(folder / name)

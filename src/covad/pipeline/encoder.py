@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,12 @@ def fold_label(data: CollisionData, fold: int) -> str:
 
 def train_missing(data: CollisionData, workers: int) -> None:
     """Train every encoder that is not there whole, each in a process of its own."""
-    missing = [
-        (data.study, data.directory, name, fold)
-        for name, fold in model_names(data)
-        if not data.products.encoder(name, fold).whole()
-    ]
+    missing = []
+    for name, fold in model_names(data):
+        product = data.products.encoder(name, fold)
+        folder = Path(product.name).parent  # the state of its training goes with an encoder
+        if product.to_be_made(*(str(folder / file) for file in ("checkpoint.safetensors", "metrics.jsonl"))):
+            missing.append((data.study, data.directory, name, fold))
     if missing:
         log.info("stage encoder: %s to train", counted(len(missing), "encoder"))
     run_jobs(train_encoder, missing, workers)

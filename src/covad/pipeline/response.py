@@ -27,7 +27,7 @@ def fit_missing(data: CollisionData, workers: int) -> None:
     missing = []
     for name, fold in model_names(data):
         wanted = sorted({order for embedding, order in data.study.spaces if embedding == name})
-        orders = [order for order in wanted if not data.products.response(name, fold, order).whole()]
+        orders = [order for order in wanted if data.products.response(name, fold, order).to_be_made()]
         if orders:
             missing.append((data.study, data.directory, name, fold, orders))
     if missing:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import TooFewEventsError, TrainingError
+from covad.errors import DamagedFileError, TooFewEventsError, TrainingError
 from covad.events.processes import BACKGROUND
 from covad.events.systematics import in_sample, shift_events
 from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
 from covad.runs.collisions import CollisionData
 from covad.settings import Nu
+from covad.storage.json_files import read_json
+from covad.storage.ledger import Product
 from covad.storage.records import Record, restore, write_record
-from covad.storage.sealed import read_json
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +50,23 @@ class SelectedEvents(Record):
 def check_selected(data: CollisionData) -> None:
     """Count the selected events of every role once, and raise if they are too few."""
     product = data.products.selected()
-    if not product.whole():
+    if product.to_be_made():
         log.info("stage events: counting the events that pass the cuts")
         write_record(product.path, _count(data))
         product.note()
+    _check(data, product)
+
+
+def check_counted(data: CollisionData) -> None:
+    """Raise if a changed study needs more events than were counted for the run before."""
+    with suppress(DamagedFileError):  # the stage `events` counts again
+        product = data.products.selected()
+        if product.made:
+            _check(data, product)
+
+
+def _check(data: CollisionData, product: Product) -> None:
+    """Raise if the events that were counted are too few."""
     counts = restore(SelectedEvents, read_json(product.verified()), str(product.path))
     check_needs(data, counts)
     _check_processes(counts)

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 from covad.errors import PlanError
 from covad.parallel import cores
-from covad.pipeline.claim import claim
+from covad.pipeline.claim import changed_keys, claim, refuse_changed
+from covad.pipeline.lock import learning_lock, refuse_toy_computers, toys_note
 from covad.pipeline.manifest import timed
+from covad.pipeline.outlook import outlook, warn_of_versions
 from covad.pipeline.toys import check_draws, compute_missing
 from covad.pipeline.tune import choose_bases, tune_clips
-from covad.results.run import Run, open_run
+from covad.results.run import Run, as_path, open_run
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
 from covad.runs.tuned import read_bases, read_clips
 from covad.study import Collisions, Study, read_study
-from covad.study.plan import bases_to_choose, clips_to_tune
+from covad.study.plan import Sources, bases_to_choose, clips_to_tune
 from covad.toys.backends.dask import DaskWorkers
 from covad.toys.backends.local import LocalWorkers
 from covad.toys.ensembles import Shard
 from covad.toys.run import Backend, ToysComputed, stoppable
+
+log = logging.getLogger(__name__)
 
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
 LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
@@ -31,7 +37,7 @@ STAGES = (*LEARNING_STAGES, "tune", "toys")
 
 def choose_workers(study: Study, number: int | None, address: str | None) -> LocalWorkers | DaskWorkers:
     """Return the workers that the user names; else those of the study's cluster, or all cores here."""
-    if number is not None and number < 1:
+    if number is not None and not (isinstance(number, int) and number >= 1):
         raise PlanError(f"a run needs one worker or more, not {number}")
     if address is not None:
         return DaskWorkers(address)
@@ -52,9 +58,9 @@ def run(
 
     `workers` are processes on this machine, by default one per core; `dask` is the address of a scheduler.
     """
-    content = read_study(Path(study))
+    content = read_study(as_path(study, "a study file"))
     with choose_workers(content, workers, dask) as pool:
-        run_study(content, Path(out), pool.results, until=until, workers=workers)
+        run_study(content, as_path(out, "a run directory"), pool.results, until=until, workers=workers)
     return open_run(out)
 
 
@@ -69,48 +75,95 @@ def run_study(
     """Do what is missing of the study, up to a stage; return None if that is before the toys.
 
     A shard computes toys only: many jobs that simulate, train or tune the same would overwrite each other.
+    Anyone else holds a lock while it makes what toys share, and a second one is refused meanwhile.
     """
     if until not in STAGES:
         raise PlanError(f"there is no stage '{until}' (there are {', '.join(STAGES)})")
-    directory = RunDirectory(out)
-    is_part = shard is not None and shard.total > 1
-    first = "`covad run ... --until tune` comes first"
-    with stoppable():
-        if isinstance(study.source, Collisions):
-            if is_part and not all(stage.finished for stage in learning_progress(study, directory)):
-                raise PlanError(f"events are embedded before shards are run: {first}")
-            learn(study, directory, until, workers or cores())
+    directory, shard = RunDirectory(out), shard or Shard()
+    with stoppable(), ExitStack() as notes:
+        source = try_source(study, directory)
+        if shard.total > 1:
+            refuse_changed(directory, study, source)
+            refuse_unprepared(study, directory)
+            claim(directory, study, source)
+            notes.enter_context(toys_note(directory, shard))
+            sources = open_sources(study, directory)
         else:
-            claim(directory, study, given_source(study).fingerprint)
-        if until in LEARNING_STAGES:
+            with learning_lock(directory):
+                if changed_keys(directory, study, source):
+                    refuse_toy_computers(directory)
+                    for line in outlook(study, directory, source):
+                        log.info("%s", line)
+                claim(directory, study, source)
+                sources = prepare(study, directory, backend, until, workers or cores())
+                if until == "toys":  # before anyone else can change the study
+                    notes.enter_context(toys_note(directory, shard))
+        if until != "toys":
             return None
-
-        sources, products = open_sources(study, directory), Products(study, directory)
-        check_draws(study, sources)
-        if is_part and clips_to_tune(study, read_clips(products, sources)):
-            raise PlanError(f"the clip is tuned before shards are run: {first}")
-        if is_part and bases_to_choose(study, read_bases(products, sources)):
-            raise PlanError(f"the basis of the convex test is chosen before shards are run: {first}")
-        with timed(directory, "tune"):
-            choose_bases(products, sources)
-            tune_clips(products, sources, backend)
-        if until == "tune":
-            return None
-
         with timed(directory, "toys"):
             return compute_missing(study, sources, directory, backend, shard)
 
 
-def learn(study: Study, directory: RunDirectory, until: str, workers: int) -> None:
-    """Go from events to the spaces that toys are drawn in, up to `until` if it is on the way."""
-    # torch and the simulators take seconds to import, and studies without events do not need them
-    from covad.pipeline import checks, encoder, events, pools, response, trial
+def dry_run(study: Study, out: Path) -> list[str]:
+    """Return what `run_study` would keep, make anew and compute; nothing is started and nothing written."""
+    directory = RunDirectory(out)
+    return outlook(study, directory, try_source(study, directory))
+
+
+def refuse_unprepared(study: Study, directory: RunDirectory) -> None:
+    """Raise PlanError unless a run has all that its toys share: shards make none of it."""
+    first = "`covad run ... --until tune` comes first"
+    if not all(stage.finished for stage in learning_progress(study, directory)):
+        raise PlanError(f"events are embedded before shards are run: {first}")
+    sources, products = open_sources(study, directory, verify=False), Products(study, directory)
+    if clips_to_tune(study, read_clips(products, sources)):
+        raise PlanError(f"the clip is tuned before shards are run: {first}")
+    if bases_to_choose(study, read_bases(products, sources)):
+        raise PlanError(f"the basis of the convex test is chosen before shards are run: {first}")
+
+
+def try_source(study: Study, directory: RunDirectory) -> str | None:
+    """Return what identifies the source beside its keys; raise if events or systematics cannot be used."""
+    if not isinstance(study.source, Collisions):
+        given = given_source(study)
+        check_draws(study, dict.fromkeys(study.spaces, given))
+        return given.fingerprint
+    # the simulators take seconds to import, and studies without events do not need them
+    from covad.pipeline import selected, trial
     from covad.runs.collisions import CollisionData, users_code
 
     data = CollisionData.of(study, directory)
     trial.check_collisions(data)
     trial.try_events(data)
-    claim(directory, study, users_code(data))
+    selected.check_counted(data)
+    return users_code(data)
+
+
+def prepare(study: Study, directory: RunDirectory, backend: Backend, until: str, workers: int) -> Sources:
+    """Make what all toys share, up to `until`: models and pools from events, then bases and clips.
+
+    Return what toys are drawn from, nothing if it is not complete by then.
+    """
+    warn_of_versions(Products(study, directory))
+    if isinstance(study.source, Collisions):
+        learn(study, directory, until, workers)
+    if until in LEARNING_STAGES:
+        return {}
+    sources, products = open_sources(study, directory), Products(study, directory)
+    check_draws(study, sources)
+    with timed(directory, "tune"):
+        choose_bases(products, sources)
+        tune_clips(products, sources, backend)
+    return sources
+
+
+def learn(study: Study, directory: RunDirectory, until: str, workers: int) -> None:
+    """Go from events to the spaces that toys are drawn in, up to `until` if it is on the way."""
+    # torch takes seconds to import, and studies without events do not need it
+    from covad.pipeline import checks, encoder, events, pools, response
+    from covad.runs.collisions import CollisionData
+
+    data = CollisionData.of(study, directory)
     tasks = {
         "events": events.simulate_missing,
         "encoder": encoder.train_missing,

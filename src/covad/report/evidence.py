@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from covad.nplm.dataset import Float64
-from covad.observed.result import Observation, read_observations
+from covad.observed.result import Observation, digest_of_nulls, read_observations
 from covad.results.latent import LatentSpace, Marginal, marginals, read_latent_space
 from covad.results.summary import Summary, select
 from covad.runs.checks import SpaceChecks, read_checks
@@ -29,6 +29,7 @@ class Evidence:
     checks: Mapping[str, SpaceChecks] = field(default_factory=dict)  # by space
     spaces: Mapping[str, LatentSpace] = field(default_factory=dict)
     observed: tuple[Observation, ...] = ()
+    outdated: tuple[str, ...] = ()  # answers that do not hold for the study as it is
 
     def toys(
         self, test: str, configuration: str, signal: str | None = None, injected: float = 0.0
@@ -52,10 +53,19 @@ def read_evidence(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Evid
         for space in sorted(study.spaces):
             checks[space_name(space)] = read_checks(products.checks(space, study.source.fold))
             pools[space_name(space)] = products.pools(space)
+    answers = read_observations(directory)
+    valid = [observation for observation in answers if observation.nulls == _nulls(summary, observation)]
     return Evidence(
         summary=summary,
         t=t,
         checks={name: found for name, found in checks.items() if found is not None},
         spaces={name: read_latent_space(product) for name, product in pools.items() if product.made},
-        observed=read_observations(directory),
+        observed=tuple(valid),
+        outdated=tuple(observation.name for observation in answers if observation not in valid),
     )
+
+
+def _nulls(summary: Summary, observation: Observation) -> str:
+    """Return the digest of the nulls that an answer for this configuration has now."""
+    lines = select(summary.ensembles, configuration=observation.configuration, signal=None)
+    return digest_of_nulls(line.identity for line in lines)

@@ -16,12 +16,13 @@ from covad.report.figures import statistic as statistic_figures
 from covad.report.figures import study as study_figures
 from covad.report.figures.canvas import Figure
 from covad.report.figures.excess import excess_figures
+from covad.report.figures.inputs import input_figures
 from covad.report.paper import tables as paper
 from covad.report.tables import closure as closure_tables
 from covad.report.tables import significance as significance_tables
 from covad.report.tables import spaces as space_tables
 from covad.report.tables import toys as toy_tables
-from covad.report.tables.observed import nuisance_table, observed_table
+from covad.report.tables.observed import input_table, nuisance_table, observed_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
 from covad.results.summary import Summary
@@ -149,10 +150,17 @@ def quadratic(evidence: Evidence) -> Chapter:
 
 def observed(evidence: Evidence) -> Chapter:
     chapter = Chapter("observed", "Observed files")
+    chapter.figures += input_figures(evidence.observed)
     chapter.figures += excess_figures(evidence.observed)
     chapter.table(observed_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
+    for name in evidence.outdated:
+        chapter.missing.append(
+            f"{name}: left out, because the study or its models have changed since; covad test answers anew."
+        )
     if nuisances := nuisance_table(evidence.observed):
         chapter.tables.append(nuisances)
+    if inputs := input_table(evidence.observed):
+        chapter.tables.append(inputs)
     return chapter
 
 
@@ -213,8 +221,23 @@ def _origin(summary: Summary) -> Iterator[tuple[str, str]]:
     if manifest is not None:
         for title, content in (("versions", manifest.versions), ("machine", manifest.machine)):
             yield title, ", ".join(f"{name} {value}" for name, value in content.items())
+    yield from _made_with(summary)
     yield "toys", f"{summary.core_hours:.3g} core-hours, those of all {summary.toys.done} toys"
     others = {} if manifest is None else {s: x for s, x in manifest.seconds.items() if s != "toys"}
     if others:
         told = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in others.items())
         yield "other stages", f"{told}: wall time of the calls of covad run"
+
+
+def _made_with(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Tell which versions made toys and models, and where they were not the same."""
+    toys = summary.toy_versions
+    if toys:
+        told = "; ".join(f"{line.toys} toys with {line.versions}" for line in toys)
+        mixed = ". Between versions the same toys to the last bit are not promised" if len(toys) > 1 else ""
+        yield "toys were made with", told + mixed
+    stages = {} if summary.manifest is None else summary.manifest.stages
+    for stage, lines in stages.items():
+        if stage != "toys" and len(lines) > 1:
+            told = "; ".join(f"{line.versions} (from {line.since})" for line in lines)
+            yield f"stage {stage} was done with several versions", told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -45,6 +46,7 @@ from covad.results.summary import (
     SpaceSummary,
     Summary,
     ToyCounts,
+    ToyVersions,
     read_summary,
 )
 from covad.runs.checks import read_checks
@@ -91,6 +93,7 @@ def summarise(run: RunToys) -> Summary:
         closure=tuple(line for group in groups for line in _closure(group, seed)),
         significance=tuple(line for group in groups for line in _significance(group)),
         power=tuple(line for group in groups for line in _power(group)),
+        toy_versions=_toy_versions(run),
         toys=ToyCounts(**{key: sum(getattr(line, key) for line in ensembles) for key in counts}),
     )
 
@@ -99,6 +102,12 @@ def _manifest(run: RunToys) -> Manifest | None:
     """Return None while no stage has taken long enough to be noted."""
     content = run.directory.read("manifest.json")
     return None if content is None else restore(Manifest, content, str(run.directory.path / "manifest.json"))
+
+
+def _toy_versions(run: RunToys) -> tuple[ToyVersions, ...]:
+    """Count all toys by the versions that computed them, the most frequent first."""
+    found = Counter(versions for toys in run.toys.values() for versions in toys.versions)
+    return tuple(ToyVersions(versions, number) for versions, number in found.most_common())
 
 
 def _configurations(run: RunToys) -> Iterator[ConfigurationSummary]:

@@ -27,24 +27,45 @@ from covad.runs.checks import Departure, ReachAt, Validation
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
+from covad.storage.versions import Versions
 from covad.study import Study, find_slug
 from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 3
+SUMMARY_SCHEMA = 4
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class StageVersions(Record):
+    """Versions that a stage was done with, and when they were noted first."""
+
+    versions: Versions
+    since: str
+
+
+@dataclass(frozen=True)
+class ToyVersions(Record):
+    """How many toys of the study these versions computed."""
+
+    versions: Versions
+    toys: int
+
+
+@dataclass(frozen=True)
 class Manifest(Record):
-    """With what, on what and from what a run was made, and how long each stage took."""
+    """With what, on what and from what a run was made, and how long each stage took.
+
+    `versions` and `machine` are those of the last call; `stages` lists all that each stage has seen.
+    """
 
     versions: dict[str, str]
     machine: dict[str, str | int]
     seed: int
     hashes: dict[str, str]
     seconds: dict[str, float]
+    stages: dict[str, tuple[StageVersions, ...]]
 
 
 @dataclass(frozen=True)
@@ -264,6 +285,7 @@ class Summary(Record):
     significance: tuple[SignalSignificance, ...]
     power: tuple[SignalPower, ...]
     toys: ToyCounts
+    toy_versions: tuple[ToyVersions, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for a JSON file."""

@@ -35,6 +35,13 @@ class Products:
         settings = {"engine": entry.engine, "lepton_filter": entry.lepton_filter}
         return self._product("events", file, {"process": sample, "n": n_events, "seed": seed, **settings})
 
+    def fingerprints(self, sample: str) -> Product:
+        """Return two fingerprints per event of a sample, simulated or not."""
+        events = self._events_digest(sample)
+        cuts = self._collisions.cuts.model_dump(mode="json", exclude_defaults=True)
+        recipe = None if events is None else {"events": events, "cuts": cuts}
+        return self._product("events", f"events/fingerprints/{sample}.npy", recipe)
+
     def selected(self) -> Product:
         """Return how many events of every role pass the cuts."""
         source = self._collisions
@@ -42,7 +49,7 @@ class Products:
             "events",
             "selected.json",
             self._of_background(
-                signals={name: self._events_digest(name) for name in self.study.signals},
+                signals={name: self._events_digest(name) or "" for name in self.study.signals},
                 nu=self.study.points,
                 folds=source.folds,
                 validation_share=source.training.validation_share,
@@ -93,7 +100,7 @@ class Products:
                 encoder=self.encoder(embedding, fold).digest,
                 response=self.response(embedding, fold, order).digest,
                 nu=self.study.points,
-                signals={name: self._events_digest(name) for name in self.study.signals},
+                signals={name: self._events_digest(name) or "" for name in self.study.signals},
             ),
         )
 

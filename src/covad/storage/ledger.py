@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from covad.errors import DamagedFileError, UnfinishedRunError
+from covad.errors import DamagedFileError, FileFormatError, UnfinishedRunError
+from covad.storage.atomic import writing
 from covad.storage.digests import content_digest, digest_once
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed, write_sealed
+from covad.storage.versions import Versions
 
 log = logging.getLogger(__name__)
 
 Recipe = Mapping[str, Any]
 #: The folder of the notes, in the run directory.
 FOLDER = "made"
+#: The folder of what was made for an earlier version of the study, by the digest of its recipe.
+ASIDE = "aside"
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,10 @@ class FileNote(Record):
 
 @dataclass(frozen=True)
 class Note(Record):
-    """What a stage left behind: its recipe, and the files by their paths in the run."""
+    """What a stage left behind: its recipe, the files by their paths in the run, who made them."""
 
+    stage: str
+    versions: Versions
     recipe: dict[str, Any]
     files: dict[str, FileNote]
 
@@ -59,8 +66,12 @@ class Product:
         return self.run / self.name
 
     @property
+    def _note_name(self) -> str:
+        return f"{FOLDER}/{self.name}.json"
+
+    @property
     def _note_file(self) -> Path:
-        return self.run / FOLDER / f"{self.name}.json"
+        return self.run / self._note_name
 
     def note(self, files: Iterable[Path] | None = None) -> None:
         """Note the files that were just made, by default the one of the product's name."""
@@ -70,7 +81,7 @@ class Product:
             str(file.relative_to(self.run)): FileNote(file.stat().st_size, digest_once(file))
             for file in files or [self.path]
         }
-        write_sealed(self._note_file, plain(Note(dict(self.recipe), made)))
+        write_sealed(self._note_file, plain(Note(self.stage, Versions.here(), dict(self.recipe), made)))
 
     def noted(self) -> Note | None:
         """Return the note; None if there is none. Raise DamagedFileError if it cannot be trusted."""
@@ -92,6 +103,39 @@ class Product:
             log.warning("%s; it is made anew", failure)
             return False
         return True
+
+    def to_be_made(self, *beside: str) -> bool:
+        """Return whether a stage has to make the files, and make room for them.
+
+        Files of another recipe are set aside, with those `beside` them that belong to the making; files of
+        this recipe that were set aside before come back.
+        """
+        if self.whole():
+            return False
+        with suppress(FileFormatError):  # a note that cannot be trusted names no files
+            note = self.noted()
+            if note is not None and not self._is_of(note):
+                _move(self.run, self._aside(note.recipe), [*note.files, *beside], self._note_name)
+        if self.recipe is not None:
+            with suppress(FileFormatError):
+                before = self.set_aside()
+                if before is not None:
+                    _move(self._aside(self.recipe), self.run, [*before.files, *beside], self._note_name)
+        return not self.whole()
+
+    def set_aside(self) -> Note | None:
+        """Return the note of files of this recipe that were set aside, None if there are none."""
+        if self.recipe is None:
+            return None
+        path = self._aside(self.recipe) / self._note_name
+        content = read_sealed(path)
+        return None if content is None else restore(Note, content, str(path))
+
+    def _aside(self, recipe: Recipe) -> Path:
+        return self.run / ASIDE / content_digest(dict(recipe))[:12]
+
+    def _is_of(self, note: Note) -> bool:
+        return self.recipe is not None and content_digest(note.recipe) == content_digest(dict(self.recipe))
 
     def verified(self, *files: str) -> Path:
         """Compare files with their sizes, then with their digests; by default all. Return the product's path.
@@ -115,7 +159,7 @@ class Product:
         if self.recipe is None:
             return None
         note = self.noted()
-        if note is None or content_digest(note.recipe) != content_digest(dict(self.recipe)):
+        if note is None or not self._is_of(note):
             return None
         return note.files if all((self.run / name).is_file() for name in note.files) else None
 
@@ -124,3 +168,21 @@ class Product:
         """Return one digest of all files for what is made from them; None if the product is not made."""
         files = self._files()
         return None if files is None else content_digest({name: note.sha256 for name, note in files.items()})
+
+
+def _move(start: Path, end: Path, files: Iterable[str], note: str) -> None:
+    """Move files, then their note: where a move was interrupted, the note still says what is left."""
+    for name in (*files, note):
+        with writing(end / name), suppress(FileNotFoundError):
+            (end / name).parent.mkdir(parents=True, exist_ok=True)
+            (start / name).replace(end / name)
+
+
+def versions_by_stage(run: Path) -> dict[str, set[Versions]]:
+    """Return the versions that made the products of a run; a note that cannot be trusted is left out."""
+    found: dict[str, set[Versions]] = {}
+    for file in (run / FOLDER).rglob("*.json"):
+        with suppress(FileFormatError):
+            note = restore(Note, read_sealed(file), str(file))
+            found.setdefault(note.stage, set()).add(note.versions)
+    return found

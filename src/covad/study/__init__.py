@@ -1,11 +1,13 @@
 """The study file: what a user asks for, in YAML, checked before any work starts."""
 
 from covad.nplm.settings import Sizes
+from covad.study.changes import Change, changes
 from covad.study.model import Configuration, Study, find_slug
-from covad.study.reading import changed_key, json_schema, parse_study, read_study
+from covad.study.reading import json_schema, parse_study, read_study
 from covad.study.sources import Collisions, LatentSection, PoolSection, SampleEntry
 
 __all__ = [
+    "Change",
     "Collisions",
     "Configuration",
     "LatentSection",
@@ -13,7 +15,7 @@ __all__ = [
     "SampleEntry",
     "Sizes",
     "Study",
-    "changed_key",
+    "changes",
     "find_slug",
     "json_schema",
     "parse_study",

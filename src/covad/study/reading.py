@@ -4,53 +4,74 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from covad.errors import StudyError
+from covad.errors import FileFormatError, StudyError
 from covad.settings import describe_mistake
+from covad.storage.text_files import read_text
 from covad.study.model import Study
 from covad.study.sources import KINDS, Collisions, PoolSection, SampleEntry
 
-#: Keys that may change between runs of one study: how many toys, where they are computed, where files lie.
-FREE_KEYS = (
-    "toys",
-    "cluster",
-    "configurations.*.toys",
-    "configurations.*.background_toys",
-    "source.path",
-    "source.folder",
-    "source.background.files",
-    "source.signals.*.files",
-)
+#: Larger files are no study files.
+_LARGEST_BYTES = 2**20
+#: Values in a study file, those that an alias repeats counted each time.
+_MOST_VALUES = 100_000
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML that refuses a key that stands twice, where the standard would let the last one win."""
+    """Safe YAML that refuses a key that stands twice, where the standard would let the last one win.
+
+    A key of its own beside a merged one (`<<: *common`) is no repetition: it goes before the merged one.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=deep) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise StudyError(f"key '{key}' stands twice (line {node.start_mark.line + 1} and after)")
+        lines: dict[Hashable, int] = {}
+        for key_node, _ in node.value:
+            key = "<<" if key_node.tag == _MERGE else self.construct_object(key_node, deep=deep)
+            if not isinstance(key, Hashable):  # refused by YAML itself
+                continue
+            line = key_node.start_mark.line + 1
+            if key in lines:
+                raise StudyError(f"key '{key}' stands twice, in line {lines[key]} and in line {line}")
+            lines[key] = line
         return super().construct_mapping(node, deep)
 
 
 def read_study(path: Path) -> Study:
     """Read and check a study file."""
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506, it is a SafeLoader
+        content = yaml.load(read_text(path, _LARGEST_BYTES), _Loader)  # noqa: S506, it is a SafeLoader
+    except FileNotFoundError as failure:
+        raise StudyError(f"{path}: cannot be read (there is no such file)") from failure
+    except FileFormatError as failure:
+        raise StudyError(str(failure)) from failure
     except StudyError as failure:
         raise StudyError(f"{path}: {failure}") from failure
-    except (OSError, UnicodeDecodeError) as failure:
-        raise StudyError(f"{path}: cannot be read ({failure})") from failure
-    except yaml.YAMLError as failure:
+    except RecursionError as failure:
+        raise StudyError(f"{path}: cannot be read, its YAML is nested too deeply") from failure
+    except (yaml.YAMLError, ValueError) as failure:  # a date of month 13 is a ValueError
         raise StudyError(f"{path}: is not YAML ({' '.join(str(failure).split())})") from failure
+    _refuse_endless(content, path)
     return _resolve_paths(parse_study(content, str(path)), path.parent)
+
+
+def _refuse_endless(content: Any, path: Path) -> None:
+    """Raise StudyError if aliases make a small file a huge or an endless study."""
+    waiting, seen = [content], 0
+    while waiting:
+        value = waiting.pop()
+        seen += 1
+        if isinstance(value, Mapping):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        if seen + len(waiting) > _MOST_VALUES:
+            raise StudyError(f"{path}: has more than {_MOST_VALUES} values, aliases (*NAME) written out")
 
 
 def _resolve_paths(study: Study, folder: Path) -> Study:
@@ -82,21 +103,3 @@ def parse_study(content: Any, where: str) -> Study:
 def json_schema() -> str:
     """Return the JSON Schema of the study file, for editors."""
     return json.dumps(Study.model_json_schema(), indent=2) + "\n"
-
-
-def changed_key(before: Any, after: Any, name: str = "") -> str | None:
-    """Return the first key in which two plain studies differ, with both values; free keys do not count."""
-    if before == after or any(fnmatchcase(name, free) for free in FREE_KEYS):
-        return None
-    # look into mappings, and into lists of as many mappings; anything else is one value
-    parts: list[tuple[str, Any, Any]] = []
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        parts = [(key, before.get(key), after.get(key)) for key in sorted({*before, *after})]
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        pairs = list(zip(before, after, strict=True))
-        if all(isinstance(part, Mapping) for pair in pairs for part in pair):
-            parts = [(str(number), old, new) for number, (old, new) in enumerate(pairs)]
-    for key, old, new in parts:
-        if change := changed_key(old, new, f"{name}.{key}" if name else key):
-            return change
-    return None if parts else f"{name} was {json.dumps(before)} and is now {json.dumps(after)}"

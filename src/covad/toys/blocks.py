@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,11 +12,14 @@ import pyarrow.parquet as pq
 
 from covad.errors import FileFormatError, ToyStoreError
 from covad.nplm.fit import Status
+from covad.storage.json_files import parse_json
+from covad.storage.records import restore
+from covad.storage.versions import Versions
 from covad.toys.ensembles import canonical
-from covad.toys.toy import Toy
+from covad.toys.toy import BlockToys, Toy
 
 #: Layout of a block: raise it when a column or the footer changes. Runs with older blocks are then refused.
-STORE_SCHEMA = 1
+STORE_SCHEMA = 2
 _KEY = b"covad"
 #: Twenty rows of numbers: nothing to compress, nothing to index, every page with a checksum.
 _LAYOUT: dict[str, Any] = {
@@ -66,12 +68,14 @@ class BlockFooter:
     failed: dict[str, str]  # index -> reason
     unconverged: list[int]
     seconds: float  # CPU of drawing and fits
+    versions: Versions  # in the process that computed the toys
     digest: str
 
     @classmethod
-    def of(cls, ensemble: str, toys: tuple[Toy, ...]) -> BlockFooter:
-        """Make the footer from the toys alone, so that it can be made again and compared."""
-        content = [STORE_SCHEMA, ensemble, [vars(toy) for toy in toys]]
+    def of(cls, ensemble: str, block: BlockToys) -> BlockFooter:
+        """Make the footer from the toys and their versions, so that it can be made again and compared."""
+        toys = block.toys
+        content = [STORE_SCHEMA, ensemble, [vars(toy) for toy in toys], asdict(block.versions)]
         return cls(
             schema=STORE_SCHEMA,
             ensemble=ensemble,
@@ -80,6 +84,7 @@ class BlockFooter:
             failed={str(toy.index): toy.reason for toy in toys if toy.failed},
             unconverged=[toy.index for toy in toys if toy.status == Status.UNCONVERGED],
             seconds=sum(toy.seconds + toy.draw_seconds for toy in toys),
+            versions=block.versions,
             digest=hashlib.sha256(canonical(content)).hexdigest(),
         )
 
@@ -89,18 +94,18 @@ def toy_table(toys: tuple[Toy, ...]) -> pa.Table:
     return pa.Table.from_pylist([vars(toy) for toy in toys], schema=COLUMNS)
 
 
-def encode(ensemble: str, toys: tuple[Toy, ...]) -> bytes:
+def encode(ensemble: str, block: BlockToys) -> bytes:
     """Return the content of the file of a block."""
-    refuse_collisions(toys)
-    footer = canonical(asdict(BlockFooter.of(ensemble, toys)))
+    refuse_collisions(block.toys)
+    footer = canonical(asdict(BlockFooter.of(ensemble, block)))
     buffer = pa.BufferOutputStream()
     with pq.ParquetWriter(buffer, COLUMNS, **_LAYOUT) as writer:
-        writer.write_table(toy_table(toys))
+        writer.write_table(toy_table(block.toys))
         writer.add_key_value_metadata({_KEY: footer})
     return bytes(buffer.getvalue())
 
 
-def decode(content: bytes, name: str) -> tuple[BlockFooter, tuple[Toy, ...]]:
+def decode(content: bytes, name: str) -> tuple[BlockFooter, BlockToys]:
     """Return footer and toys of a file, checked against its digest; `name` is for the message.
 
     Raise FileFormatError if it is damaged, ToyStoreError if it is of another schema.
@@ -111,13 +116,13 @@ def decode(content: bytes, name: str) -> tuple[BlockFooter, tuple[Toy, ...]]:
         rows: list[dict[str, Any]] = file.read(use_threads=False).to_pylist()
         for row in rows:
             row |= {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
-        toys = tuple(Toy(**row) for row in rows)
-        found = BlockFooter.of(footer.ensemble, toys)
+        block = BlockToys(tuple(Toy(**row) for row in rows), footer.versions)
+        found = BlockFooter.of(footer.ensemble, block)
     except _UNREADABLE as failure:
         raise FileFormatError(f"{name}: unreadable ({_first_line(failure)})") from failure
     if found != footer:
         raise FileFormatError(f"{name}: its toys do not fit its digest")
-    return footer, toys
+    return footer, block
 
 
 def read_footer(content: bytes, name: str) -> BlockFooter:
@@ -129,14 +134,14 @@ def read_footer(content: bytes, name: str) -> BlockFooter:
 
 
 def _footer(metadata: dict[bytes, bytes], name: str) -> BlockFooter:
-    facts = json.loads(metadata[_KEY])
+    facts = parse_json(metadata[_KEY], name)
     found = int(facts["schema"])
     if found != STORE_SCHEMA:  # not damaged: its toys must stay where they are
         raise ToyStoreError(
             f"{name}: has schema {found} of another version of covad, but {STORE_SCHEMA} was expected: "
             "go on with that version, or start again in a new run directory"
         )
-    return BlockFooter(**facts)
+    return BlockFooter(**facts | {"versions": restore(Versions, facts["versions"], name)})
 
 
 def _first_line(failure: BaseException) -> str:

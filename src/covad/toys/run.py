@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+from covad.storage.versions import Versions, told_differences
 from covad.toys.backends.local import BlockResult
 from covad.toys.drawing import pool_offset
 from covad.toys.ensembles import Block, Request, Shard
@@ -74,16 +76,32 @@ def run_toys(
     computed = failed = 0
     if not left:
         return ToysComputed(computed, failed, len(corrupt))
+    known, seen = store.versions(requests), set[Versions]()
     with (
         toy_progress(sum(len(block) for block in left)) as progress,
         closing(backend(block for block in left if not store.has(block))) as results,
     ):
-        for block, toys in results:
-            store.add(block, toys)
-            failures = sum(toy.failed for toy in toys)
-            progress.advance(len(toys), failures)
-            computed, failed = computed + len(toys), failed + failures
+        for block, found in results:
+            if found.versions not in seen:  # known by now only: workers elsewhere may have others than we
+                _warn_of_versions(known, found.versions)
+                seen.add(found.versions)
+            store.add(block, found)
+            known[found.versions] += len(found.toys)
+            failures = sum(toy.failed for toy in found.toys)
+            progress.advance(len(found.toys), failures)
+            computed, failed = computed + len(found.toys), failed + failures
     return ToysComputed(computed, failed, len(corrupt))
+
+
+def _warn_of_versions(known: Counter[Versions], now: Versions) -> None:
+    """Say that toys are added to others that another version made: a test may see the difference."""
+    if told := told_differences(known, now):
+        others = sum(number for versions, number in known.items() if versions != now)
+        log.warning(
+            "%d toys here were made with %s: the same toys to the last bit are not promised",
+            others,
+            told,
+        )
 
 
 def _warn_of_pool_offsets(requests: Sequence[Request]) -> None:

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
 from covad.storage.atomic import replacing, writing
+from covad.storage.versions import Versions
 from covad.toys.blocks import BlockFooter, decode, encode, read_footer, refuse_collisions, toy_table
 from covad.toys.ensembles import Block, Request, contiguous
-from covad.toys.toy import Toy
+from covad.toys.toy import BlockToys, Toy
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ class EnsembleToys:
 
     requested: int
     toys: tuple[Toy, ...]
+    versions: tuple[Versions, ...]  # of each toy
 
     @cached_property
     def done(self) -> tuple[Toy, ...]:
@@ -96,7 +98,7 @@ class _StoredBlock:
     start: int
     stop: int
 
-    def toys(self) -> tuple[Toy, ...]:
+    def toys(self) -> BlockToys:
         """Read the toys, checked against the digest and the name."""
         footer, toys = decode(self._content(), str(self.path))
         self._compare(footer)
@@ -125,7 +127,7 @@ class ToyStore:
 
     directory: Path
 
-    def add(self, block: Block, toys: tuple[Toy, ...]) -> bool:
+    def add(self, block: Block, toys: BlockToys) -> bool:
         """Store a block; False if it is there already, then the first one stays.
 
         Should two runs store the same block in the same instant, one complete file replaces another with the
@@ -168,24 +170,37 @@ class ToyStore:
                     footers[block.ensemble].append(block.footer())
         return [_count(footers[request.ensemble.identity], request.toys) for request in requests]
 
+    def versions(self, requests: Sequence[Request] | None = None) -> Counter[Versions]:
+        """Count the toys in the blocks of these requests, or in all, by the versions that computed them."""
+        wanted = None if requests is None else {request.ensemble.identity for request in requests}
+        found: Counter[Versions] = Counter()
+        for block in self._blocks():
+            if wanted is None or block.ensemble in wanted:
+                with suppress(FileFormatError):
+                    footer = block.footer()
+                    found[footer.versions] += footer.stop - footer.start
+        return found
+
     def load(self, request: Request) -> EnsembleToys:
         """Return the toys that are there; corrupt blocks are left out, as `missing` toys."""
         return self.load_all([request])[request.ensemble.identity]
 
     def load_all(self, requests: Sequence[Request]) -> dict[str, EnsembleToys]:
         """Return the toys of many requests, by identity, in one pass over the directory."""
-        found: dict[str, dict[int, Toy]] = {request.ensemble.identity: {} for request in requests}
+        found: dict[str, dict[int, tuple[Toy, Versions]]] = {r.ensemble.identity: {} for r in requests}
         for block in self._blocks():
             if block.ensemble in found:
                 with suppress(FileFormatError):
-                    for toy in block.toys():
-                        found[block.ensemble].setdefault(toy.index, toy)
+                    stored = block.toys()
+                    for toy in stored.toys:
+                        found[block.ensemble].setdefault(toy.index, (toy, stored.versions))
         loaded = {}
         for request in requests:
-            stored = found[request.ensemble.identity]
-            toys = tuple(stored[index] for index in sorted(stored) if index < request.toys)
+            mine = found[request.ensemble.identity]
+            wanted = [mine[index] for index in sorted(mine) if index < request.toys]
+            toys, versions = tuple(toy for toy, _ in wanted), tuple(of_toy for _, of_toy in wanted)
             refuse_collisions(toys)
-            loaded[request.ensemble.identity] = EnsembleToys(request.toys, toys)
+            loaded[request.ensemble.identity] = EnsembleToys(request.toys, toys, versions)
         return loaded
 
     def set_corrupt_aside(self, requests: Sequence[Request]) -> list[Path]:

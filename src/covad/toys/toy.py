@@ -12,6 +12,7 @@ from typing import Any
 from covad.errors import FileFormatError, PlanError
 from covad.nplm.fit import NplmTest, Status
 from covad.nplm.statistic import Outcome, likelihood_ratio
+from covad.storage.versions import Versions
 from covad.toys.ensembles import Block, Ensemble, Source, TunedTest
 
 #: Data and reference events by which two toys are recognised as the same.
@@ -49,16 +50,26 @@ class Toy:
         return self.status == Status.FAILED
 
 
-def run_block(block: Block) -> tuple[Toy, ...]:
+@dataclass(frozen=True)
+class BlockToys:
+    """The toys of a block, and the versions in the process that computed them."""
+
+    toys: tuple[Toy, ...]
+    versions: Versions
+
+
+def run_block(block: Block) -> BlockToys:
     """Compute the toys of a block. Only a dying process can keep it from returning all of them."""
-    return tuple(run_toy(block.ensemble, index) for index in range(block.start, block.stop))
+    indices = range(block.start, block.stop)
+    return BlockToys(tuple(run_toy(block.ensemble, index) for index in indices), Versions.here())
 
 
-def failed_block(block: Block, reason: str) -> tuple[Toy, ...]:
+def failed_block(block: Block, reason: str) -> BlockToys:
     """Return the failed toys of a block that no worker survived."""
     ensemble = block.ensemble
     indices = range(block.start, block.stop)
-    return tuple(Toy(i, ensemble.seeds(i).number, None, Status.FAILED, reason) for i in indices)
+    toys = tuple(Toy(i, ensemble.seeds(i).number, None, Status.FAILED, reason) for i in indices)
+    return BlockToys(toys, Versions.here())
 
 
 def run_toy(ensemble: Ensemble, index: int) -> Toy:

@@ -2,15 +2,20 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from toy_world import Mishap, results, small_ensemble
 
+import covad
 from covad.errors import PlanError, WorkerError
+from covad.storage.versions import Versions
 from covad.study import read_study
 from covad.toys.backends import dask as dask_run
 from covad.toys.backends.dask import BatchCluster, DaskWorkers
@@ -25,7 +30,7 @@ TOYS = 6 * BLOCK
 def start(program, *arguments):
     """A Dask process that finds our test modules, computes on one thread, and gives a task two tries."""
     environment = os.environ | {
-        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), str(Path(covad.__file__).parents[1])]),
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
@@ -84,17 +89,29 @@ def test_a_killed_worker_costs_its_block_only(tmp_path, two_workers, pool, monke
     store = ToyStore(tmp_path)
     found = run_toys([Request(ensemble, TOYS)], store, kill_one_mid_run)
     assert (found.computed, found.failed) == (TOYS, 0)
-    expected = results(run_block(Block(small_ensemble(), 0, TOYS)))
+    expected = results(run_block(Block(small_ensemble(), 0, TOYS)).toys)
     assert results(store.load(Request(ensemble, TOYS)).toys) == expected
 
 
 def test_a_block_that_kills_its_workers_is_failed(two_workers, pool):
-    odd = next(toy for toy in run_block(Block(small_ensemble(), 0, 20)) if toy.n_data % 2)
+    odd = next(toy for toy in run_block(Block(small_ensemble(), 0, 20)).toys if toy.n_data % 2)
     block = Block(small_ensemble(Mishap("die")), odd.index, odd.index + 1)
     [(found, toys)] = pool.results([block])
     assert found == block
-    assert [toy.failed for toy in toys] == [True]
-    assert "Dask workers died" in toys[0].reason
+    assert [toy.failed for toy in toys.toys] == [True]
+    assert "Dask workers died" in toys.toys[0].reason
+
+
+def test_blocks_carry_the_versions_of_the_worker(two_workers, pool):
+    [(_, found)] = pool.results([Block(small_ensemble(), 0, 1)])
+    assert found.versions == Versions.here()
+
+
+def test_workers_with_another_covad_are_named(two_workers, pool, monkeypatch):
+    """One that answers with something else than we expect: the length of a block."""
+    monkeypatch.setattr(dask_run, "run_block", len)
+    with pytest.raises(WorkerError, match="workers need the covad of this process"):
+        list(pool.results([Block(small_ensemble(), 0, 1)]))
 
 
 def test_an_error_of_the_plan_reaches_the_caller(two_workers, pool):
@@ -102,10 +119,43 @@ def test_an_error_of_the_plan_reaches_the_caller(two_workers, pool):
         list(pool.results([Block(small_ensemble(response_order=2), 0, 1)]))
 
 
-def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr(dask_run, "CONNECT_SECONDS", 1)
-    with DaskWorkers("tcp://127.0.0.1:9") as pool, pytest.raises(WorkerError, match=r"127\.0\.0\.1:9"):
-        list(pool.results([Block(small_ensemble(), 0, 1)]))
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "magic://127.0.0.1:9"])
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch, address):
+    monkeypatch.setattr(dask_run, "ANSWER_SECONDS", 1)
+    with pytest.raises(WorkerError, match=f"no Dask scheduler answers at '{address}'"), DaskWorkers(address):
+        pass
+
+
+@pytest.fixture
+def stranger(request):
+    """A service that greets every caller with some bytes, and then waits."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        callers = []
+
+        def greet():
+            with suppress(OSError):
+                while True:
+                    callers.append(server.accept()[0])
+                    callers[-1].sendall(request.param)
+
+        threading.Thread(target=greet, daemon=True).start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        for caller in callers:
+            caller.close()
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [b"", b"SSH-2.0-OpenSSH_9.2p1\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", bytes(4096)],
+    indirect=True,
+    ids=["silence", "ssh", "http", "zeros"],
+)
+def test_another_service_at_the_address_is_no_scheduler(monkeypatch, stranger):
+    """An SSH server used to end in 'Unable to allocate 2.82 EiB', a silent one never."""
+    monkeypatch.setattr(dask_run, "ANSWER_SECONDS", 2)
+    with pytest.raises(WorkerError, match=r"no Dask scheduler answers at .tcp:.*is the address right"):
+        DaskWorkers(stranger).__enter__()
 
 
 @pytest.mark.parametrize(

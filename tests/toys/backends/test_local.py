@@ -18,19 +18,19 @@ def blocks(ensemble, total=6, size=2):
 def computed(workers, some_blocks):
     with LocalWorkers(workers) as pool:
         found = dict(pool.results(some_blocks))
-    return [toy for block in sorted(found, key=lambda b: b.start) for toy in found[block]]
+    return [toy for block in sorted(found, key=lambda b: b.start) for toy in found[block].toys]
 
 
 def test_workers_compute_what_this_process_would():
     ensemble = small_ensemble()
-    expected = results(run_block(Block(ensemble, 0, 6)))
+    expected = results(run_block(Block(ensemble, 0, 6)).toys)
     assert results(computed(2, blocks(ensemble))) == expected
 
 
 def test_a_worker_that_dies_costs_one_attempt_of_its_block(tmp_path, caplog):
     mishap = Mishap("die once", str(tmp_path / "died"))
     ensemble = small_ensemble(mishap)
-    expected = results(run_block(Block(small_ensemble(), 0, 6)))
+    expected = results(run_block(Block(small_ensemble(), 0, 6)).toys)
     found = results(computed(2, blocks(ensemble)))
     assert [toy["t"] for toy in found] == [toy["t"] for toy in expected]
     assert caplog.text.count("a worker died") == 1
@@ -38,7 +38,7 @@ def test_a_worker_that_dies_costs_one_attempt_of_its_block(tmp_path, caplog):
 
 def test_a_block_that_kills_every_worker_is_failed_and_the_rest_is_done(caplog):
     ensemble = small_ensemble(Mishap("die"))
-    odd = [toy.n_data % 2 for toy in run_block(Block(small_ensemble(), 0, 4))]
+    odd = [toy.n_data % 2 for toy in run_block(Block(small_ensemble(), 0, 4)).toys]
     assert 0 < sum(odd) < 4
     toys = computed(1, blocks(ensemble, total=4, size=1))
     assert [toy.failed for toy in toys] == [bool(n) for n in odd]

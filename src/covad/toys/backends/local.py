@@ -16,14 +16,14 @@ from typing import Self
 from covad.errors import CovadError, WorkerError
 from covad.parallel import follow_parent, one_thread
 from covad.toys.ensembles import Block
-from covad.toys.toy import Toy, failed_block, run_block
+from covad.toys.toy import BlockToys, failed_block, run_block
 
 log = logging.getLogger(__name__)
 
 #: A block that took this many workers with it is recorded as failed.
 MAX_DEATHS = 3
 
-BlockResult = tuple[Block, tuple[Toy, ...]]
+BlockResult = tuple[Block, BlockToys]
 
 
 def _serve(connection: Connection) -> None:
@@ -34,7 +34,7 @@ def _serve(connection: Connection) -> None:
         while True:
             block = connection.recv()
             try:
-                answer: tuple[Toy, ...] | CovadError = run_block(block)
+                answer: BlockToys | CovadError = run_block(block)
             except CovadError as failure:
                 answer = failure
             except Exception as failure:

@@ -1,0 +1,80 @@
+"""What differs between two versions of a study file, and what of it a run directory can take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+#: Nothing that exists depends on them: how many toys, where they are computed, where files lie.
+FREE_KEYS = (
+    "toys",
+    "cluster",
+    "configurations.*.toys",
+    "configurations.*.background_toys",
+    "source.duplicates",
+    "source.path",
+    "source.folder",
+    "source.background.files",
+    "source.signals.*.files",
+)
+#: No encoder depends on them: a run keeps what does not, and makes the rest anew.
+CHANGEABLE_KEYS = (
+    "sizes",
+    "normalisation",
+    "tests",
+    "configurations",
+    "nu",
+    "signals",
+    "source.response",
+    "source.fold",
+)
+#: Entries of these may come and go, but not change.
+GROWING_KEYS = ("source.signals", "source.embeddings")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One key with its values in two studies; None where it was not there."""
+
+    key: str
+    before: Any
+    after: Any
+
+    @property
+    def is_free(self) -> bool:
+        return self._is_below(FREE_KEYS)
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether a run of the one study cannot go on as a run of the other."""
+        came_or_went = None in (self.before, self.after) and self.key.rpartition(".")[0] in GROWING_KEYS
+        return not (self.is_free or self._is_below(CHANGEABLE_KEYS) or came_or_went)
+
+    def _is_below(self, keys: Sequence[str]) -> bool:
+        parts = self.key.split(".")
+        prefixes = [".".join(parts[:number]) for number in range(1, len(parts) + 1)]
+        return any(fnmatchcase(prefix, key) for prefix in prefixes for key in keys)
+
+    def __str__(self) -> str:
+        return f"{self.key} was {json.dumps(self.before)} and is now {json.dumps(self.after)}"
+
+
+def changes(before: Any, after: Any, key: str = "") -> Iterator[Change]:
+    """Yield every key in which two plain studies differ."""
+    if before == after:
+        return
+    # look into mappings, and into lists of as many mappings; anything else is one value
+    parts: list[tuple[str, Any, Any]] = []
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        parts = [(name, before.get(name), after.get(name)) for name in sorted({*before, *after})]
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = list(zip(before, after, strict=True))
+        if all(isinstance(part, Mapping) for pair in pairs for part in pair):
+            parts = [(str(number), old, new) for number, (old, new) in enumerate(pairs)]
+    for name, old, new in parts:
+        yield from changes(old, new, f"{key}.{name}" if key else name)
+    if not parts:
+        yield Change(key, before, after)
