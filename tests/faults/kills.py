@@ -25,8 +25,8 @@ from faults.world import COVAD, World, make_inputs
 
 KILLS = 100
 SEED = 9
-#: Seconds after which a command is killed, at least and at most: imports take the first of them.
-PATIENCE = (1.0, 12.0)
+#: When a command is killed, at least and at most, in units of the time that the study takes undisturbed.
+PATIENCE = (0.02, 0.25)
 #: Seconds after which workers without a parent have to be gone.
 ORPHANS_SECONDS = 10.0
 
@@ -58,15 +58,19 @@ def run_kills(folder: Path, kills: int = KILLS) -> Record:
     began = time.monotonic()
     for words in commands.values():
         subprocess.run(words, check=True, capture_output=True)
-    print(f"undisturbed: {time.monotonic() - began:.0f} s", flush=True)
+    seconds = time.monotonic() - began
+    print(f"undisturbed: {seconds:.0f} s", flush=True)
     undisturbed = result(world)
     record, rng = Record(), np.random.default_rng(SEED)
     orphans: list[tuple[int, float]] = []
     while record.kills.total() < kills:
         shutil.rmtree(world.run, ignore_errors=True)
         for words in commands.values():
-            while not _ends(words, record, rng, orphans, world, spent=record.kills.total() >= kills):
-                pass
+            ended = False
+            while not ended:
+                spent = record.kills.total() >= kills
+                patience = np.inf if spent else seconds * rng.uniform(*PATIENCE)
+                ended = _ends(words, patience, bool(rng.integers(2)), record, orphans, world)
         record.finished += 1
         if (found := result(world)) != undisturbed:
             record.wrong.append(f"another result: {difference(undisturbed, found)}")
@@ -79,19 +83,18 @@ def run_kills(folder: Path, kills: int = KILLS) -> Record:
 
 def _ends(
     words: list[str],
+    patience: float,
+    group: bool,
     record: Record,
-    rng: np.random.Generator,
     orphans: list[tuple[int, float]],
     world: World,
-    spent: bool,
 ) -> bool:
-    """Start a command; return True if it ended by itself, False if it was killed."""
+    """Start a command; return True if it ended by itself within the patience, False if it was killed."""
     process = subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     )
-    patience, group = float(rng.uniform(*PATIENCE)), bool(rng.integers(2))
     try:
-        _, said = process.communicate(timeout=600 if spent else patience)
+        _, said = process.communicate(timeout=None if np.isinf(patience) else patience)
     except subprocess.TimeoutExpired:
         stage = "report" if "report" in words else stage_of(world)
         if group:
