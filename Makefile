@@ -9,7 +9,7 @@ export MKL_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export NUMBA_NUM_THREADS = 1
 
-.PHONY: demo test test-slow coverage calibrate lint format bench clean
+.PHONY: demo test test-slow coverage calibrate faults lint format bench clean
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -34,6 +34,9 @@ coverage: $(READY)
 
 calibrate: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m calibration --out runs/calibration --workers 2
+
+faults: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m faults --out runs/faults
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,7 +1,13 @@
 """Made-up answers for observed files."""
 
+from functools import lru_cache
+
+import numpy as np
+from samples import random_events
 from scipy.stats import norm
 
+from covad.events.layout import Collection, EventLayout
+from covad.inference.inputs import InputComparison, Shifts, WeightedEvents, compare_inputs
 from covad.inference.intervals import Interval
 from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import Significance
@@ -36,6 +42,17 @@ def observable(
     return ObservableComparison(name, 8.0, 0.5, None, 7.5, *histograms)
 
 
+@lru_cache(maxsize=2)
+def input_comparison(wrong: bool = False) -> InputComparison:
+    """A real comparison of two small samples; in a wrong one phi is given in degrees."""
+    layout = EventLayout((Collection("met", 1), Collection("jet", 2)))
+    data, simulation = (random_events(n, seed, layout).particles for n, seed in ((300, 1), (2000, 2)))
+    simulated = WeightedEvents(simulation, np.ones(2000))
+    if wrong:
+        data = data * np.array([1.0, 1.0, 57.3], dtype=np.float32)
+    return compare_inputs(layout, data, simulated, Shifts(simulated, ()))
+
+
 def observation(file: str, z: float, toys: Interval | None = None) -> Observation:
     """One test with an excess, and one whose fit failed; laws are extrapolated beyond Z = 2.14."""
     significances = (
@@ -56,6 +73,7 @@ def observation(file: str, z: float, toys: Interval | None = None) -> Observatio
         n_file=10_200,
         n_selected=10_100,
         n_reference=52_000,
+        inputs=input_comparison(),
         nuisances=(NuisanceFit("jet_energy_scale", 0.5, -0.25, 0.125, -0.75),),
         compatibility=Compatibility(1.0, 2, 0.61),
         tests=(network, ObservedTest("convex", Status.FAILED, None, None, None, (), (), None)),

@@ -1,5 +1,6 @@
 """The public interface: five names, imported when they are used."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -46,6 +47,37 @@ def test_the_public_names_are_these():
         assert getattr(covad, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'magic'"):
         _ = covad.magic
+
+
+def test_things_of_another_type_are_refused_in_a_sentence(run, tmp_path):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    for call, said in (
+        (lambda: covad.open_run(5), "a run directory is named by its path, not by 5"),
+        (lambda: covad.run(None, "out"), "a study file is named by its path, not by None"),
+        (lambda: covad.run(tmp_path, 5), "is a directory"),
+        (lambda: covad.test(None, "a.h5"), "a run directory is named by its path, not by None"),
+        (
+            lambda: covad.test(run.path, b"a", auxiliary=[1]),
+            "an observed file is named by its path, not by b'a'",
+        ),
+        (lambda: run.toys(nu="one"), "nu is a number per nuisance"),
+        (lambda: run.toys(nu=None), "has 0 ensembles of the test 'convex' at nu"),
+        (
+            lambda: run.toys(signal="signal", injected="many"),
+            "injected a number of events, not 0.0 and 'many'",
+        ),
+        (lambda: run.toys(3), "no configuration '3'"),
+        (lambda: run.toys(test=3), "has 0 ensembles of the test '3'"),
+        (lambda: covad.plot.closure("RUN"), "a run, from covad.open_run is needed to draw this, not 'RUN'"),
+        (lambda: covad.plot.power(None), "a run, from covad.open_run is needed"),
+        (lambda: covad.plot.excess(3), "an observation, from covad.test is needed to draw this, not 3"),
+    ):
+        with pytest.raises(CovadError, match=re.escape(said)):
+            call()
+    (tmp_path / "study.yaml").write_text(STUDY)
+    with pytest.raises(CovadError, match="one worker or more, not two"):
+        covad.run(tmp_path / "study.yaml", tmp_path / "RUN", workers="two")
 
 
 def test_importing_covad_loads_nothing_heavy():

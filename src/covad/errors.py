@@ -36,6 +36,10 @@ class TooFewEventsError(CovadError):
     """A pool or a sample was asked for more events than there are."""
 
 
+class DuplicateEventsError(CovadError):
+    """The same event stands in two places: one file twice, or rows that were copied."""
+
+
 class DownloadError(CovadError):
     """A public file could not be fetched, or what came is not what the record announces."""
 
@@ -86,6 +90,10 @@ class UnfinishedRunError(CovadError):
 
 class ComparisonWarning(UserWarning):
     """A comparison whose p-value deserves caution, and why."""
+
+
+class NotKeptWarning(UserWarning):
+    """An answer that could not be stored in its run, and why."""
 
 
 class WorkerError(CovadError):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+import unicodedata
 import warnings
 from typing import TextIO
 
+#: Kinds of characters that a terminal acts upon or cannot show: controls, direction marks, surrogates.
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 #: The lines of all rooms.
 LOG = logging.getLogger("covad")
 
@@ -19,12 +22,19 @@ class _Stderr(logging.StreamHandler[TextIO]):
         super().emit(record)
 
 
+class _Formatter(logging.Formatter):
+    """Show what a message quotes, whatever it is."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
 def show_messages(level: int = logging.INFO) -> None:
     """Show covad's lines from this level on, and nothing that the libraries log."""
     LOG.setLevel(level)
     if not any(isinstance(handler, _Stderr) for handler in LOG.handlers):
         handler = _Stderr()
-        handler.setFormatter(logging.Formatter("covad: %(message)s"))
+        handler.setFormatter(_Formatter("covad: %(message)s"))
         LOG.addHandler(handler)
         logging.getLogger().addHandler(logging.NullHandler())  # or Python shows what nobody handles
 
@@ -46,3 +56,20 @@ def time_left(seconds: float) -> str:
         return f"{max(seconds, 1.0):.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def visible(text: str, keep: str = "\n\t") -> str:
+    """Return a text with every control character written out, as in \\x1b, but those of `keep`.
+
+    Names and texts of files pass here on their way to a terminal, which must show and not obey them.
+    """
+    return "".join(
+        _written_out(c) if unicodedata.category(c) in _HIDDEN and c not in keep else c for c in text
+    )
+
+
+def _written_out(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that is no UTF-8
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -31,6 +31,7 @@ def closure(
 
     `configuration` is a slug or a label, by default the main one; `test` is by default the convex one.
     """
+    _refuse_others(run, Run, "a run, from covad.open_run")
     chosen, test = _configuration(run, configuration), test or default_test(run.study)
     points = sorted(chosen.nu or run.study.nu, key=any)
     background = {nu: run.toys(chosen.slug, nu, test=test).t for nu in points}
@@ -58,6 +59,7 @@ def power(
 
     By default the first signal of the study at its largest yield, in the main configuration.
     """
+    _refuse_others(run, Run, "a run, from covad.open_run")
     chosen, test = _configuration(run, configuration), test or default_test(run.study)
     null = calibration_of(run.summary.power, test, chosen.slug)
     curves = select(run.summary.power, test=test, configuration=chosen.slug, null=null)
@@ -91,6 +93,7 @@ def excess(
 
     By default the last observable, the scalar sum of momenta, and the test that `observation.p` is of.
     """
+    _refuse_others(observation, Observation, "an observation, from covad.test")
     result = observation.result(test) if test else observation.tests[0]
     found = result.excess
     if found is None:
@@ -108,3 +111,8 @@ def excess(
 
 def _configuration(run: Run, name: str | None) -> Configuration:
     return main_configuration(run.study) if name is None else run.study.configuration(name)
+
+
+def _refuse_others(value: object, kind: type, what: str) -> None:
+    if not isinstance(value, kind):
+        raise UnknownNameError(f"{what} is needed to draw this, not {value!r}")

@@ -10,9 +10,12 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from covad.errors import SettingsError
+
+#: Toys of one ensemble. 5 sigma need 3.5 million.
+MOST_TOYS = 10**7
 
 
 def _number(value: Any) -> Any:
@@ -30,6 +33,15 @@ def _number(value: Any) -> Any:
 def _whole(value: Any) -> Any:
     number = _number(value)
     return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _computable(toys: int) -> int:
+    if toys > MOST_TOYS:
+        raise ValueError(
+            f"at most {MOST_TOYS} toys can be asked for, which tell Z up to 5.2 and take weeks on a cluster, "
+            f"not {toys}"
+        )
+    return toys
 
 
 def _clip(value: Any) -> Any:
@@ -54,7 +66,11 @@ Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Positive = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, BeforeValidator(_number), Field(ge=0, allow_inf_nan=False)]
 Whole = Annotated[int, BeforeValidator(_whole)]
-Count = Annotated[int, BeforeValidator(_whole), Field(gt=0)]
+#: A number of events or of steps; more than anybody has would only fill a disk or never end.
+Count = Annotated[int, BeforeValidator(_whole), Field(gt=0, le=10**10)]
+#: A width, a number of layers, bumps or fits: what is made of it must fit into memory.
+Size = Annotated[int, BeforeValidator(_whole), Field(gt=0, le=10**4)]
+ToyCount = Annotated[int, BeforeValidator(_whole), Field(gt=0), AfterValidator(_computable)]
 Index = Annotated[int, BeforeValidator(_whole), Field(ge=0)]
 Clip = Annotated[Literal["tune"] | float, BeforeValidator(_clip)]
 NuEntry = Annotated[tuple[Real, ...], BeforeValidator(_vector), Field(min_length=1)]

@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import asdict, fields
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import h5py
 import numpy as np
@@ -128,6 +129,12 @@ def test_help_names_every_process() -> None:
         (("inspect", "x.h5", "--study", OWN_STUDY, "--systematic", "met_soft_scale"), "exclude each other"),
         (("fetch", "adc2022"), "No such command 'adc2022'"),
         (("inspect", "."), "is a directory"),
+        (("inspect",), "PATH is missing"),
+        (("inspect", "x.h5", "--figures", "here"), "--figures needs --against OBSERVED"),
+        (("inspect", "--against", "x.h5"), "--against needs a run, `covad inspect RUN`, or a study"),
+        (("inspect", "RUN", "--study", OWN_STUDY, "--against", "x.h5"), "--against needs a run"),
+        (("inspect", "--study", LATENT_STUDY, "--against", "x.h5"), "a study of events was expected"),
+        (("inspect", ".", "--against", "x.h5"), "is not a run directory"),
     ],
 )
 def test_mistakes_end_in_one_sentence_and_leave_nothing(
@@ -135,6 +142,23 @@ def test_mistakes_end_in_one_sentence_and_leave_nothing(
 ) -> None:
     assert message in complaint(covad(*arguments, cwd=tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_inspect_compares_an_observed_file_with_a_study(sample: Path, tmp_path: Path) -> None:
+    with open_events(sample) as source:
+        events = source.read()[:800]
+    degrees = events.particles * np.array([1.0, 1.0, 180 / np.pi], dtype=np.float32)
+    observed = write_events(tmp_path / "degrees.h5", events.with_particles(degrees))
+    study = tmp_path / "study.yaml"
+    assert covad("init", study).returncode == 0
+    figures = tmp_path / "figures"
+    result = covad("inspect", "--study", study, "--against", observed, "--figures", figures)
+    assert result.returncode == 0, result.stderr
+    assert "degrees.h5: 800 events selected, beside 20000 selected background events" in result.stdout
+    assert "warning: jet phi does not look like the simulation: " in result.stdout
+    assert "jet pt does not look" not in result.stdout
+    assert len(list(figures.glob("*.pdf"))) == len(list(figures.glob("*.svg"))) == 16
+    ET.parse(figures / "degrees_jet_phi.svg")
 
 
 def test_inspect_refuses_bad_numbers(sample: Path, tmp_path: Path) -> None:

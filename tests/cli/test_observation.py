@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from observations import observable, observation, significance
+from observations import input_comparison, observable, observation, significance
 
 from covad.cli.observation import parse_auxiliary, print_observation
 from covad.errors import CovadError
@@ -29,6 +29,7 @@ def test_the_tables_say_what_the_numbers_say(capsys):
     shown = " ".join(capsys.readouterr().out.split())
     for text in (
         "a.h5: 10100 of 10200 events selected, 10000 expected; configuration covariant, profiled",
+        "all 8 inputs look like the simulation",
         "agree with p = 0.61 (chi2 1.00 / 2)",
         "jet_energy_scale +0.500 -0.250 +- 0.125 -0.75",
         "network test: t = 60.00 (converged)",
@@ -54,3 +55,12 @@ def test_auxiliary_values_are_parsed():
         "jet_energy_scale": -1.5,
         "normalisation": 2.0,
     }
+
+
+def test_inputs_that_differ_stand_before_t(capsys):
+    told = replace(observation("a.h5", 1.0), inputs=input_comparison(wrong=True))
+    print_observation(told)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "2 of 8 inputs do not look like the simulation" in shown
+    assert shown.index("jet phi data") < shown.index("network test: t")
+    assert "jet pt data" not in shown

@@ -159,9 +159,9 @@ def test_bad_labels(
     [
         ("covad_format", "2", "has event format 2, but this covad reads formats up to 1"),
         ("covad_format", '"new"', "has event format 'new'"),
-        ("layout", "[{", "the attribute 'layout' is not JSON"),
-        ("layout", 3.0, "the attribute 'layout' is not JSON"),
-        ("layout", "[" * 100_000, "the attribute 'layout' is not JSON"),
+        ("layout", "[{", "the attribute 'layout': cannot be read, "),
+        ("layout", 3.0, "the attribute 'layout': cannot be read, "),
+        ("layout", "[" * 100_000, "the attribute 'layout': cannot be read, "),
         ("layout", json.dumps([{"name": "jet"}]), "lacks features, slots"),
         ("layout", json.dumps([{"name": "jet", "slots": 6, "features": ["pt"]}]), r"not \(events, 6, 2\)"),
         ("process_names", '"w"', "'process_names' is not a list of names"),
@@ -372,3 +372,73 @@ def test_file_size_limit(tmp_path: Path, n_appends: int, n_events: int, when: st
     output = write_too_much(target, 2**20, n_appends, n_events)
     assert output == [f"{target}: cannot be written (File too large)", when, "events.h5", ""]
     assert target.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("storage", [{"chunks": (1000, 19, 4), "compression": "gzip"}, {"chunks": None}])
+def test_events_that_nobody_wrote_are_refused_at_once(tmp_path: Path, storage: dict[str, object]) -> None:
+    """HDF5 makes up numbers that are not stored: a few kilobytes can declare any number of events."""
+    path = tmp_path / "hollow.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("Particles", (10**12, 19, 4), dtype="f4", **storage)
+    assert path.stat().st_size < 40_000
+    assert_refused(path, r"'Particles' declares 1000000000000 events, which need \d+ .*, but 0 are stored")
+
+
+def test_chunks_that_are_lost_are_noticed(tmp_path: Path, events: Events) -> None:
+    path = tmp_path / "holes.h5"
+    record = public_record(events)
+    with h5py.File(path, "w") as file:
+        particles = file.create_dataset("Particles", record.shape, dtype="f8", chunks=(100, 19, 4))
+        particles[:1900] = record[:1900]
+    assert_refused(path, "which need 20 chunks, but 19 are stored")
+
+
+def test_huge_chunks_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "chunk.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("Particles", (1, 19, 4), "f4", maxshape=(None, 19, 4), chunks=(10**7, 19, 4))
+    assert_refused(path, "'Particles' has chunks of more than 1 GiB")
+
+
+def test_numbers_in_other_files_are_refused(tmp_path: Path, events: Events) -> None:
+    """The digest of a file must be that of its events."""
+    whole = write_public(tmp_path / "whole.h5", public_record(events), events)
+    shape = public_record(events).shape
+    with h5py.File(tmp_path / "virtual.h5", "w") as file:
+        layout = h5py.VirtualLayout(shape, "f8")
+        layout[:] = h5py.VirtualSource(whole, "Particles", shape)
+        file.create_virtual_dataset("Particles", layout)
+    (tmp_path / "raw").write_bytes(public_record(events).tobytes())
+    with h5py.File(tmp_path / "external.h5", "w") as file:
+        file.create_dataset("Particles", shape, "f8", external=[(tmp_path / "raw", 0, h5py.h5f.UNLIMITED)])
+    for name in ("virtual", "external"):
+        assert_refused(tmp_path / f"{name}.h5", "'Particles' has its numbers in other files")
+    with h5py.File(tmp_path / "link.h5", "w") as file:
+        file["Particles"] = h5py.ExternalLink(whole, "Particles")
+    assert_refused(tmp_path / "link.h5", "has no dataset 'Particles'")
+
+
+def test_lost_labels_are_noticed(tmp_path: Path, events: Events) -> None:
+    """One flipped letter of a name must not make labelled events unlabelled ones."""
+    path = write_events(tmp_path / "events.h5", events)
+    content = path.read_bytes()
+    assert content.count(b"\0process\0") == 1
+    path.write_bytes(content.replace(b"\0process\0", b"\0prosess\0"))
+    assert_refused(path, "has 'prosess'; is 'process' meant")
+    path.write_bytes(content.replace(b"\0process\0", b"\0xyzcess\0"))
+    assert_refused(path, "has no dataset 'process'")
+    with h5py.File(write_public(tmp_path / "own.h5", public_record(events), events), "a") as file:
+        file["Process"] = np.zeros(len(events), dtype=np.int16)
+    assert_refused(tmp_path / "own.h5", "has 'Process'; is 'process' meant")
+
+
+def test_a_damaged_link_table_is_one_sentence(tmp_path: Path, events: Events) -> None:
+    """h5py raises whatever it likes where a name is looked up."""
+    path = write_events(tmp_path / "events.h5", events)
+    content = path.read_bytes()
+    node = content.index(b"SNOD") + 8  # its entries: the offset of a name in the heap comes first
+    for entry in range(4):
+        damaged = bytearray(content)
+        damaged[node + 40 * entry + 6] = 255
+        path.write_bytes(damaged)
+        assert_refused(path, "cannot be read|has no dataset")

@@ -9,7 +9,7 @@ import pytest
 from samples import random_events
 
 from covad.errors import CovadError
-from covad.events.layout import Events
+from covad.events.layout import Collection, EventLayout, Events
 from covad.events.soundness import _check_jump, check_soundness
 from covad.events.systematics import BUILT_IN, Systematic, UserSystematic, load_function, make_systematic
 from covad.simulation.simulate import Simulation
@@ -121,6 +121,24 @@ def test_sound_functions_pass_on_every_sample(caplog: pytest.LogCaptureFixture) 
             else:
                 check_soundness(systematic, events)
     assert not caplog.messages
+
+
+def test_the_rounding_of_a_feature_that_hardly_varies_is_no_change() -> None:
+    layout = EventLayout((Collection("muon", 2, ("pt", "mass")),))
+    events = random_events(500, seed=1, layout=layout)
+    events.particles[..., 1] = np.where(events.particles[..., 0] > 0, np.float32(0.10566), 0)
+    events.particles[:250, 0, 1] *= np.float32(1 - 1e-7)  # the last digit is noise
+
+    def by_energy(given: Events, amount: float) -> Events:
+        """Scale pt, and take the mass through another form and back."""
+        particles = given.particles.copy()
+        particles[..., 0] *= np.float32(1 + amount)
+        particles[..., 1] = np.sqrt((particles[..., 1] + np.float32(7.3)) ** 2) - np.float32(7.3)
+        particles[..., 1][particles[..., 0] == 0] = 0
+        return given.with_particles(particles)
+
+    assert (by_energy(events, 0.0).particles != events.particles).any()
+    check_soundness(UserSystematic("mine", 0.02, by_energy), events)
 
 
 def test_the_example_passes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,31 +5,46 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from event_files import write_events
 from finished_run import make_run, simulated
 from samples import random_events
 
+import covad
+from covad.cli.main import commands
 from covad.errors import (
     CovadError,
+    DuplicateEventsError,
     FileFormatError,
+    FileWriteError,
     LayoutError,
+    NotKeptWarning,
     StudyError,
     TooFewEventsError,
     UnfinishedRunError,
     UnknownNameError,
 )
-from covad.events.layout import Collection, EventLayout
+from covad.events.files import open_events
+from covad.events.layout import Collection, EventLayout, Events, concatenate
+from covad.events.processes import ADC2021_LAYOUT
+from covad.events.selection import Selection
+from covad.nplm.fit import Status
+from covad.observed.copies import refuse_events_of_run
+from covad.observed.dataset import read_observed
 from covad.observed.examine import examine, yield_deviation
-from covad.observed.result import read_observations
+from covad.observed.inputs import compare_with_run
+from covad.observed.result import Observation, ObservedTest, read_observations
 from covad.pipeline.claim import claim
 from covad.pipeline.observation import store_observation
 from covad.report.evidence import read_evidence
 from covad.results.collect import collect
 from covad.results.compute import summarise
+from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
-from covad.storage.sealed import write_sealed
+from covad.storage.sealed import read_sealed, write_sealed
 
 PROFILED, QUADRATIC, NONE = "covariant, profiled", "covariant, profiled, quadratic", "covariant, none"
 
@@ -48,9 +63,9 @@ def test_a_file_is_tested_against_every_null_of_the_run(run, observed):
     found = examine(run, observed)
     assert (found.configuration, found.label) == ("covariant-profiled", PROFILED)
     assert (found.n_file, found.n_selected, found.n_reference, found.expected) == (210, 210, 1000, 200)
-    assert [test.test for test in found.tests] == ["network", "convex"]
+    assert [test.test for test in found.tests] == ["convex", "network"], "the default test speaks first"
     nulls = [[line.null for line in test.significances] for test in found.tests]
-    assert nulls == [["R_0", "R_+1", "chi2"], ["R_0", "R_+1", "analytic"]]
+    assert nulls == [["R_0", "R_+1", "analytic"], ["R_0", "R_+1", "chi2"]]
     for test in found.tests:
         assert test.t == pytest.approx(test.tau - test.delta)
         assert test.t >= -0.01
@@ -66,12 +81,78 @@ def test_a_file_is_tested_against_every_null_of_the_run(run, observed):
 
 def test_the_answer_is_kept_and_is_the_same_again(run, observed, tmp_path):
     found = examine(run, observed)
-    path = store_observation(run, found)
-    assert path == run / "observed" / f"{found.name}.json"
+    path = run / "observed" / f"{found.name}.json"
+    assert store_observation(run, found)
+    assert not store_observation(run, found), "the run has it already"
+    assert Observation.from_plain(read_sealed(path), str(path)) == found
     assert found in read_observations(RunDirectory(run))
     moved = shutil.copy(observed, tmp_path / "renamed.h5")
     again = examine(run, Path(moved))
     assert replace(again, name=found.name, file=found.file) == found
+
+
+def ask(run: Path, observed: Path, *options: object):
+    """`covad test` in this process."""
+    return CliRunner().invoke(commands, ["test", str(run), str(observed), *map(str, options)])
+
+
+def test_the_last_line_is_the_result(run, observed, tmp_path):
+    answer = examine(run, observed).answer
+    convex = examine(run, observed).result("convex")
+    largest = max(
+        (line for line in convex.significances if line.null.startswith("R_")), key=lambda line: line.p
+    )
+    assert (answer.test, answer.null, answer.p, answer.z) == ("convex", largest.null, largest.p, largest.z)
+    said = ask(run, observed, "--json", tmp_path / "answer.json")
+    assert said.exit_code == 0
+    assert said.stdout.splitlines()[-1] == answer.line
+    assert answer.line.startswith(f"result: p = {answer.p:.3g}, Z = {answer.z:.2f} (convex test")
+    written = json.loads((tmp_path / "answer.json").read_text())["result"]
+    assert (written["p"], written["z"], written["test"]) == (answer.p, answer.z, "convex")
+
+
+def test_a_json_file_that_cannot_be_written_does_not_cost_the_answer(run, observed, tmp_path):
+    said = ask(run, observed, "--json", tmp_path / "nowhere" / "answer.json")
+    assert isinstance(said.exception, FileWriteError)
+    assert said.stdout.splitlines()[-1].startswith("result: p = ")
+
+
+def test_a_run_that_cannot_be_written_still_answers(run, observed, tmp_path):
+    """Root may write anywhere, but not into a file as if it were a folder."""
+    copy = shutil.copytree(run, tmp_path / "copy", ignore=shutil.ignore_patterns("observed"))
+    (copy / "observed").touch()
+    before = {file: file.read_bytes() for file in copy.rglob("*") if file.is_file()}
+    said = ask(copy, observed)
+    assert said.exit_code == 0
+    note, result = said.stdout.splitlines()[-2:]
+    assert note.startswith(f"note: the answer was not stored in the run: {copy / 'observed'}")
+    assert result == examine(run, observed).answer.line
+    with pytest.warns(NotKeptWarning, match="the answer was not stored in the run"):
+        assert covad.test(copy, observed) == examine(run, observed)
+    assert {file: file.read_bytes() for file in copy.rglob("*") if file.is_file()} == before
+
+
+def test_a_new_answer_outdates_the_page(run, observed, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy", ignore=shutil.ignore_patterns("observed"))
+    page = copy / "report.html"
+    page.write_text("<main>\n<p>Observed files: none was tested.</p></main>")
+    covad.test(copy, observed)
+    assert "An observed file was tested after this page was made" in page.read_text()
+    page.write_text("<main>drawn again</main>")
+    covad.test(copy, observed)
+    assert page.read_text() == "<main>drawn again</main>", "it shows this answer already"
+
+
+def test_without_a_result_the_exit_code_says_so(run, observed, monkeypatch):
+    """No file makes the fit of the convex test fail, so that the answer is changed on its way."""
+    found = examine(run, observed)
+    failed = ObservedTest("convex", Status.FAILED, None, None, None, (), (), None)
+    changed = replace(found, name="failed", tests=(failed, *found.tests[1:]))
+    monkeypatch.setattr("covad.pipeline.observation.examine", lambda *_, **__: changed)
+    said = ask(run, observed)
+    assert said.exit_code == 1
+    assert said.stdout.splitlines()[-1] == "result: none, because the fit of the convex test failed"
+    (run / "observed" / "failed.json").unlink()
 
 
 def test_the_answer_to_one_question_does_not_replace_that_to_another(run, observed):
@@ -140,14 +221,12 @@ def test_events_that_fail_the_selection_are_left_out_but_counted(run, tmp_path):
 
 def test_a_gross_excess_is_found_where_it_is(run, observed, tmp_path):
     """Forty copies of one background event: whatever the encoder has learned, they sit in one place."""
-    from covad.events.files import open_events
-
     with open_events(observed) as source:
         events = source.read()
     rows = np.r_[np.arange(200), np.repeat(205, 40)]
     path = write_events(tmp_path / "pile.h5", events[rows])
     found = examine(run, path)
-    convex = found.tests[1]
+    convex = found.result("convex")
     analytic = convex.significances[-1]
     assert analytic.z > 4
     pile = [event.event >= 200 for event in convex.excess.ranked]
@@ -214,6 +293,80 @@ def test_events_of_the_run_itself_are_refused(run):
         examine(run, run / "events" / "background_0.h5")
 
 
+def rewritten(path: Path, observed: Path, rows: np.ndarray, extra: Events | None = None) -> Path:
+    """Write chosen events of a file, and others behind them, to a new one."""
+    with open_events(observed) as source:
+        events = source.read()[rows]
+    return write_events(path, events if extra is None else concatenate([events, extra]))
+
+
+def test_a_part_of_the_run_is_refused_however_it_is_written(run, observed, tmp_path):
+    """Five events of the run among 210 others: shuffled, cut as the study cuts, compressed in another way."""
+    with open_events(run / "events" / "background_0.h5") as source:
+        theirs = source.read(np.array([7000, 3, 11, 4500, 200]))
+    cut, _ = Selection().apply(theirs)
+    file = rewritten(tmp_path / "mixed.h5", observed, np.arange(100, 210), cut)
+    with h5py.File(file, "r+") as content:
+        particles, process = content["Particles"][:][::-1], content["process"][:][::-1]
+        del content["Particles"], content["process"]
+        content.create_dataset("Particles", data=particles.astype(np.float64), compression="lzf")
+        content["process"] = process
+    with pytest.raises(DuplicateEventsError, match=r"mixed\.h5: 5 of its 115 .* in its sample 'background'"):
+        examine(run, file)
+
+
+def test_events_that_are_alike_by_chance_are_no_copies_where_the_study_allows_them(run, observed):
+    """A study of coarse features: events of the background have twins as often as observed ones do."""
+    directory = RunDirectory(run)
+    coarse = CollisionData.of(directory.study(), directory)
+    coarse = replace(coarse, source=coarse.source.model_copy(update={"duplicates": "allowed"}))
+    events = read_observed(observed, ADC2021_LAYOUT, coarse.selection)
+    refuse_events_of_run(observed, events, coarse)
+    known = coarse.fingerprints("background").copy()
+    one_copy = replace(events, particles=events.particles.copy())
+    with coarse.open("background") as files:
+        one_copy.particles[:3] = coarse.selection.apply(files.read(np.arange(3)))[0].particles
+    with pytest.raises(DuplicateEventsError, match=r"3 of its 210 selected events"):
+        refuse_events_of_run(observed, one_copy, coarse)
+    with pytest.MonkeyPatch.context() as patch:
+        known["event"][: len(known) // 4] = known["event"][0]  # a quarter of the background is one event
+        patch.setattr(CollisionData, "fingerprints", lambda *_: known)
+        refuse_events_of_run(observed, one_copy, coarse)
+
+
+def test_background_files_that_have_changed_are_named(run, observed, tmp_path):
+    """One bit of one row that is read again, in a file whose digest nobody takes."""
+    copy = shutil.copytree(run, tmp_path / "copy")
+    file = copy / "events" / "background_0.h5"
+    data = CollisionData.of(RunDirectory(copy).study(), RunDirectory(copy))
+    row = int(data.rows["reference"][0])
+    with h5py.File(file, "r+") as content:
+        particles = content["Particles"][row]
+        particles[0, 0] = np.nextafter(particles[0, 0], np.float32(np.inf))
+        content["Particles"][row] = particles
+    with pytest.raises(FileFormatError, match=rf"background_0\.h5: has changed .* event {row};"):
+        examine(copy, observed)
+
+
+def test_events_that_stand_twice_in_the_observed_file_are_told(run, observed, tmp_path):
+    rows = np.r_[np.arange(200), np.arange(10)]
+    found = examine(run, rewritten(tmp_path / "twice.h5", observed, rows))
+    assert found.inputs.n_repeated == 10
+    assert "10 of the 210 selected events repeat another one (4.8%)" in found.warnings[0]
+    assert found.p is not None
+
+
+def test_data_that_do_not_look_like_the_simulation_are_told_but_tested(run, observed, tmp_path):
+    with open_events(observed) as source:
+        events = source.read()
+    particles = events.particles * np.array([1000.0, 1.0, 1.0], dtype=np.float32)
+    found = examine(run, write_events(tmp_path / "mev.h5", events.with_particles(particles)))
+    different = [quantity.name for quantity in found.inputs.different]
+    assert {"met pt", "electron pt", "muon pt", "jet pt"} <= set(different)
+    assert any("jet pt does not look like the simulation: 100.0%" in line for line in found.warnings)
+    assert found.t is not None
+
+
 @pytest.mark.parametrize(
     ("question", "message"),
     [
@@ -227,15 +380,15 @@ def test_unknown_names_are_named(run, observed, question, message):
         examine(run, observed, **question)
 
 
-@pytest.mark.parametrize("expected", [0.0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("expected", [0.0, -1.0, np.inf, np.nan, "many"])
 def test_a_senseless_yield_is_refused(run, observed, expected):
     with pytest.raises(CovadError, match="expected yield must be a positive number"):
         examine(run, observed, expected=expected)
 
 
-@pytest.mark.parametrize("value", [np.inf, np.nan])
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e9, -10.5, "high", None])
 def test_a_senseless_auxiliary_value_is_refused(run, observed, value):
-    with pytest.raises(CovadError, match="auxiliary value of 'jet_energy_scale' must be a number"):
+    with pytest.raises(CovadError, match="auxiliary value of 'jet_energy_scale' must be a number of sigma"):
         examine(run, observed, auxiliary={"jet_energy_scale": value})
 
 
@@ -283,3 +436,7 @@ def test_a_run_without_events_is_refused(tmp_path, observed):
     claim(RunDirectory(tmp_path), latent, None)
     with pytest.raises(StudyError, match="a source of kind 'events'"):
         examine(tmp_path, observed)
+
+
+def test_the_comparison_alone_is_that_of_the_test(run, observed):
+    assert compare_with_run(run, observed) == examine(run, observed).inputs

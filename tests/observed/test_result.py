@@ -10,19 +10,44 @@ import pytest
 from observations import observation, significance
 
 from covad.errors import FileFormatError, UnknownNameError
+from covad.nplm.fit import Status
 from covad.observed.result import SCHEMA, Observation, read_observations
 from covad.pipeline.observation import store_observation
 from covad.runs.directory import RunDirectory
 from covad.storage.sealed import write_sealed
 
 
-def test_the_first_test_speaks_by_the_largest_p_over_the_toys():
+def test_the_default_test_speaks_by_the_largest_p_over_the_toys():
     told = observation("a.h5", 1.0)
     lines = tuple(significance(null, z) for null, z in (("R_0", 2.0), ("R_+1", 1.5), ("chi2", 0.5)))
     told = replace(told, tests=(replace(told.tests[0], significances=lines), *told.tests[1:]))
     assert (told.t, told.z) == (60.0, 1.5)
     assert told.p == lines[1].p
     assert told.result("network").significance.null == "R_+1"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            [("R_0", 1.5, False), ("R_-1", 0.5, False)],
+            "p = 0.309, Z = 0.50 (network test, the largest p",
+        ),
+        ([("R_0", 2.81, True), ("R_-1", 2.0, True)], "p <= 0.0228, Z >= 2.00 (network test"),
+        ([("R_0", -2.81, True)], "p = 0.998, Z <= -2.81 (network test, the largest p over its toys: R_0)"),
+        ([("chi2", 5.0, False)], "none, because the network test has no null of toys"),
+    ],
+)
+def test_the_one_line_is_honest_about_bounds(lines, said):
+    told = observation("a.h5", 1.0)
+    network = replace(told.tests[0], significances=tuple(significance(*line) for line in lines))
+    assert replace(told, tests=(network,)).answer.line.startswith(f"result: {said}")
+
+
+def test_a_fit_that_did_not_converge_is_said_in_the_line():
+    told = observation("a.h5", 1.0)
+    network = replace(told.tests[0], status=Status.UNCONVERGED)
+    assert "its fit ended as 'unconverged')" in replace(told, tests=(network,)).answer.line
 
 
 def test_a_failed_fit_has_neither_t_nor_p():
@@ -71,6 +96,8 @@ def _without(key):
     ("change", "message"),
     [
         (_without("sha256"), "sha256"),
+        (_without("result"), "its 'result' is not that of its first test"),
+        (lambda content: content["result"].update(p=1e-9), "its 'result' is not that of its first test"),
         (lambda content: content.update(extra=1), "extra"),
         (lambda content: content["tests"][0].pop("t"), r"tests\.0\.t"),
         (

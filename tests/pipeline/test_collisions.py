@@ -2,10 +2,7 @@
 
 import json
 import shutil
-import signal
-import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +13,7 @@ from finished_run import one_by_one
 
 from covad.errors import CovadError, PlanError, StudyError
 from covad.events.files import EventWriter, open_events
-from covad.pipeline import STAGES, checks, dry_run, encoder, events, response, run_study
+from covad.pipeline import checks, dry_run, encoder, events, response, run_study
 from covad.pipeline import pools as pools_stage
 from covad.pipeline.pools import unweighted
 from covad.pipeline.trial import check_collisions
@@ -32,7 +29,6 @@ from covad.toys.ensembles import Shard
 from covad.toys.pools import fingerprint, open_pools
 from covad.toys.toy import run_block
 
-COVAD = str(Path(sys.executable).with_name("covad"))
 STUDY = {
     "seed": 2,
     "source": {
@@ -372,42 +368,3 @@ def test_a_standardisation_survives_its_file():
     scale = Standardisation.of(z)
     again = Standardisation.restore(json.loads(json.dumps(scale.plain())))
     assert np.array_equal(scale(z), again(z))
-
-
-@pytest.mark.slow
-def test_killed_in_every_stage_it_ends_alike(tmp_path):
-    """kill -9 of `covad run` as soon as a stage has begun, in one stage after the other."""
-    path = tmp_path / "study.yaml"
-    tests = {"network": {"clip": "tune", "hidden": [2]}, "convex": {"bumps": 6}}
-    path.write_text(yaml.safe_dump(STUDY | {"tests": tests}))
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    for stage in STAGES:
-        process = subprocess.Popen(_command(path, killed))
-        while not _begun(killed, stage):
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert not _finished(killed, stage)
-    for directory in (killed, whole):
-        subprocess.run(_command(path, directory), check=True)
-    assert _results(killed) == _results(whole)
-
-
-def _command(study_file, directory):
-    return [COVAD, "run", str(study_file), "--out", str(directory), "--workers", "2"]
-
-
-def _begun(path, stage):
-    before = STAGES[: STAGES.index(stage)]
-    return (path / "study.json").exists() and all(_finished(path, name) for name in before)
-
-
-def _finished(path, stage):
-    directory = RunDirectory(path)
-    if stage == "toys":
-        return all(line.missing == 0 for line in summarise(collect(path)).ensembles)
-    if stage == "tune":
-        return len(list((path / "made" / "clip").glob("*.json"))) == len(STUDY["configurations"])
-    progress = learning_progress(directory.study(), directory)
-    return next(found.finished for found in progress if found.stage == stage)

@@ -1,6 +1,7 @@
 """The page as a whole: complete, self-contained, readable in a browser, honest about what is missing."""
 
 import html
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -20,7 +21,7 @@ from covad.report import write_report
 from covad.report.figures.canvas import inline_svg
 from covad.report.figures.statistic import null_figure
 from covad.report.page import chapters_of, observed, render
-from covad.report.write import write_evidence
+from covad.report.write import mark_outdated, write_evidence
 from covad.results.summary import StageVersions
 
 
@@ -235,6 +236,73 @@ def test_a_report_that_lost_a_part_is_drawn_again(tmp_path, drawn, small, part):
     (tmp_path / "report" / part).rmdir()
     write_report(tmp_path, small.summary, small.t)
     assert len(drawn) == 2
+
+
+def _delete(file):
+    file.unlink()
+
+
+def _cut(file):
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def _flip(file):
+    file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        ("report.html", _cut),
+        ("report/figures/*.pdf", _delete),
+        ("report/tables/*.csv", _flip),
+        ("report/tables/*.tex", _cut),
+        ("report/hepdata/*.yaml", _flip),
+        ("report/drawn_from.json", _flip),
+    ],
+)
+def test_a_single_damaged_file_of_a_report_is_noticed(small_report, small, damage, kind):
+    files = {file: file.read_bytes() for file in small_report.rglob("*") if file.is_file()}
+    damaged = next(small_report.glob(kind))
+    damage(damaged)
+    write_report(small_report, small.summary, small.t)
+    assert {file: file.read_bytes() for file in small_report.rglob("*") if file.is_file()} == files
+
+
+@pytest.fixture(scope="module")
+def small_report(tmp_path_factory, small):
+    """A real report whose figures are quick to draw."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
+        path = tmp_path_factory.mktemp("small")
+        write_report(path, small.summary, small.t)
+        yield path
+
+
+def test_a_page_without_the_latest_answer_says_so_until_it_is_drawn_again(small_report, small):
+    page = small_report / "report.html"
+    before = page.read_bytes()
+    for _ in range(2):
+        mark_outdated(small_report)
+        assert page.read_text().count("An observed file was tested after this page was made") == 1
+    write_report(small_report, small.summary, small.t)
+    assert page.read_bytes() == before
+
+
+def test_a_run_without_a_report_has_none_to_mark(tmp_path):
+    mark_outdated(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_leftovers_of_killed_reports_go(tmp_path, small_report, small):
+    old, fresh = small_report / ".report.0123.part", small_report / ".report.4567.part"
+    for folder in (old, fresh):
+        folder.mkdir()
+    os.utime(old, (0, 0))
+    (small_report / "report.html").unlink()
+    write_report(small_report, small.summary, small.t)
+    assert (old.exists(), fresh.exists()) == (False, True)
+    fresh.rmdir()
 
 
 def test_a_report_is_drawn_again_if_any_of_its_texts_has_changed(tmp_path, drawn, small, monkeypatch):

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import subprocess
 import sys
@@ -78,7 +79,18 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("seed: 1\n", "", "seed: this key is needed"),
         ("seed: 1", "seed: -1", "seed: it should be greater than or equal to 0"),
         ("seed: 1", "seed: true", "seed: a number was expected, not true or false"),
-        ("seed: 1", "seed: 1\nseed: 2", "key 'seed' stands twice (line 1 and after)"),
+        ("seed: 1", "seed: 1\nseed: 2", "key 'seed' stands twice, in line 1 and in line 2"),
+        ("jobs: 2", "jobs: 2, jobs: 3", "key 'jobs' stands twice, in line 8 and in line 8"),
+        ("nu: [0, 1, -1]", "toys: 1000000000", "toys: at most 10000000 toys can be asked for, which tell"),
+        ("treatment: none", "treatment: none, toys: 1e12", "configurations.0.toys: at most 10000000 toys"),
+        ("1e4", "1e300", "sizes.expected: it should be less than or equal to 100000000"),
+        ("[50, 1e2]", "[1e300]", "signals.signal.0: it should be less than or equal to 100000000"),
+        ("spread: 5e-1", "bumps: 1000000000", "tests.convex.bumps: it should be less than or equal to"),
+        ("jobs: 2", "jobs: 1000000000", "cluster.jobs: it should be less than or equal to 10000"),
+        ("seed: 1", f"seed: {'[' * 100_000}", "cannot be read, its YAML is nested too deeply"),
+        ("seed: 1", "seed: &a [*a]", "has more than 100000 values, aliases (*NAME) written out"),
+        ("seed: 1", "seed: 2026-13-45", "is not YAML (month must be in 1..12)"),
+        ("seed: 1", "? [1]\n: 2", "is not YAML (while constructing a mapping"),
         ("expected", "expectd", "sizes.expectd: there is no such key (is 'expected' meant?)"),
         ("1e4", "many", "sizes.expected: a number was expected, not 'many'"),
         ("1e4", "0", "sizes.expected: it should be greater than 0"),
@@ -171,6 +183,37 @@ def test_a_key_that_is_like_none_of_its_place_gets_no_hint(key):
 def test_what_is_no_study_is_refused(tmp_path, text):
     with pytest.raises(StudyError, match=r"study\.yaml: "):
         read(tmp_path, text)
+
+
+def test_merged_keys_are_read(tmp_path):
+    text = STUDY.replace("{treatment: none}", "&common {treatment: none, toys: 90}").replace(
+        "{treatment: profiled}", "{<<: *common, treatment: profiled}"
+    )
+    first, second = read(tmp_path, text).configurations
+    assert (first.toys, second.toys, second.treatment) == (90, 90, Treatment.PROFILED)
+    twice = text.replace("treatment: profiled", "<<: *common")
+    with pytest.raises(StudyError, match="key '<<' stands twice, in line 5 and in line 5"):
+        read(tmp_path, twice)
+
+
+def test_aliases_cannot_blow_a_study_up(tmp_path):
+    laughs = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+    with pytest.raises(StudyError, match="has more than 100000 values"):
+        read(tmp_path, f"a0: &a0 [1]\n{laughs}{STUDY}")
+
+
+def test_only_a_small_regular_file_is_a_study(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "large").open("wb") as large:
+        large.truncate(2**30)
+    for path, reason in (
+        (Path("/dev/zero"), "is not a regular file"),
+        (tmp_path / "pipe", "is not a regular file"),
+        (tmp_path, "is a directory"),
+        (tmp_path / "large", "has 1073741824 bytes, more than the 1048576"),
+    ):
+        with pytest.raises(StudyError, match=f"^{re.escape(str(path))}: {reason}"):
+            read_study(path)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

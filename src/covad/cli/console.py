@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -17,11 +18,23 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from covad.events.layout import Events
+from covad.messages import visible
 
 #: Columns of what goes to a file or a pipe.
 PLAIN_WIDTH = 120
+
+
+class SafeConsole(Console):
+    """A console for texts of files: what they hold is shown, neither obeyed nor taken for markup."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
 
 
 @contextmanager
@@ -34,7 +47,7 @@ def download_progress() -> Iterator[Callable[[str, int, int], None]]:
 
         def show(name: str, done: int, size: int) -> None:
             if name not in tasks:
-                tasks[name] = bars.add_task(name, total=size)
+                tasks[name] = bars.add_task(escape(visible(name)), total=size)
             bars.update(tasks[name], completed=done)
 
         yield show

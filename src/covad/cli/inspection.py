@@ -6,9 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from rich.console import Console
-
-from covad.cli.console import PLAIN_WIDTH, table, with_progress
+from covad.cli.console import PLAIN_WIDTH, SafeConsole, table, with_progress
 from covad.errors import StudyError
 from covad.events.files import EventSource, open_events
 from covad.events.inspection import SampleSummary, summarise
@@ -44,7 +42,7 @@ def inspect_file(
             )
         data = CollisionData.of(study, RunDirectory(study_file.parent))
         systematics, selection = data.systematics, data.selection
-    with open_events(path, labels) as source:
+    with open_events(path, labels, foreign=True) as source:
         names = [c.name for c in source.layout.collections]
         shown = collection or ("jet" if "jet" in names else names[0])
         if study_file is None:
@@ -56,7 +54,7 @@ def inspect_file(
 
 def _print_sample(source: EventSource, selection: Selection | None, summary: SampleSummary) -> None:
     """Print counts, ranges and shifts; efficiency and yield ratios only where there are cuts."""
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False, highlight=False)
+    console = SafeConsole(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(f"{source.path}: {summary.n_events} events")
     for key, value in source.provenance.items():
         if not isinstance(value, Mapping):

@@ -15,10 +15,12 @@ from pathlib import Path
 import click
 
 from covad import __version__
+from covad.cli.terminal import complain, say
 from covad.errors import CovadError
 from covad.messages import hide_library_warnings, show_messages
 from covad.storage.atomic import replacing, writing
 
+NO_RESULT = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
 
@@ -29,24 +31,24 @@ def main() -> None:
     try:
         commands(standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        sys.exit(_complain("interrupted", INTERRUPTED))
+        sys.exit(complain("interrupted", INTERRUPTED))
     except click.exceptions.NoArgsIsHelpError as failure:
         failure.show()
         sys.exit(failure.exit_code)
     except click.ClickException as failure:
-        sys.exit(_complain(failure.format_message(), failure.exit_code))
+        sys.exit(complain(failure.format_message(), failure.exit_code))
     except CovadError as failure:
-        sys.exit(_complain(str(failure), USAGE_ERROR))
+        sys.exit(complain(str(failure), USAGE_ERROR))
+    except MemoryError:
+        sys.exit(
+            complain(
+                "there is not enough memory for this; ask for less, or use a larger machine", USAGE_ERROR
+            )
+        )
     except OSError as failure:
         full = failure.errno == errno.ENOSPC
         reason = "no space left on the disk" if full else (failure.strerror or str(failure))
-        sys.exit(_complain(f"{failure.filename}: {reason}" if failure.filename else reason, USAGE_ERROR))
-
-
-def _complain(sentence: str, code: int) -> int:
-    """Print one sentence on stderr and return the exit code."""
-    click.echo(f"covad: {sentence}", err=True)
-    return code
+        sys.exit(complain(f"{failure.filename}: {reason}" if failure.filename else reason, USAGE_ERROR))
 
 
 def _write(path: Path, text: str) -> None:
@@ -97,7 +99,7 @@ def simulate(
     with EventWriter(out, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
         for block in with_progress(sample.blocks(), events, "simulating"):
             writer.append(block)
-    click.echo(f"wrote {events} events of {process} to {out}")
+    say(f"wrote {events} events of {process} to {out}")
 
 
 @commands.group()
@@ -119,11 +121,11 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
         files = fetch_files(samples or tuple(RECORDS), out, url, progress)
     for file in files:
         note = "already there" if file.was_there else "fetched"
-        click.echo(f"{file.path}: {note}, {file.size} bytes, {file.checksum} verified")
+        say(f"{file.path}: {note}, {file.size} bytes, {file.checksum} verified")
 
 
 @commands.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="File with the labels of a prepared npz.")
 @click.option("--systematic", help="Built-in one to apply; default: jet_energy_scale.")
 @click.option("--collection", help="Collection whose change is shown; default: jet, if there are jets.")
@@ -133,10 +135,28 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
     type=click.Path(path_type=Path),
     help="Apply the cuts and the systematics of this study file; without it nothing is cut.",
 )
+@click.option(
+    "--against",
+    "observed",
+    type=click.Path(path_type=Path),
+    help="Compare this observed file with the background of PATH, a run, or of the study, input by input.",
+)
+@click.option("--figures", type=click.Path(path_type=Path), help="Directory for pictures of the comparison.")
 def inspect(
-    path: Path, labels: Path | None, systematic: str | None, collection: str | None, study_file: Path | None
+    path: Path | None,
+    labels: Path | None,
+    systematic: str | None,
+    collection: str | None,
+    study_file: Path | None,
+    observed: Path | None,
+    figures: Path | None,
 ) -> None:
     """Show what an event file holds: counts, ranges, cuts and systematics at work. Of a run: its status."""
+    if observed is not None:
+        _compare_inputs(path, study_file, observed, figures)
+        return
+    if path is None or figures is not None:
+        raise click.UsageError("PATH is missing" if path is None else "--figures needs --against OBSERVED")
     if (path / "study.json").exists():
         from covad.cli.status import print_status
         from covad.runs.status import run_status
@@ -150,6 +170,23 @@ def inspect(
     inspect_file(path, labels, systematic, collection, study_file)
 
 
+def _compare_inputs(run: Path | None, study_file: Path | None, observed: Path, figures: Path | None) -> None:
+    """Compare an observed file with the background of a run or of a study."""
+    if (run is None) == (study_file is None):
+        raise click.UsageError("--against needs a run, `covad inspect RUN`, or a study, `--study STUDY`")
+    from covad.cli.inputs import print_comparison, write_figures
+    from covad.observed.inputs import compare_with_run, compare_with_study
+    from covad.study import read_study
+
+    if study_file is not None:
+        comparison = compare_with_study(read_study(study_file), study_file, observed)
+    elif run is not None:
+        comparison = compare_with_run(run, observed)
+    print_comparison(comparison, observed)
+    if figures is not None:
+        click.echo(f"wrote {len(write_figures(comparison, observed, figures))} pictures to {figures}")
+
+
 @commands.command()
 @click.argument("study_file", type=click.Path(path_type=Path))
 @click.option("--preset", default="quick", show_default=True, help="quick, laptop or paper.")
@@ -158,7 +195,7 @@ def init(study_file: Path, preset: str) -> None:
     from covad.study.presets import write_preset
 
     write_preset(preset, study_file)
-    click.echo(f"wrote {study_file}; next: covad run {study_file} --out RUN")
+    say(f"wrote {study_file}; next: covad run {study_file} --out RUN")
 
 
 @commands.command()
@@ -166,7 +203,7 @@ def schema() -> None:
     """Print the JSON Schema of study files, for editors that check and complete them."""
     from covad.study import json_schema
 
-    click.echo(json_schema(), nl=False)
+    say(json_schema(), nl=False)
 
 
 @commands.command()
@@ -202,9 +239,9 @@ def run(
         with choose_workers(study, workers, address) as pool:
             done = run_study(study, out, pool.results, Shard.parse(shard), until, workers)
     except RunStopped as stop:
-        sys.exit(_complain(str(stop), stop.exit_code))
+        sys.exit(complain(str(stop), stop.exit_code))
     if done is not None:
-        click.echo(f"computed {done.computed} toys, {done.failed} of them failed")
+        say(f"computed {done.computed} toys, {done.failed} of them failed")
 
 
 @commands.command()
@@ -217,7 +254,7 @@ def status(path: Path, as_json: bool) -> None:
 
     found = run_status(path)
     if as_json:
-        click.echo(json.dumps(found.plain(), indent=2))
+        say(json.dumps(found.plain(), indent=2))
     else:
         print_status(found)
 
@@ -231,8 +268,8 @@ def report(path: Path) -> None:
 
     summary, page = report_run(path)
     for line in summary_lines(summary):
-        click.echo(line)
-    click.echo(f"the report is {page}")
+        say(line)
+    say(f"the report is {page}")
 
 
 @commands.command("test")
@@ -254,15 +291,28 @@ def test_observed(
     configuration: str | None,
     json_file: Path | None,
 ) -> None:
-    """Test one observed event file: t, p and Z, the nuisances, and where the excess lies."""
+    """Test one observed event file: t, p and Z, the nuisances, and where the excess lies.
+
+    The last line is the result. The exit code is 1 if the fit failed, so that there is none.
+    """
     from covad.cli.observation import parse_auxiliary, print_observation
-    from covad.pipeline.observation import test
+    from covad.pipeline.observation import examine_and_keep
 
     measured = parse_auxiliary(auxiliary)
-    observation = test(run_path, observed, expected=expected, auxiliary=measured, configuration=configuration)
-    print_observation(observation)
-    if json_file:
-        _write(json_file, observation.to_json())
+    tested = examine_and_keep(
+        run_path, observed, expected=expected, auxiliary=measured, configuration=configuration
+    )
+    print_observation(tested.observation)
+    if tested.note is not None:
+        say(f"note: {tested.note}")
+    answer = tested.observation.answer
+    try:
+        if json_file:
+            _write(json_file, tested.observation.to_json())
+    finally:
+        say(answer.line)
+    if answer.p is None:
+        sys.exit(NO_RESULT)
 
 
 @commands.command()
@@ -273,7 +323,7 @@ def export(path: Path, out: Path | None) -> None:
     from covad.pipeline.export import export_run
 
     for made in export_run(path, out):
-        click.echo(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")
+        say(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")
 
 
 @commands.group()
@@ -289,6 +339,6 @@ def bench_toys(fast: bool, json_file: Path | None) -> None:
     from covad.cli import bench as benchmark
 
     times = benchmark.bench_toys(fast)
-    click.echo(benchmark.format_table(times))
+    say(benchmark.format_table(times))
     if json_file:
         _write(json_file, json.dumps(asdict(times), indent=2) + "\n")

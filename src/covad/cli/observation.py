@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from rich.box import SIMPLE
 from rich.console import Console
 
-from covad.cli.console import PLAIN_WIDTH, table
+from covad.cli.console import PLAIN_WIDTH, SafeConsole, table
+from covad.cli.inputs import print_inputs
 from covad.errors import CovadError
 from covad.inference.significance import MARK, MEANING
 from covad.observed.result import Observation, ObservedTest
@@ -36,12 +37,18 @@ def parse_auxiliary(texts: Sequence[str]) -> dict[str, float]:
 
 def print_observation(observation: Observation) -> None:
     """Print numbers first, then where the excess lies; warnings at the end, where they are seen."""
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = SafeConsole(soft_wrap=True)
     console.width = max(console.width, PLAIN_WIDTH)
     console.print(
         f"{observation.file}: {observation.n_selected} of {observation.n_file} events selected, "
         f"{observation.expected:g} expected; configuration {observation.label}"
     )
+    inputs = observation.inputs
+    if inputs.different:
+        title = f"{len(inputs.different)} of {len(inputs.quantities)} inputs do not look like the simulation"
+        print_inputs(console, title, inputs.different)
+    else:
+        console.print(f"all {len(inputs.quantities)} inputs look like the simulation")
     if observation.nuisances:
         _print_nuisances(console, observation)
     for test in observation.tests:

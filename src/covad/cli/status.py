@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
 
-from covad.cli.console import PLAIN_WIDTH
+from covad.cli.console import PLAIN_WIDTH, SafeConsole
 from covad.results.summary import nu_text
 from covad.runs.status import RunStatus
 
@@ -15,7 +14,7 @@ _COUNTS = ("requested", "done", "failed", "missing", "unconverged")
 
 def print_status(status: RunStatus) -> None:
     """Print the status on stdout: stages, a table of the toys, and remarks."""
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = SafeConsole(soft_wrap=True)
     console.width = max(console.width, PLAIN_WIDTH)
     for stage in status.stages:
         note = f" ({stage.note})" if stage.note else ""

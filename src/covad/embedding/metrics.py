@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.storage.records import Record
+from covad.storage.json_files import read_json_lines
+from covad.storage.records import Record, restore
 
 #: Standard errors up to which a gain is taken for chance.
 CHANCE = 2.0
@@ -50,3 +52,8 @@ class ProbeResult(Record):
     accuracy_uncertainty: float
     balanced_accuracy: float
     majority: float
+
+
+def read_metrics(path: Path) -> tuple[Metrics, ...]:
+    """Return what a training has written to metrics.jsonl so far; nothing if the file is not there."""
+    return restore(tuple[Metrics, ...], read_json_lines(path), str(path))

@@ -6,18 +6,18 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from covad.settings import Count, Index, NotNegative, Positive, Settings
+from covad.settings import Count, Index, NotNegative, Positive, Settings, Size
 
 
 class EncoderSettings(Settings):
     """Sizes of the encoder; these defaults fit a laptop, `paper()` gives those of the paper."""
 
-    width: Count = 32
-    layers: Count = 2
-    heads: Count = 4
-    feed_forward: Count = 64
-    outputs: Count = 4
-    projector: Count = 64
+    width: Size = 32
+    layers: Size = 2
+    heads: Size = 4
+    feed_forward: Size = 64
+    outputs: Size = 4
+    projector: Size = 64
 
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:
@@ -39,7 +39,7 @@ class Training(Settings):
     warm_up: Index = 100
     weight_decay: NotNegative = 1e-6
     temperature: Positive = 0.1
-    ratio_hidden: tuple[Count, ...] = (64, 64)
+    ratio_hidden: tuple[Size, ...] = (64, 64)
     validate_every: Count = 250
     validation_batches: Count = 8
     patience: Count = 8

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
+from covad.events.fingerprints import Fingerprints, row_fingerprints
 from covad.events.hdf5 import EventWriter, Hdf5Events
 from covad.events.layout import EventLayout, Events, concatenate
 from covad.events.npz import ZIP_SIGNATURES, PreparedEvents
+from covad.events.probe import probe
 from covad.events.source import BUFFERS_AT_PEAK, DEFAULT_BUFFER, EventSource, reading
 
 __all__ = ["BUFFERS_AT_PEAK", "DEFAULT_BUFFER", "EventSource", "EventWriter", "FileSet", "open_events"]
@@ -23,11 +25,12 @@ _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 PIECE = 100_000
 
 
-def open_events(path: Path, labels: Path | None = None) -> EventSource:
+def open_events(path: Path, labels: Path | None = None, *, foreign: bool = False) -> EventSource:
     """Open an event file: HDF5 of covad or of the public dataset, or a prepared npz.
 
     `labels` is for prepared npz files whose process labels are in another file; without it they are looked
-    for in the same directory (see `covad.events.npz`).
+    for in the same directory (see `covad.events.npz`). A `foreign` file is one that covad meets for the first
+    time: if it is HDF5, another process reads it first, which costs as much as reading it, and 0.2 s.
     """
     with reading(path):
         if path.is_dir():
@@ -43,27 +46,40 @@ def open_events(path: Path, labels: Path | None = None) -> EventSource:
     if labels is not None:
         raise FileFormatError(f"{path}: takes no labels from another file, because it is not a prepared npz")
     if signature == _HDF5_SIGNATURE:
+        if foreign:
+            probe(path)
         return Hdf5Events(path)
     raise FileFormatError(f"{path}: is neither an HDF5 file nor an npz file")
 
 
 class FileSet:
-    """Several files of one layout, as a context manager. Rows are counted through all of them."""
+    """Several files of one layout, as a context manager. Rows are counted through all of them.
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    `known` are the fingerprints of all rows, where they were taken before: what is read must agree with them.
+    """
+
+    def __init__(
+        self, paths: Sequence[Path], known: Fingerprints | None = None, *, foreign: bool = False
+    ) -> None:
         if not paths:
             raise FileFormatError("a sample needs at least one event file")
         self._open = ExitStack()
         with self._open:
-            self._files = [self._open.enter_context(open_events(path)) for path in paths]
+            self._files = [self._open.enter_context(open_events(path, foreign=foreign)) for path in paths]
             first = self._files[0]
             for file in self._files[1:]:
                 if file.layout != first.layout or file.process_names != first.process_names:
                     raise FileFormatError(
                         f"{file.path}: has other collections or processes than {first.path}"
                     )
+            self._starts = np.cumsum([0, *(len(file) for file in self._files)])
+            self._known = known
+            if known is not None and len(known) != len(self):
+                raise FileFormatError(
+                    f"{', '.join(str(path) for path in paths)}: {len(self)} events where the run was made "
+                    f"with {len(known)}"
+                )
             self._open = self._open.pop_all()
-        self._starts = np.cumsum([0, *(len(file) for file in self._files)])
 
     @property
     def layout(self) -> EventLayout:
@@ -73,14 +89,28 @@ class FileSet:
         return int(self._starts[-1])
 
     def read(self, rows: NDArray[np.int64]) -> Events:
-        """Return the events of ascending rows."""
+        """Return the events of ascending rows; raise FileFormatError if one is not what it was."""
         cuts = np.searchsorted(rows, self._starts)
         parts = [
             file.read(rows[low:high] - start)
             for file, start, low, high in zip(self._files, self._starts, cuts, cuts[1:], strict=False)
             if low < high
         ]
-        return concatenate(parts) if parts else self._files[0].read(rows)
+        events = concatenate(parts) if parts else self._files[0].read(rows)
+        if self._known is not None:
+            changed = row_fingerprints(events) != self._known[rows]
+            if changed.any():
+                file = int(np.searchsorted(self._starts, rows[changed][0], side="right")) - 1
+                raise FileFormatError(
+                    f"{self._files[file].path}: has changed since the run was made, for instance event "
+                    f"{rows[changed][0] - self._starts[file]}; put the file back that the run was made from"
+                )
+        return events
+
+    def chunks(self) -> Iterator[Events]:
+        """Yield the events of all files in order, piece by piece, each row once."""
+        for file in self._files:
+            yield from file.chunks()
 
     def pieces(self, rows: NDArray[np.int64], size: int = PIECE) -> Iterator[Events]:
         """Yield the events of ascending rows, piece by piece."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -23,8 +24,9 @@ from numpy.typing import NDArray
 from covad.errors import EventContentError, FileFormatError, LayoutError
 from covad.events.layout import UNLABELLED, EventLayout, Events
 from covad.events.processes import ADC2021_LAYOUT
-from covad.events.source import EventSource, reading
+from covad.events.source import DEFAULT_BUFFER, EventSource, reading
 from covad.storage.atomic import replacing, writing
+from covad.storage.json_files import parse_json
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -36,6 +38,12 @@ PROCESS = "process"
 #: Raised when files of this version can no longer be read by covad as it was before.
 FORMAT_VERSION = 1
 
+#: Attribute that files of covad have.
+_VERSION = "covad_format"
+#: Letters that may differ between a name and the one that is meant.
+_MISSPELT_LETTERS = 2
+#: HDF5 takes a whole chunk into memory.
+_LARGEST_CHUNK_BYTES = 2**30
 #: Room for a few storage chunks, so that none is decompressed twice where pieces meet.
 _READ_CACHE_BYTES = 8 * 2**20
 #: Events are stored and compressed in chunks of about this size.
@@ -63,25 +71,32 @@ class Hdf5Events(EventSource):
     def __init__(self, path: Path) -> None:
         with reading(path):
             self._file = h5py.File(path, "r", rdcc_nbytes=_READ_CACHE_BYTES)
-        try:
-            super().__init__(path, *_header(self._file, path))
-            self._particles = self._dataset(PARTICLES, "f", "floating-point numbers")
-            slots, features = self.layout.shape
-            shape = self._particles.shape
-            if shape is None or len(shape) != 3 or shape[1:] != (slots, features + 1):
-                expected = f"(events, {slots}, {features + 1})"
-                raise FileFormatError(f"{path}: dataset '{PARTICLES}' has shape {shape}, not {expected}")
-            self._check_column_names()
-            self._process = None  # the public files have no labels
-            if PROCESS in self._file:
-                self._process = self._dataset(PROCESS, "iu", "whole numbers")
-                if self._process.shape != (len(self),):
-                    raise FileFormatError(
-                        f"{path}: dataset '{PROCESS}' has shape {self._process.shape} for {len(self)} events"
-                    )
-        except BaseException:
-            self._file.close()
-            raise
+            try:
+                self._open_datasets(path)
+            except BaseException:
+                self._file.close()
+                raise
+
+    def _open_datasets(self, path: Path) -> None:
+        """Find header, objects and labels, and raise FileFormatError if they do not fit together."""
+        super().__init__(path, *_header(self._file, path))
+        self._refuse_misspelt_names()
+        self._particles = self._dataset(PARTICLES, "f", "floating-point numbers")
+        slots, features = self.layout.shape
+        shape = self._particles.shape
+        if shape is None or len(shape) != 3 or shape[1:] != (slots, features + 1):
+            expected = f"(events, {slots}, {features + 1})"
+            raise FileFormatError(f"{path}: dataset '{PARTICLES}' has shape {shape}, not {expected}")
+        self._refuse_holes(self._particles, PARTICLES)
+        self._check_column_names()
+        self._process = None  # the public files have no labels
+        if PROCESS in self._file or self.process_names or _VERSION in self._file.attrs:
+            self._process = self._dataset(PROCESS, "iu", "whole numbers")
+            if self._process.shape != (len(self),):
+                raise FileFormatError(
+                    f"{path}: dataset '{PROCESS}' has shape {self._process.shape} for {len(self)} events"
+                )
+            self._refuse_holes(self._process, PROCESS)
 
     def __len__(self) -> int:
         return len(self._particles)
@@ -93,13 +108,20 @@ class Hdf5Events(EventSource):
     def close(self) -> None:
         self._file.close()
 
-    def _load(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    def raw_pieces(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Yield objects and labels of all events as they stand in the file, whatever they are."""
+        for start, stop in self._pieces(DEFAULT_BUFFER):
+            yield self._raw(start, stop)
+
+    def _raw(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
         with reading(self.path):
             raw = self._particles[start:stop]
             if self._process is None:
-                labels = np.full(stop - start, UNLABELLED, dtype=np.int16)
-            else:
-                labels = self._process[start:stop]
+                return raw, np.full(stop - start, UNLABELLED, dtype=np.int16)
+            return raw, self._process[start:stop]
+
+    def _load(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        raw, labels = self._raw(start, stop)
         classes = raw[..., -1]
         expected = self.layout.slot_collection + 1
         wrong = (raw[..., 0] > 0) & (classes != 0) & (classes != expected)
@@ -114,21 +136,53 @@ class Hdf5Events(EventSource):
 
     def _dataset(self, name: str, kinds: str, what: str) -> Any:
         """Return a dataset, or raise FileFormatError if it is missing or of another kind of numbers."""
-        with reading(self.path):
-            dataset = self._file.get(name)
-            if not isinstance(dataset, h5py.Dataset):
-                found = ", ".join(self._file) or "nothing"
-                raise FileFormatError(f"{self.path}: has no dataset '{name}' (it has {found})")
-            if dataset.dtype.kind not in kinds:
-                raise FileFormatError(f"{self.path}: dataset '{name}' holds {dataset.dtype}, not {what}")
+        link = self._file.get(name, getlink=True)
+        dataset = None if isinstance(link, h5py.ExternalLink) else self._file.get(name)
+        if not isinstance(dataset, h5py.Dataset):
+            found = ", ".join(self._file) or "nothing"
+            raise FileFormatError(f"{self.path}: has no dataset '{name}' (it has {found})")
+        if dataset.dtype.kind not in kinds:
+            raise FileFormatError(f"{self.path}: dataset '{name}' holds {dataset.dtype}, not {what}")
         return dataset
+
+    def _refuse_holes(self, dataset: Any, name: str) -> None:
+        """Raise FileFormatError if not every number of a dataset is stored in this very file.
+
+        HDF5 makes up what nobody wrote, so that a small file can declare any number of events, and it reads
+        from other files, which no digest of this one knows.
+        """
+        if dataset.is_virtual or dataset.external:
+            raise FileFormatError(
+                f"{self.path}: dataset '{name}' has its numbers in other files: copy them into one, for "
+                "instance with h5repack"
+            )
+        if dataset.chunks is None:
+            what, stored = "bytes", dataset.id.get_storage_size()
+            needed = dataset.dtype.itemsize * math.prod(dataset.shape)
+        else:
+            what, stored = "chunks", dataset.id.get_num_chunks()
+            needed = math.prod(-(-n // c) for n, c in zip(dataset.shape, dataset.chunks, strict=True))
+            if dataset.dtype.itemsize * math.prod(dataset.chunks) > _LARGEST_CHUNK_BYTES:
+                raise FileFormatError(f"{self.path}: dataset '{name}' has chunks of more than 1 GiB")
+        if stored != needed:
+            raise FileFormatError(
+                f"{self.path}: dataset '{name}' declares {len(dataset)} events, which need {needed} {what}, "
+                f"but {stored} are stored: the file is damaged or was not written to its end"
+            )
+
+    def _refuse_misspelt_names(self) -> None:
+        """Raise FileFormatError where a name is all but one of ours: what it holds would be left out."""
+        for found in self._file:
+            for name in (PARTICLES, PROCESS, COLUMN_NAMES, CLASS_NAMES):
+                differing = sum(a != b for a, b in zip(found, name, strict=False))
+                if found != name and len(found) == len(name) and differing <= _MISSPELT_LETTERS:
+                    raise FileFormatError(f"{self.path}: has '{found}'; is '{name}' meant?")
 
     def _check_column_names(self) -> None:
         """Raise FileFormatError if the columns are in another order: they would be read as wrong physics."""
         if COLUMN_NAMES not in self._file:
             return
-        with reading(self.path):
-            found = [n.decode() if isinstance(n, bytes) else str(n) for n in self._file[COLUMN_NAMES][()]]
+        found = [n.decode() if isinstance(n, bytes) else str(n) for n in self._file[COLUMN_NAMES][()]]
         expected = column_names(self.layout)
         if [n.lower() for n in found] != [n.lower() for n in expected]:
             raise FileFormatError(
@@ -138,7 +192,7 @@ class Hdf5Events(EventSource):
 
 def _header(file: Any, path: Path) -> tuple[EventLayout, tuple[str, ...], dict[str, Any]]:
     """Read layout, process names and provenance from the attributes; a public file has none of them."""
-    version = _attribute(file, path, "covad_format", FORMAT_VERSION)
+    version = _attribute(file, path, _VERSION, FORMAT_VERSION)
     if version not in range(1, FORMAT_VERSION + 1):
         raise FileFormatError(
             f"{path}: has event format {version!r}, but this covad reads formats up to {FORMAT_VERSION}"
@@ -160,14 +214,10 @@ def _header(file: Any, path: Path) -> tuple[EventLayout, tuple[str, ...], dict[s
 
 def _attribute(file: Any, path: Path, name: str, default: Any) -> Any:
     """Read an attribute that holds JSON text."""
-    with reading(path):
-        text = file.attrs.get(name)
+    text = file.attrs.get(name)
     if text is None:
         return default
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise FileFormatError(f"{path}: the attribute '{name}' is not JSON") from problem
+    return parse_json(text, f"{path}: the attribute '{name}'")
 
 
 class EventWriter:
@@ -202,7 +252,7 @@ class EventWriter:
             ):
                 self._file[name] = np.array([text.encode() for text in texts])  # fixed-length UTF-8
             for name, content in (
-                ("covad_format", FORMAT_VERSION),
+                (_VERSION, FORMAT_VERSION),
                 ("layout", self.layout.describe()),
                 ("process_names", list(self.process_names)),
                 ("provenance", self.provenance),

@@ -30,6 +30,11 @@ class Selection(Settings):
 
     def apply(self, events: Events) -> tuple[Events, NDArray[np.int64]]:
         """Return the selected events and their row numbers in the input."""
+        rows = np.flatnonzero(self.triggers(events))
+        return events.with_particles(self.cut_objects(events))[rows], rows
+
+    def cut_objects(self, events: Events) -> NDArray[np.float32]:
+        """Return the objects of all events without those below the cuts."""
         particles = events.particles
         for name, minimum in self.object_minimum.items():
             slots = events.layout.slots(name)
@@ -38,8 +43,7 @@ class Selection(Settings):
                 if particles is events.particles:
                     particles = particles.copy()
                 particles[:, slots][low] = 0
-        rows = np.flatnonzero(self.triggers(events))
-        return events.with_particles(particles)[rows], rows
+        return particles
 
     def triggers(self, events: Events) -> NDArray[np.bool_]:
         """Return which events pass the trigger."""

@@ -128,6 +128,7 @@ def _changes(before: Events, after: Events) -> Iterator[_Change]:
                 change = np.minimum(change, np.abs(2 * np.pi - change))
             if number:
                 change[~stays] = 0.0
-            spread = float(old[present].std()) if present.any() else 0.0
-            unit = spread or float(np.abs(old).max(initial=0.0)) or 1.0
+            values = old[present] if present.any() else np.zeros(1)
+            # a feature that hardly varies, a mass for instance, is rounded in units of its size
+            unit = max(float(values.std()), 0.01 * float(np.abs(values).mean())) or 1.0
             yield _Change(f"{feature} of {collection.name}", change.max(axis=1) / unit)

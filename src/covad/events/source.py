@@ -34,6 +34,9 @@ _UNREADABLE = (
     ValueError,
     TypeError,  # HDF5 types that numpy does not have
     KeyError,
+    AttributeError,  # h5py, of an object whose header is damaged
+    MemoryError,
+    OverflowError,
     EOFError,
     NotImplementedError,  # zip compressions that Python does not have
     zipfile.BadZipFile,

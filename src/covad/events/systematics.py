@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import CovadError, EventContentError, StudyError, UnknownNameError
+from covad.events.fingerprints import mix
 from covad.events.layout import Events
 from covad.events.selection import Selection, leading_scale
 
@@ -280,17 +281,9 @@ def _directional_normal(objects: NDArray[np.float32], seed: int) -> NDArray[np.f
     state = np.full(len(objects), np.uint64(seed % 2**64), dtype=np.uint64)
     for column in range(1, objects.shape[1]):
         bits = np.ascontiguousarray(objects[:, column]).view(np.uint32).astype(np.uint64)
-        state = _mix(state + bits)
-    uniform = [(_mix(state + np.uint64(k)) >> np.uint64(11)) * 2.0**-53 for k in (1, 2)]
+        state = mix(state + bits)
+    uniform = [(mix(state + np.uint64(k)) >> np.uint64(11)) * 2.0**-53 for k in (1, 2)]
     return np.asarray(np.sqrt(-2 * np.log1p(-uniform[0])) * np.cos(2 * np.pi * uniform[1]))
-
-
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Apply the splitmix64 step: consecutive inputs give independent-looking outputs."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 @dataclass(frozen=True)

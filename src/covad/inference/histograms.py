@@ -1,4 +1,4 @@
-"""Histograms of t: one binning for all samples that are shown together."""
+"""Histograms of t, and of observables: one binning for all samples that are shown together."""
 
 from __future__ import annotations
 
@@ -56,9 +56,14 @@ def binning(samples: Sequence[Float64]) -> Float64:
     return np.linspace(low, high if high > low else low + 1.0, n_bins + 1)
 
 
+def clipped_counts(values: Float64, edges: Float64, weights: Float64 | None = None) -> Float64:
+    """Return counts; what lies beyond the edges belongs to the outer bins."""
+    inside = np.clip(values, edges[0], edges[-1])
+    return np.histogram(inside, bins=edges, weights=weights)[0].astype(np.float64)
+
+
 def histogram(t: Float64, edges: Float64) -> Histogram:
-    counts = np.histogram(np.clip(t, edges[0], edges[-1]), edges)[0].astype(np.float64)
-    return Histogram(edges, counts, len(t))
+    return Histogram(edges, clipped_counts(t, edges), len(t))
 
 
 def density_curve(law: Law, low: float, high: float) -> tuple[Float64, Float64]:

@@ -6,14 +6,14 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from covad.settings import Clip, Count, Index, Positive, Settings
+from covad.settings import Clip, Count, Index, Positive, Settings, Size
 
 
 class Sizes(Settings):
     """Events of one dataset: expected data at nu = 0, and reference."""
 
-    expected: Positive = 10_000.0
-    reference: Count = 52_000
+    expected: Annotated[Positive, Field(le=1e8)] = 10_000.0
+    reference: Annotated[Count, Field(le=10**8)] = 52_000
 
 
 class NetworkSettings(Settings):
@@ -23,9 +23,9 @@ class NetworkSettings(Settings):
     """
 
     clip: Clip = "tune"
-    starts: Count = 1
-    hops: Index = 0
-    hidden: Annotated[tuple[Count, ...], Field(min_length=1)] = (4, 4)
+    starts: Size = 1
+    hops: Annotated[Index, Field(le=10**4)] = 0
+    hidden: Annotated[tuple[Size, ...], Field(min_length=1)] = (4, 4)
 
 
 class ConvexSettings(Settings):
@@ -36,7 +36,7 @@ class ConvexSettings(Settings):
     standard deviation that the ridge, seen as a prior, gives h; `seed` draws the centres.
     """
 
-    bumps: Count = 100
+    bumps: Size = 100
     capacity: Annotated[float, Field(gt=1.0)] | None = None
     spread: Positive = 3.0
     seed: Index = 0

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 from covad.embedding.embed import encode
 from covad.errors import LayoutError, TooFewEventsError
 from covad.events.files import open_events
-from covad.events.layout import EventLayout
+from covad.events.layout import EventLayout, Events, concatenate
 from covad.events.processes import BACKGROUND
+from covad.events.selection import Selection
 from covad.events.systematics import shift_events
+from covad.inference.inputs import Shifts, WeightedEvents
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
 from covad.observed.run import FinishedRun
+from covad.runs.collisions import CollisionData
 from covad.runs.models import response_of
 from covad.study.sources import NORMALISATION
 from covad.toys.ensembles import Treatment
@@ -25,6 +28,8 @@ from covad.toys.pools import LatentEvents
 #: Background events that are looked at again, and the stretches of the files that they come from.
 BACKGROUND_EVENTS = 50_000
 STRETCHES = 50
+#: Background events that show what systematics do; those of the user may take their time.
+SHIFTED_EVENTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,31 @@ class ObservedEvents:
 
 
 @dataclass(frozen=True)
+class BackgroundSample:
+    """Selected background events at nu = 0, and some of them shifted."""
+
+    layout: EventLayout
+    nominal: WeightedEvents
+    shifts: Shifts
+
+    @classmethod
+    def of(cls, data: CollisionData, events: Events) -> BackgroundSample:
+        """Shift and cut events as the study does."""
+
+        def at(nu: NDArray[np.float64], events: Events) -> WeightedEvents:
+            shifted = shift_events(events, data.systematics, nu.tolist(), data.selection)
+            return WeightedEvents(shifted.events.particles, shifted.weights)
+
+        directions = np.eye(len(data.systematics))
+        nominal = at(0.0 * directions[0], events)
+        if not len(nominal.particles):
+            raise TooFewEventsError(f"none of {len(events)} background events passes the cuts of the study")
+        some = events[:: -(-len(events) // SHIFTED_EVENTS)]
+        pairs = tuple((at(-nu, some), at(nu, some)) for nu in directions)
+        return cls(events.layout, nominal, Shifts(at(0.0 * directions[0], some), pairs))
+
+
+@dataclass(frozen=True)
 class BackgroundEvents:
     """Events of the reference split at nu = 0; `shares` are those of the expected yield and sum to one."""
 
@@ -49,15 +79,14 @@ class BackgroundEvents:
     shares: Float64
 
 
-def read_observed(path: Path, run: FinishedRun) -> ObservedEvents:
+def read_observed(path: Path, layout: EventLayout, selection: Selection) -> ObservedEvents:
     """Read events as they were measured and cut them as the study cuts; nothing is shifted."""
-    layout, selection = run.encoder.layout, run.data.selection
     particles, rows, start = [], [], 0
-    with open_events(path) as source:
+    with open_events(path, foreign=True) as source:
         if source.layout != layout:
             raise LayoutError(
                 f"{path}: its events have {_described(source.layout)}, "
-                f"but the encoder of the run was trained on {_described(layout)}"
+                f"but the background has {_described(layout)}"
             )
         for chunk in source.chunks():
             selected, kept = selection.apply(chunk)
@@ -73,21 +102,22 @@ def _described(layout: EventLayout) -> str:
     return ", ".join(f"{c.slots} x {c.name} ({' '.join(c.features)})" for c in layout.collections)
 
 
-def read_background(run: FinishedRun, n_events: int = BACKGROUND_EVENTS) -> BackgroundEvents:
-    """Read, cut and embed about `n_events` of the reference split again, or all that it has.
+def read_background(
+    data: CollisionData, rows: NDArray[np.int64], n_events: int = BACKGROUND_EVENTS, verify: bool = True
+) -> Events:
+    """Read about `n_events` of ascending rows of the background, or all of them.
 
-    The pools hold z only; this gives the objects of events too. The events come in stretches from all over
-    the split, because files may be sorted by process.
+    The pools hold z only; this gives the objects of events. They come in stretches from all over the rows,
+    because files may be sorted by process.
     """
-    systematics, particles, weights = run.data.systematics, [], []
-    with run.data.open(BACKGROUND) as files:
-        for rows in evenly_spaced(run.data.rows["reference"], n_events, STRETCHES):
-            centre = [0.0] * len(systematics)
-            nominal = shift_events(files.read(rows), systematics, centre, run.data.selection)
-            particles.append(nominal.events.particles)
-            weights.append(nominal.weights)
-    together, total = np.concatenate(particles), np.concatenate(weights)
-    return BackgroundEvents(together, embed(run, together), total / total.sum())
+    with data.open(BACKGROUND, verify) as files:
+        return concatenate([files.read(part) for part in evenly_spaced(rows, n_events, STRETCHES)])
+
+
+def embed_background(run: FinishedRun, sample: BackgroundSample) -> BackgroundEvents:
+    """Embed background events at nu = 0."""
+    particles, weights = sample.nominal.particles, sample.nominal.weights
+    return BackgroundEvents(particles, embed(run, particles), weights / weights.sum())
 
 
 def evenly_spaced(rows: NDArray[np.int64], n_events: int, stretches: int) -> list[NDArray[np.int64]]:

@@ -16,24 +16,31 @@ from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances
 from covad.nplm.statistic import likelihood_ratio
+from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import (
     BackgroundEvents,
+    BackgroundSample,
     ObservedEvents,
     embed,
+    embed_background,
     make_dataset,
     read_background,
     read_observed,
 )
 from covad.observed.excess import find_excess
+from covad.observed.inputs import compare_observed
 from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group
 from covad.runs.collisions import derived_seed, sample_of_file
 from covad.storage.digests import file_digest
+from covad.study.plan import default_test
 from covad.toys.ensembles import canonical
 
 #: Standard deviations of the number of events beyond which it deserves a word.
 SURPRISING = 3.0
+#: Sigma of an auxiliary value: further out it is a slip of the units, and its fit would hardly end.
+LARGEST_AUXILIARY = 10.0
 #: Relative difference of the expected yield from that of the toys which their nulls are good for.
 _TOLERATED_YIELD = 0.1
 
@@ -52,32 +59,42 @@ def examine(
     values of nuisances in units of their sigma; by default zero, the nominal calibration. `configuration` is
     the slug or the label of one of the study's; by default the main one.
     """
-    if expected is not None and not 0 < expected < math.inf:
+    if expected is not None and not 0 < _number(expected) < math.inf:
         raise CovadError(f"the expected yield must be a positive number, not {expected}")
     run = FinishedRun.open(run_path, configuration)
     measured = dict.fromkeys(run.nuisances, 0.0)
+    if not isinstance(auxiliary, Mapping | None):
+        raise CovadError(f"auxiliary values are given by the names of their nuisances, not as {auxiliary!r}")
     for name, value in (auxiliary or {}).items():
         if name not in measured:
             known = ", ".join(run.nuisances) or "none"
             raise UnknownNameError(
                 f"the test '{run.configuration.label}' has no nuisance '{name}' (its nuisances: {known})"
             )
-        if not math.isfinite(value):
-            raise CovadError(f"the auxiliary value of '{name}' must be a number, not {value}")
+        if not abs(_number(value)) <= LARGEST_AUXILIARY:
+            raise CovadError(
+                f"the auxiliary value of '{name}' must be a number of sigma from {-LARGEST_AUXILIARY:g} to "
+                f"{LARGEST_AUXILIARY:g}, not {value}: the response describes small shifts only"
+            )
         measured[name] = float(value)
     expected = run.sizes.expected if expected is None else float(expected)
 
-    events = read_observed(file, run)
+    events = read_observed(file, run.encoder.layout, run.data.selection)
     sha256 = file_digest(file)
     if sample := sample_of_file(run.data.directory, sha256):
         raise FileFormatError(f"{file}: is an event file of the run itself, of its sample '{sample}'")
+    refuse_events_of_run(file, events, run.data)
+    simulated = BackgroundSample.of(run.data, read_background(run.data, run.data.rows["reference"]))
+    inputs = compare_observed(events, simulated, run.data)
     # the same reference for the same file
     rng = np.random.default_rng(derived_seed(run.study, "observed", sha256))
     reference = run.reference.pick(run.sizes.reference, rng)
     dataset = make_dataset(run, embed(run, events.particles), reference, expected, measured)
     nuisances, compatibility = judge_nuisances(dataset, fit_nuisances(dataset), run.nuisances)
-    background = read_background(run)
-    tests = tuple(_test(group, dataset, events, background, int(sha256[:8], 16)) for group in run.groups)
+    background = embed_background(run, simulated)
+    default = default_test(run.study)
+    groups = sorted(run.groups, key=lambda group: group.test != default)  # it speaks first
+    tests = tuple(_test(group, dataset, events, background, int(sha256[:8], 16)) for group in groups)
     return Observation(
         name=_answer_name(run, file, sha256, expected, measured),
         file=file.name,
@@ -89,11 +106,17 @@ def examine(
         n_file=events.n_file,
         n_selected=len(events),
         n_reference=len(reference),
+        inputs=inputs,
         nuisances=nuisances,
         compatibility=compatibility,
         tests=tests,
-        warnings=tuple(_warnings(run, len(events), expected, nuisances, tests)),
+        warnings=(*inputs.warnings, *_warnings(run, len(events), expected, nuisances, tests)),
     )
+
+
+def _number(value: object) -> float:
+    """Return NaN for what is no number, so that it is refused as such."""
+    return float(value) if isinstance(value, int | float | np.number) else math.nan
 
 
 def _test(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.events.layout import EventLayout
+from covad.inference.histograms import clipped_counts
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.fit import NplmTest
 from covad.nplm.likelihood import join_nuisances, nuisance_shift
@@ -106,9 +107,3 @@ def bin_edges(name: str, values: Float64, bins: int = 20) -> Float64:
         return np.asarray(np.arange(-0.5, values.max(initial=0.0) + 1.0))
     high = float(np.quantile(values, 0.99)) or 1.0
     return np.linspace(0.0, high, bins + 1)
-
-
-def clipped_counts(values: Float64, edges: Float64, weights: Float64 | None = None) -> Float64:
-    """Return counts; what lies beyond the edges belongs to the outer bins."""
-    inside = np.clip(values, edges[0], edges[-1])
-    return np.histogram(inside, bins=edges, weights=weights)[0].astype(np.float64)

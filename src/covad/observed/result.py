@@ -8,16 +8,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from covad.errors import FileFormatError, UnknownNameError
+from covad.inference.inputs import InputComparison
 from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import Significance
 from covad.nplm.fit import Status
 from covad.runs.directory import RunDirectory
 from covad.storage.digests import content_digest
+from covad.storage.json_files import parse_json
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
 
 #: Version of the JSON form.
 SCHEMA = 3
+#: Key of the answer in the JSON form.
+_RESULT = "result"
 
 
 @dataclass(frozen=True)
@@ -90,10 +94,50 @@ class ObservedTest(Record):
 
 
 @dataclass(frozen=True)
-class Observation(Record):
-    """One observed file in one configuration of a run, by every test of the study.
+class Answer(Record):
+    """The one statement on an observed file: p and Z of the study's default test.
 
-    `t`, `p` and `z` are those of the study's first test. `p` is the largest over the nulls of toys; the
+    They are its `ObservedTest.significance`. Both are None if the fit failed; `bound` says that they are
+    bounds, because t lies beyond all toys.
+    """
+
+    test: str
+    status: Status
+    null: str | None
+    p: float | None
+    z: float | None
+    bound: bool
+
+    @classmethod
+    def of(cls, test: ObservedTest) -> Answer:
+        """Return what one test says."""
+        if (found := test.significance) is None:
+            return cls(test.test, test.status, None, None, None, False)
+        return cls(test.test, test.status, found.null, found.p, found.z, found.saturated)
+
+    @property
+    def line(self) -> str:
+        """Return the last line of `covad test`: 'result: p = 0.43, Z = 0.18 (...)', or bounds, or none."""
+        if self.p is None or self.z is None:
+            failed = self.status is Status.FAILED
+            why = (
+                f"the fit of the {self.test} test failed"
+                if failed
+                else f"the {self.test} test has no null of toys"
+            )
+            return f"result: none, because {why}"
+        above = self.bound and self.z > 0
+        p = f"p {'<=' if above else '='} {self.p:.3g}"
+        z = f"Z {'>=' if above else '<=' if self.bound else '='} {self.z:.2f}"
+        doubt = "" if self.status is Status.CONVERGED else f"; its fit ended as '{self.status}'"
+        return f"result: {p}, {z} ({self.test} test, the largest p over its toys: {self.null}{doubt})"
+
+
+@dataclass(frozen=True)
+class Observation(Record):
+    """One observed file in one configuration of a run, by every test of the study, the default one first.
+
+    `t`, `p` and `z` are those of the default test. `p` is the largest over the nulls of toys; the
     significances against every null are in `result("network").significances`.
     """
 
@@ -107,6 +151,7 @@ class Observation(Record):
     n_file: int
     n_selected: int
     n_reference: int
+    inputs: InputComparison  # of data and simulation, before anything is fitted
     nuisances: tuple[NuisanceFit, ...]
     compatibility: Compatibility | None  # None where the test has no nuisances
     tests: tuple[ObservedTest, ...]
@@ -132,22 +177,23 @@ class Observation(Record):
     def z(self) -> float | None:
         return self.tests[0].z
 
+    @property
+    def answer(self) -> Answer:
+        """Return the one statement to quote."""
+        return Answer.of(self.tests[0])
+
     def to_json(self) -> str:
         """Return the text that `from_json` reads."""
         return json.dumps(self.plain(), indent=2) + "\n"
 
     def plain(self) -> dict[str, Any]:
-        """Return plain data for a JSON file."""
-        return {"schema": SCHEMA, **plain(self)}
+        """Return plain data for a JSON file; `result` is there for other programs."""
+        return {"schema": SCHEMA, _RESULT: plain(self.answer), **plain(self)}
 
     @classmethod
     def from_json(cls, text: str, where: str = "the observation") -> Observation:
         """Read what `to_json` wrote; raise FileFormatError, which names `where`, if it is not that."""
-        try:
-            content: Any = json.loads(text)
-        except (ValueError, RecursionError) as failure:
-            raise FileFormatError(f"{where}: is not JSON ({failure})") from failure
-        return cls.from_plain(content, where)
+        return cls.from_plain(parse_json(text, where), where)
 
     @classmethod
     def from_plain(cls, content: Any, where: str) -> Observation:
@@ -158,7 +204,11 @@ class Observation(Record):
                 f"{where}: is no observation of schema {SCHEMA} (it has {version}); "
                 "test the observed file again, or remove the answer"
             )
-        return restore(cls, content, where)
+        result = content.pop(_RESULT, None)
+        found = restore(cls, content, where)
+        if result != plain(found.answer):
+            raise FileFormatError(f"{where}: its '{_RESULT}' is not that of its first test")
+        return found
 
 
 def digest_of_nulls(identities: Iterable[str | None]) -> str:

@@ -1,4 +1,4 @@
-"""Stage `events`: write the files that are to be simulated, and note the digests of all."""
+"""Stage `events`: write the files that are to be simulated, and note digests and fingerprints of all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from covad.events.files import EventWriter
 from covad.events.processes import PROCESS_NAMES
 from covad.messages import counted
 from covad.parallel import run_jobs
+from covad.pipeline.fingerprints import take_missing
 from covad.pipeline.selected import check_selected
 from covad.runs.collisions import EVENTS_PER_FILE, CollisionData, derived_seed
 from covad.simulation.detector import Detector
@@ -34,6 +35,7 @@ def simulate_missing(data: CollisionData, workers: int) -> None:
         log.info("stage events: %s to simulate", counted(len(jobs), "file"))
     run_jobs(simulate_file, jobs, workers)
     note_digests(data)
+    take_missing(data)
     check_selected(data)
 
 

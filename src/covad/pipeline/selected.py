@@ -16,9 +16,9 @@ from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
 from covad.runs.collisions import CollisionData
 from covad.settings import Nu
+from covad.storage.json_files import read_json
 from covad.storage.ledger import Product
 from covad.storage.records import Record, restore, write_record
-from covad.storage.sealed import read_json
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from covad.pipeline.manifest import timed
 from covad.pipeline.outlook import outlook, warn_of_versions
 from covad.pipeline.toys import check_draws, compute_missing
 from covad.pipeline.tune import choose_bases, tune_clips
-from covad.results.run import Run, open_run
+from covad.results.run import Run, as_path, open_run
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.sources import given_source, open_sources
@@ -37,7 +37,7 @@ STAGES = (*LEARNING_STAGES, "tune", "toys")
 
 def choose_workers(study: Study, number: int | None, address: str | None) -> LocalWorkers | DaskWorkers:
     """Return the workers that the user names; else those of the study's cluster, or all cores here."""
-    if number is not None and number < 1:
+    if number is not None and not (isinstance(number, int) and number >= 1):
         raise PlanError(f"a run needs one worker or more, not {number}")
     if address is not None:
         return DaskWorkers(address)
@@ -58,9 +58,9 @@ def run(
 
     `workers` are processes on this machine, by default one per core; `dask` is the address of a scheduler.
     """
-    content = read_study(Path(study))
+    content = read_study(as_path(study, "a study file"))
     with choose_workers(content, workers, dask) as pool:
-        run_study(content, Path(out), pool.results, until=until, workers=workers)
+        run_study(content, as_path(out, "a run directory"), pool.results, until=until, workers=workers)
     return open_run(out)
 
 

@@ -10,6 +10,7 @@ from covad.events.layout import UNLABELLED, Events
 from covad.events.processes import BACKGROUND, process_code
 from covad.events.soundness import check_soundness
 from covad.events.systematics import UserSystematic, in_sample, shift_events
+from covad.pipeline.fingerprints import refuse_copied_files
 from covad.pipeline.sizes import Efficiencies, check_needs
 from covad.runs.collisions import CollisionData
 from covad.settings import Nu
@@ -30,7 +31,7 @@ def check_collisions(data: CollisionData) -> None:
     given = {name: sample for name, sample in data.samples.items() if sample.files}
     layouts = {}
     for name in given:
-        with data.open(name) as files:
+        with data.open(name, verify=False) as files:
             layouts[name] = files.layout
             if name == BACKGROUND and len(files) < data.source.splits.total:
                 raise TooFewEventsError(
@@ -39,6 +40,7 @@ def check_collisions(data: CollisionData) -> None:
                 )
     if len(set(layouts.values())) > 1:
         raise StudyError(f"the samples {', '.join(layouts)} have different event layouts")
+    refuse_copied_files(data)
 
 
 def try_events(data: CollisionData) -> None:
@@ -111,6 +113,6 @@ def _some_events(data: CollisionData, name: str) -> tuple[Events, NDArray[np.int
         detector = Detector(lepton_filter=sample.lepton_filter)
         events = next(iter(Simulation(name, min(TRIED, sample.simulate), 0, detector=detector).blocks()))
         return events, np.arange(len(events))
-    with data.open(name) as files:
+    with data.open(name, verify=False) as files:
         rows = np.unique(np.linspace(0, len(files) - 1, TRIED).astype(np.int64))
         return files.read(rows), rows

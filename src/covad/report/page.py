@@ -16,12 +16,13 @@ from covad.report.figures import statistic as statistic_figures
 from covad.report.figures import study as study_figures
 from covad.report.figures.canvas import Figure
 from covad.report.figures.excess import excess_figures
+from covad.report.figures.inputs import input_figures
 from covad.report.paper import tables as paper
 from covad.report.tables import closure as closure_tables
 from covad.report.tables import significance as significance_tables
 from covad.report.tables import spaces as space_tables
 from covad.report.tables import toys as toy_tables
-from covad.report.tables.observed import nuisance_table, observed_table
+from covad.report.tables.observed import input_table, nuisance_table, observed_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
 from covad.results.summary import Summary
@@ -149,6 +150,7 @@ def quadratic(evidence: Evidence) -> Chapter:
 
 def observed(evidence: Evidence) -> Chapter:
     chapter = Chapter("observed", "Observed files")
+    chapter.figures += input_figures(evidence.observed)
     chapter.figures += excess_figures(evidence.observed)
     chapter.table(observed_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
     for name in evidence.outdated:
@@ -157,6 +159,8 @@ def observed(evidence: Evidence) -> Chapter:
         )
     if nuisances := nuisance_table(evidence.observed):
         chapter.tables.append(nuisances)
+    if inputs := input_table(evidence.observed):
+        chapter.tables.append(inputs)
     return chapter
 
 

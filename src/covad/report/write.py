@@ -6,11 +6,13 @@ import hashlib
 import json
 import secrets
 import shutil
+import time
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
 from covad import __version__
+from covad.errors import FileFormatError
 from covad.nplm.dataset import Float64
 from covad.report.evidence import Evidence, read_evidence
 from covad.report.formats.csv import csv_text
@@ -18,7 +20,9 @@ from covad.report.formats.hepdata import write_hepdata
 from covad.report.formats.latex import latex_text
 from covad.report.page import chapters_of, render
 from covad.results.summary import Summary
-from covad.storage.atomic import replacing, writing
+from covad.storage.atomic import replacing, write_json, writing
+from covad.storage.digests import file_digest
+from covad.storage.json_files import read_json
 from covad.storage.records import plain
 
 PAGE = "report.html"
@@ -28,8 +32,14 @@ _PARTS = ("figures", "tables", "hepdata")
 REPORT_VERSION = 2
 #: What the report shows beside the evidence.
 _DATA_FILES = ("texts.yaml", "paper/paper.yaml", "templates/report.html.j2", "templates/report.css")
-#: Beside the parts of a report: the digest of what it was drawn from.
-_DRAWN_FROM = "drawn_from.txt"
+#: Beside the parts of a report: the digest of what it was drawn from, and those of its files.
+_DRAWN_FROM = "drawn_from.json"
+_LEFT_SECONDS = 86_400.0
+#: On top of a page that was made before the last observed file was tested.
+_OUTDATED = (
+    '<p class="samples" id="outdated">An observed file was tested after this page was made: '
+    "<code>covad report RUN</code> shows it.</p>"
+)
 
 
 def write_report(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Path:
@@ -39,14 +49,43 @@ def write_report(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Path:
     drawn by the same version, is left as it is.
     """
     evidence = read_evidence(run, summary, t)
-    mark, digest = run / FOLDER / _DRAWN_FROM, _digest(evidence)
-    whole = all(path.exists() for path in (run / PAGE, mark, *(run / FOLDER / part for part in _PARTS)))
-    if whole and mark.read_text() == digest:
+    digest = _digest(evidence)
+    if _is_whole(run, digest):
         return run / PAGE
-    page = write_evidence(evidence, run)
-    with writing(mark):
-        mark.write_text(digest)
+    page, mark = write_evidence(evidence, run), run / FOLDER / _DRAWN_FROM
+    drawn = (file for file in (page, *sorted((run / FOLDER).rglob("*"))) if file.is_file() and file != mark)
+    files = {str(file.relative_to(run)): file_digest(file) for file in drawn}
+    write_json(mark, {"evidence": digest, "files": files})
     return page
+
+
+def _is_whole(run: Path, digest: str) -> bool:
+    """Return whether the report of this evidence is there, and every file of it as it was drawn."""
+    try:
+        mark = read_json(run / FOLDER / _DRAWN_FROM)
+        same = mark["evidence"] == digest
+        return (
+            same
+            and all((run / FOLDER / part).is_dir() for part in _PARTS)
+            and all(file_digest(run / file) == drawn for file, drawn in mark["files"].items())
+        )
+    except (OSError, FileFormatError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def mark_outdated(run: Path) -> None:
+    """Have the page of a run, if there is one, say that an observed file was tested since it was made.
+
+    Drawing it anew takes as long as `covad report`, which then does so: the page is not as it was drawn.
+    """
+    page = run / PAGE
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):  # there is none that anybody could read
+        return
+    if _OUTDATED not in text:
+        with replacing(page) as temporary, writing(page):
+            temporary.write_text(text.replace("<main>", f"<main>\n{_OUTDATED}", 1), encoding="utf-8")
 
 
 def _digest(evidence: Evidence) -> str:
@@ -72,6 +111,9 @@ def write_evidence(evidence: Evidence, run: Path) -> Path:
     """Write the report of given evidence; it replaces an earlier one once all new files are there."""
     chapters = chapters_of(evidence)
     folder, fresh, page = run / FOLDER, run / f".{FOLDER}.{secrets.token_hex(6)}.part", run / PAGE
+    for leftover in run.glob(f".{FOLDER}.*.part"):  # of a killed process; nobody draws for so long
+        if leftover.is_dir() and time.time() - leftover.stat().st_mtime > _LEFT_SECONDS:
+            shutil.rmtree(leftover, ignore_errors=True)
     try:
         with writing(folder):
             for part in _PARTS:

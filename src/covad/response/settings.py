@@ -6,20 +6,20 @@ from typing import Annotated
 
 from pydantic import Field
 
-from covad.settings import Count, Index, NotNegative, Positive, Settings
+from covad.settings import Count, Index, NotNegative, Positive, Settings, Size
 
 
 class ResponseFit(Settings):
     """Hidden layers of g and how it is fitted; `fits` heads from different seeds are averaged."""
 
-    hidden: tuple[Count, ...] = (128, 128, 64)
+    hidden: tuple[Size, ...] = (128, 128, 64)
     epochs: Count = 12
     batch: Count = 8192
     learning_rate: Positive = 5e-3
     weight_decay: NotNegative = 1e-6
     validation_share: Annotated[Positive, Field(lt=1)] = 0.1
     patience: Count = 4
-    fits: Count = 1
+    fits: Size = 1
 
 
 class FitSettings(ResponseFit):

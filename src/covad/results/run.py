@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covad.errors import UnfinishedRunError, UnknownNameError
+from covad.errors import FileFormatError, UnfinishedRunError, UnknownNameError
 from covad.results.collect import RunToys, collect
 from covad.results.compute import current_summary
 from covad.results.summary import Summary, nu_text
@@ -62,7 +62,13 @@ class Run:
         test = default_test(study) if test is None else test
         if signal is None and injected is not None:
             raise UnknownNameError(f"{injected} events were asked for, but of which signal?")
-        point = tuple(float(x) for x in np.atleast_1d(np.asarray(nu, dtype=np.float64)))
+        try:
+            point = tuple(float(x) for x in np.atleast_1d(np.asarray(nu, dtype=np.float64)))
+            injected = None if injected is None else float(injected)
+        except (TypeError, ValueError):
+            raise UnknownNameError(
+                f"nu is a number per nuisance and injected a number of events, not {nu!r} and {injected!r}"
+            ) from None
         if not any(point):
             point = (0.0,) * len(study.nu[0])
         mine = [e for e in self._collected.entries if (e.test, e.configuration) == (test, wanted)]
@@ -98,6 +104,14 @@ def _described(nu: Nu, signal: str | None, injected: float | None) -> str:
 
 def open_run(path: str | os.PathLike[str]) -> Run:
     """Open a run directory; raise a covad error if it is none, or one of another version."""
-    run = Run(Path(path).absolute())
+    run = Run(as_path(path, "a run directory").absolute())
     _ = run.study
     return run
+
+
+def as_path(value: str | os.PathLike[str], what: str) -> Path:
+    """Return a path that a user gave; raise FileFormatError if it is none."""
+    try:
+        return Path(value)
+    except TypeError:
+        raise FileFormatError(f"{what} is named by its path, not by {value!r}") from None

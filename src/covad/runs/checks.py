@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from covad.embedding.metrics import ProbeResult
 from covad.inference.reach import Reach
 from covad.settings import Nu
+from covad.storage.json_files import read_json
 from covad.storage.ledger import Product
 from covad.storage.records import Record, restore
-from covad.storage.sealed import read_json
 
 
 @dataclass(frozen=True)

@@ -70,14 +70,28 @@ class CollisionData:
         files = range(-(-sample.simulate // EVENTS_PER_FILE))
         return tuple(self.directory.events / f"{name}_{number}.h5" for number in files)
 
-    def open(self, name: str) -> FileSet:
-        return FileSet(self.paths(name))
+    def open(self, name: str, verify: bool = True) -> FileSet:
+        """Open a sample; `verify` compares every row that is read with its fingerprint.
+
+        Given files that no run has noted yet are met for the first time, and read by another process first.
+        """
+        foreign = bool(self.samples[name].files) and not self._noted
+        return FileSet(self.paths(name), self.fingerprints(name)["row"] if verify else None, foreign=foreign)
+
+    @cached_property
+    def _noted(self) -> bool:
+        return (self.directory.path / "events.json").exists()
+
+    def fingerprints(self, name: str) -> NDArray[np.void]:
+        """Return the fingerprints of all rows of a sample, in the order of its files."""
+        found: NDArray[np.void] = np.load(self.products.fingerprints(name).verified(), mmap_mode="r")
+        return found
 
     @cached_property
     def rows(self) -> dict[str, NDArray[np.int64]]:
         """Split the background into rows per role; those of the encoder are divided into folds later."""
         sizes = self.source.splits.model_dump()
-        with self.open(BACKGROUND) as files:
+        with self.open(BACKGROUND, verify=False) as files:
             return disjoint_splits(len(files), sizes, derived_seed(self.study, "pools"))
 
     def encoder_folds(self) -> list[NDArray[np.int64]]:

@@ -2,7 +2,8 @@
 
 study.json       the study that the directory belongs to
 manifest.json    seed, hashes, versions, machine, and the seconds that every stage has taken
-events.json      the event files with their digests; events/ holds the simulated ones
+events.json      the event files with their digests; events/ holds the simulated ones, and in
+                 events/fingerprints two fingerprints per event of every sample
 selected.json    how many events of every role pass the cuts
 models/          encoders and responses, with the state of a training that goes on
 embedded/        events of the response and check splits at several nu, by content
@@ -24,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from covad.errors import FileFormatError
-from covad.storage.sealed import read_json, read_sealed
+from covad.storage.json_files import read_json
+from covad.storage.sealed import read_sealed
 from covad.study import Study, parse_study
 from covad.study.plan import Space
 from covad.toys.store import ToyStore

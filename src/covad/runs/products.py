@@ -35,6 +35,13 @@ class Products:
         settings = {"engine": entry.engine, "lepton_filter": entry.lepton_filter}
         return self._product("events", file, {"process": sample, "n": n_events, "seed": seed, **settings})
 
+    def fingerprints(self, sample: str) -> Product:
+        """Return two fingerprints per event of a sample, simulated or not."""
+        events = self._events_digest(sample)
+        cuts = self._collisions.cuts.model_dump(mode="json", exclude_defaults=True)
+        recipe = None if events is None else {"events": events, "cuts": cuts}
+        return self._product("events", f"events/fingerprints/{sample}.npy", recipe)
+
     def selected(self) -> Product:
         """Return how many events of every role pass the cuts."""
         source = self._collisions

@@ -13,9 +13,9 @@ from covad.embedding.metrics import Metrics
 from covad.errors import FileFormatError
 from covad.runs.directory import SCALE
 from covad.storage.headers import read_header
+from covad.storage.json_files import read_json
 from covad.storage.ledger import Product
 from covad.storage.records import restore
-from covad.storage.sealed import read_json
 
 
 @dataclass(frozen=True)

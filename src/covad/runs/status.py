@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from covad.embedding.metrics import read_metrics
 from covad.errors import FileFormatError
+from covad.events.processes import BACKGROUND
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.sources import open_sources
@@ -173,16 +174,14 @@ def learning_progress(study: Study, directory: RunDirectory) -> list[StageProgre
     trained, responses, notes = [], [], []
     for name, fold in product(source.embeddings, range(source.folds)):
         trained.append(products.encoder(name, fold).made)
-        metrics = directory.model(name, fold) / "metrics.jsonl"
-        if not trained[-1] and metrics.exists():
-            last = json.loads(metrics.read_text().splitlines()[-1])
+        if not trained[-1] and (history := read_metrics(directory.model(name, fold) / "metrics.jsonl")):
             part = f"{name}, fold {fold}" if source.folds > 1 else name
-            notes.append(f"{part}: step {last['step']} of {source.training.steps}")
+            notes.append(f"{part}: step {history[-1].step} of {source.training.steps}")
         orders = {order for embedding, order in study.spaces if embedding == name}
         responses += [products.response(name, fold, order).made for order in orders]
     pools = [products.pools(space).made for space in study.spaces]
     checks = [products.checks(*part).made for part in product(study.spaces, range(source.folds))]
-    events = (directory.path / "events.json").exists()
+    events = all(products.fingerprints(name).made for name in (BACKGROUND, *study.signals))
     written = "" if events else f"{len(list(directory.events.glob('*.h5')))} files written"
     return [
         StageProgress("events", int(events), 1, written),

@@ -11,8 +11,8 @@ from covad.errors import CovadError, FileFormatError
 from covad.nplm.convex.basis import GaussianBasis
 from covad.nplm.convex.convex import ConvexTest
 from covad.runs.products import Products
+from covad.storage.json_files import read_json
 from covad.storage.records import restore
-from covad.storage.sealed import read_json
 from covad.study.plan import Sources, fixed_clips, space
 
 if TYPE_CHECKING:

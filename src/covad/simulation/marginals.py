@@ -22,6 +22,7 @@ from covad.errors import FileFormatError
 from covad.events.processes import ADC2021_LAYOUT, BACKGROUND, BACKGROUND_MIX, PROCESS_NAMES, process_code
 from covad.simulation.detector import Detector, overlay_pileup
 from covad.simulation.pythia import PythiaSample, pythia_version
+from covad.storage.json_files import read_json
 
 Particles = NDArray[np.float32]
 FloatArray = NDArray[np.float64]
@@ -190,7 +191,7 @@ def save(path: Path, marginals: Mapping[str, Marginals], origin: Mapping[str, An
 def load(path: Path) -> dict[str, Marginals]:
     """Read the histograms by process from a file of `save`."""
     try:
-        document = json.loads(path.read_text())
+        document = read_json(path)
         edges = {name: np.asarray(values) for name, values in document["edges"].items()}
         marginals = {
             process: Marginals(

@@ -10,6 +10,7 @@ from typing import Any
 from covad.errors import DamagedFileError, FileFormatError
 from covad.storage.atomic import write_json
 from covad.storage.digests import content_digest
+from covad.storage.json_files import read_json
 
 SEAL = "seal"
 
@@ -33,13 +34,3 @@ def read_sealed(path: Path) -> dict[str, Any] | None:
         why = "it has no seal" if seal is None else "its content is not what its seal says"
         raise DamagedFileError(f"{path}: is damaged or was changed by hand ({why})")
     return content
-
-
-def read_json(path: Path) -> Any:
-    """Return the content of a JSON file; None if there is no such file."""
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as failure:
-        raise DamagedFileError(f"{path}: cannot be read ({failure})") from failure

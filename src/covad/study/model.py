@@ -9,12 +9,14 @@ from pydantic import Field, model_validator
 
 from covad.errors import UnknownNameError
 from covad.nplm.settings import ConvexSettings, NetworkSettings, Sizes
-from covad.settings import Count, Index, NuEntry, Positive, Settings
+from covad.settings import Index, NuEntry, Positive, Settings, ToyCount
 from covad.study.sources import AnySource, Collisions, LatentSection
 from covad.toys import latent_world as latent
 from covad.toys.backends.dask import BatchCluster
 from covad.toys.ensembles import Treatment
 
+#: Events of a signal; as many as a dataset can have.
+_Yield = Annotated[Positive, Field(le=1e8)]
 #: `Treatment.NONE` in labels.
 _NO_NUISANCES = "no nuisances"
 
@@ -48,8 +50,8 @@ class Configuration(Settings):
     sizes: Sizes | None = None
     nu: Annotated[tuple[NuEntry, ...], Field(min_length=1)] | None = None
     signals: bool = True
-    toys: Count | None = None
-    background_toys: Count | None = None
+    toys: ToyCount | None = None
+    background_toys: ToyCount | None = None
 
     @property
     def slug(self) -> str:
@@ -92,8 +94,8 @@ class Study(Settings):
     tests: Tests
     configurations: Annotated[tuple[Configuration, ...], Field(min_length=1)] = (Configuration(),)
     nu: Annotated[tuple[NuEntry, ...], Field(min_length=1)] = ((0.0,),)
-    signals: dict[str, Annotated[tuple[Positive, ...], Field(min_length=1)]] = Field(default_factory=dict)
-    toys: Count = 400
+    signals: dict[str, Annotated[tuple[_Yield, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    toys: ToyCount = 400
     cluster: BatchCluster | None = None
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 from covad.embedding.settings import EncoderSettings, Training
 from covad.events.selection import Selection
 from covad.response.settings import ResponseFit
-from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, Whole
+from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, Size, Whole
 
 #: What the yield's nuisance is called in results.
 NORMALISATION = "normalisation"
@@ -118,11 +118,13 @@ class Collisions(Settings):
     )
     cuts: Selection = Selection()
     splits: Splits = Splits()
+    #: Of coarse features, whose events can be alike by chance: what is alike is counted, and not refused.
+    duplicates: Literal["refused", "allowed"] = "refused"
     embeddings: Annotated[dict[Name, Embedding], Field(min_length=1)]
     encoder: EncoderSettings = EncoderSettings()
     training: Training = Training()
     response: ResponseFit = ResponseFit()
-    folds: Count = 1
+    folds: Size = 1
     fold: Index = 0
     #: Directory of the study file, where modules of the user's systematics are looked for.
     folder: Path | None = None

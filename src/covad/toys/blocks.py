@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 
 from covad.errors import FileFormatError, ToyStoreError
 from covad.nplm.fit import Status
+from covad.storage.json_files import parse_json
 from covad.storage.records import restore
 from covad.storage.versions import Versions
 from covad.toys.ensembles import canonical
@@ -134,7 +134,7 @@ def read_footer(content: bytes, name: str) -> BlockFooter:
 
 
 def _footer(metadata: dict[bytes, bytes], name: str) -> BlockFooter:
-    facts = json.loads(metadata[_KEY])
+    facts = parse_json(metadata[_KEY], name)
     found = int(facts["schema"])
     if found != STORE_SCHEMA:  # not damaged: its toys must stay where they are
         raise ToyStoreError(

@@ -22,6 +22,7 @@ from covad.nplm.dataset import Float32, Response
 from covad.settings import Nu
 from covad.storage.atomic import replacing, writing
 from covad.storage.digests import file_digest
+from covad.storage.json_files import read_json
 from covad.toys.ensembles import canonical
 
 T = TypeVar("T")
@@ -151,10 +152,10 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     """Read the manifest as plain data."""
     path = directory / MANIFEST
     try:
-        manifest = json.loads(path.read_text())
+        manifest = read_json(path)
         version = manifest["schema"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as failure:
-        raise FileFormatError(f"{path}: cannot be read as a manifest of pools ({failure})") from failure
+    except (KeyError, TypeError) as failure:
+        raise FileFormatError(f"{path}: is no manifest of pools ({failure})") from failure
     if version != POOL_SCHEMA:
         raise FileFormatError(f"{path}: schema {version}, but {POOL_SCHEMA} was expected")
     return dict(manifest)

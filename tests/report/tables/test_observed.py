@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from observations import observable, observation
+from observations import input_comparison, observable, observation
 
 from covad.inference.intervals import Interval
 from covad.report.figures.canvas import drawing
 from covad.report.figures.excess import axis_label, draw_observable
-from covad.report.tables.observed import nuisance_table, observed_table
+from covad.report.figures.inputs import PICTURED, draw_input, input_figures
+from covad.report.tables.observed import input_table, nuisance_table, observed_table
 
 
 def test_an_observed_z_is_written_as_on_the_terminal():
@@ -75,3 +76,47 @@ def test_events_where_none_is_expected_are_drawn_as_arrows():
         draw_observable(above, line, below)
         (arrows,) = [drawn for drawn in below.lines if drawn.get_marker() == "^"]
     assert list(arrows.get_xdata()) == [15.0, 35.0]
+
+
+def test_every_input_of_every_file_stands_beside_the_simulation():
+    wrong = replace(observation("b.h5", 1.0), inputs=input_comparison(wrong=True))
+    again = replace(observation("a.h5", 1.0), expected=300.0)  # the same file, another question
+    table = input_table([observation("a.h5", 1.0), again, wrong])
+    assert [row.keys for row in table.rows[:2]] == [("a.h5", "number of mets"), ("a.h5", "met pt")]
+    assert len(table.rows) == 2 * len(input_comparison().quantities)
+    verdicts = {row.keys: row.cells[-1].text for row in table.rows}
+    assert verdicts["a.h5", "jet phi"] == "agrees"
+    assert verdicts["b.h5", "jet phi"] == "differs"
+    assert verdicts["b.h5", "jet pt"] == "agrees"
+    (phi,) = [row for row in table.rows if row.keys == ("b.h5", "jet phi")]
+    assert [float(phi.cells[place].text) for place in (4, 9)] == pytest.approx([172.0, 3.0], rel=0.02)
+    assert input_table([]) is None
+
+
+def test_two_files_of_one_name_are_told_apart():
+    other = replace(observation("a.h5", 1.0), sha256="fedcba9876543210")
+    table = input_table([observation("a.h5", 1.0), other])
+    assert {row.keys[0] for row in table.rows} == {"a.h5 (01234567)", "a.h5 (fedcba98)"}
+
+
+def test_the_files_that_differ_most_are_pictured_with_ratios():
+    wrong = replace(observation("z.h5", 1.0), inputs=input_comparison(wrong=True))
+    found = list(input_figures([*(observation(f"{n}.h5", 1.0) for n in "abc"), wrong]))
+    assert len(found) == PICTURED
+    assert found[-1].title == "Inputs of z.h5 beside the simulation"
+    assert len(found[-1].panels) == len(input_comparison().quantities)
+    assert len({panel.name for figure in found for panel in figure.panels}) == sum(
+        len(f.panels) for f in found
+    )
+
+
+def test_a_ratio_panel_shows_data_over_simulation():
+    (phi,) = [q for q in input_comparison(wrong=True).quantities if q.name == "jet phi"]
+    with drawing((1.6, 0.9)) as (_, (above, below)):
+        draw_input(above, phi, below)
+        points, arrows = below.lines[1], below.lines[-1]
+        assert len(points.get_xdata()) == sum(x > 0 for x in phi.expected)
+        assert len(arrows.get_xdata()) == sum(
+            x > 2 * y for x, y in zip(phi.counts, phi.expected, strict=True)
+        )
+        assert [text.get_text() for text in above.texts] == ["differs"]

@@ -2,9 +2,12 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -116,10 +119,43 @@ def test_an_error_of_the_plan_reaches_the_caller(two_workers, pool):
         list(pool.results([Block(small_ensemble(response_order=2), 0, 1)]))
 
 
-def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr(dask_run, "CONNECT_SECONDS", 1)
-    with DaskWorkers("tcp://127.0.0.1:9") as pool, pytest.raises(WorkerError, match=r"127\.0\.0\.1:9"):
-        list(pool.results([Block(small_ensemble(), 0, 1)]))
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "magic://127.0.0.1:9"])
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch, address):
+    monkeypatch.setattr(dask_run, "ANSWER_SECONDS", 1)
+    with pytest.raises(WorkerError, match=f"no Dask scheduler answers at '{address}'"), DaskWorkers(address):
+        pass
+
+
+@pytest.fixture
+def stranger(request):
+    """A service that greets every caller with some bytes, and then waits."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        callers = []
+
+        def greet():
+            with suppress(OSError):
+                while True:
+                    callers.append(server.accept()[0])
+                    callers[-1].sendall(request.param)
+
+        threading.Thread(target=greet, daemon=True).start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        for caller in callers:
+            caller.close()
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [b"", b"SSH-2.0-OpenSSH_9.2p1\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", bytes(4096)],
+    indirect=True,
+    ids=["silence", "ssh", "http", "zeros"],
+)
+def test_another_service_at_the_address_is_no_scheduler(monkeypatch, stranger):
+    """An SSH server used to end in 'Unable to allocate 2.82 EiB', a silent one never."""
+    monkeypatch.setattr(dask_run, "ANSWER_SECONDS", 2)
+    with pytest.raises(WorkerError, match=r"no Dask scheduler answers at .tcp:.*is the address right"):
+        DaskWorkers(stranger).__enter__()
 
 
 @pytest.mark.parametrize(

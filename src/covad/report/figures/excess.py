@@ -17,8 +17,8 @@ from covad.report.texts import texts
 PICTURED = 2
 #: Scales of objects that are given in GeV.
 _IN_GEV = ("pt", "et", "energy", "mass")
-#: Upper end of the axis of observed over expected.
-_HIGHEST_RATIO = 2.0
+#: Upper end of the axis of data over what is expected.
+HIGHEST_RATIO = 2.0
 
 
 def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
@@ -71,9 +71,9 @@ def draw_observable(above: Axes, observable: ObservableComparison, below: Axes |
     ratio, error = (x[some] / expected[some] for x in (observed, np.sqrt(observed)))
     below.axhline(1.0, color=GREY, linestyle="--")
     below.errorbar(centres[some], ratio, error, fmt=".", color=BLACK)
-    beyond = observed > _HIGHEST_RATIO * expected
-    below.plot(centres[beyond], np.full(beyond.sum(), 0.93 * _HIGHEST_RATIO), "^", color=BLACK, markersize=4)
-    below.set_ylim(0.0, _HIGHEST_RATIO)
+    beyond = observed > HIGHEST_RATIO * expected
+    below.plot(centres[beyond], np.full(beyond.sum(), 0.93 * HIGHEST_RATIO), "^", color=BLACK, markersize=4)
+    below.set_ylim(0.0, HIGHEST_RATIO)
     below.set_ylabel("all / exp.")
 
 

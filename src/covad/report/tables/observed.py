@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from covad.inference.inputs import ALPHA, LARGE, SIGMAS, Quantity
 from covad.observed.result import Observation
 from covad.report.names import null_label, test_label
 from covad.report.tables.table import Cell, Column, Row, Table, z_cell
@@ -55,6 +56,53 @@ def observed_table(observations: Sequence[Observation]) -> Table | None:
     )
 
 
+def compared_files(observations: Sequence[Observation]) -> dict[str, Observation]:
+    """Return one answer per observed file: the comparison of inputs is the same in all of them."""
+    files = {(observation.file, observation.sha256): observation for observation in observations}
+    names = Counter(file for file, _ in files)
+    return {
+        file if names[file] == 1 else f"{file} ({sha256[:8]})": observation
+        for (file, sha256), observation in files.items()
+    }
+
+
+def input_table(observations: Sequence[Observation]) -> Table | None:
+    """Return every input of the observed files beside the simulation, one row per file and input."""
+    rows = [
+        Row((file, quantity.name), _input_cells(quantity))
+        for file, observation in compared_files(observations).items()
+        for quantity in observation.inputs.quantities
+    ]
+    if not rows:
+        return None
+    sample = ("mean", "5 % quantile", "95 % quantile", "smallest", "largest")
+    columns = [Column(part, where) for where in ("data", "simulation") for part in sample]
+    return Table(
+        name="observed_inputs",
+        **texts("tables", "observed_inputs", sigmas=f"{SIGMAS:g}", large=LARGE, chances=f"{1 / ALPHA:,.0f}"),
+        keys=("file", "input"),
+        columns=(*columns, Column("distance"), Column("of systematics"), Column("verdict")),
+        rows=tuple(rows),
+        quantity="inputs",
+    )
+
+
+def _input_cells(quantity: Quantity) -> tuple[Cell, ...]:
+    cells = []
+    for numbers in (quantity.data, quantity.simulation):
+        if numbers is None:
+            cells += [Cell()] * 5
+            continue
+        values = numbers.mean, numbers.quantiles[0], numbers.quantiles[-1], numbers.low, numbers.high
+        cells += [Cell(f"{value:.4g}", value) for value in values]
+    if (found := quantity.difference) is None:
+        return (*cells, Cell(), Cell(), Cell())
+    differs = found.words is not None
+    verdict = Cell("differs" if differs else "agrees", good=not differs)
+    distances = found.distance, found.tolerated
+    return (*cells, *(Cell(f"{value:.3f}", value) for value in distances), verdict)
+
+
 def nuisance_table(observations: Sequence[Observation]) -> Table | None:
     """Return events and nuisances of the fit without h, one row per file and configuration."""
     if not observations:
@@ -78,13 +126,20 @@ def nuisance_table(observations: Sequence[Observation]) -> Table | None:
             cells.append(Cell(f"{fit.pull:.2f}", fit.pull))
         agreement = observation.compatibility
         cells.append(Cell() if agreement is None else Cell(f"{agreement.p:.2g}", agreement.p))
+        repeated = observation.inputs.n_repeated
+        cells.append(Cell(str(repeated), float(repeated)))
         rows.append(Row((file, observation.label), tuple(cells)))
     fitted = [Column(part, name) for name in names for part in ("auxiliary", "fitted", "pull")]
     return Table(
         name="observed_nuisances",
         **texts("tables", "observed_nuisances"),
         keys=("file", "configuration"),
-        columns=(Column("events"), Column("expected"), *fitted, Column("p of the auxiliary values")),
+        columns=(
+            Column("events"),
+            Column("expected"),
+            *fitted,
+            *(Column(last) for last in ("p of the auxiliary values", "repeated")),
+        ),
         rows=tuple(rows),
         quantity="events and nuisances",
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import islice
@@ -12,12 +14,14 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from covad.errors import CovadError, MissingExtraError, WorkerError
-from covad.settings import Count, Settings
+from covad.settings import Settings, Size
 from covad.toys.backends.local import BlockResult
 from covad.toys.ensembles import Block
 from covad.toys.toy import BlockToys, failed_block, run_block
 
 CONNECT_SECONDS = 30
+#: A scheduler that runs greets at once.
+ANSWER_SECONDS = 10
 #: Blocks that the scheduler holds at a time: more than there are workers, less than would burden it.
 IN_FLIGHT = 2000
 
@@ -26,8 +30,8 @@ class BatchCluster(Settings):
     """Jobs of a batch system, each with `cores` workers; `options` go to dask-jobqueue as they are."""
 
     system: Literal["slurm", "htcondor"]
-    jobs: Count
-    cores: Count = 1
+    jobs: Size
+    cores: Size = 1
     memory: str = "2 GB"
     options: dict[str, Any] = Field(default_factory=dict)
 
@@ -56,14 +60,44 @@ class BatchCluster(Settings):
         return kind(cores=self.cores, processes=self.cores, memory=self.memory, **options)
 
 
+def _refuse_strangers(address: str) -> None:
+    """Raise WorkerError if no Dask scheduler answers at an address.
+
+    Dask itself believes whoever answers: a web server keeps it waiting, and the greeting of another service
+    makes it ask for exabytes of memory.
+    """
+    try:
+        from distributed.comm.core import connect
+        from distributed.security import Security
+    except ImportError as failure:
+        raise MissingExtraError("--dask needs the extra: pip install 'covad[dask]'") from failure
+
+    async def shake_hands() -> None:
+        options = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
+        greeting = connect(address, timeout=ANSWER_SECONDS, **options)  # type: ignore[no-untyped-call]
+        comm = await asyncio.wait_for(greeting, ANSWER_SECONDS)
+        comm.abort()
+
+    with ThreadPoolExecutor(1) as thread:  # a notebook has an event loop of its own
+        try:
+            thread.submit(lambda: asyncio.run(shake_hands())).result()
+        except Exception as failure:
+            raise WorkerError(f"no Dask scheduler answers at '{address}': is the address right?") from failure
+
+
 class DaskWorkers:
-    """Workers of a scheduler or of a batch system, from their first use until the context ends."""
+    """Workers of a scheduler or of a batch system, from their first use until the context ends.
+
+    An address where no scheduler answers is refused when the context begins, before any work is done.
+    """
 
     def __init__(self, target: str | BatchCluster) -> None:
         self._target = target
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
+        if isinstance(self._target, str):
+            _refuse_strangers(self._target)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,7 +113,7 @@ class DaskWorkers:
         where = target if isinstance(target, str) else self._stack.enter_context(target.started())
         try:
             client = Client(where, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
-        except (OSError, ValueError) as failure:
+        except Exception as failure:  # whatever came over the wire
             raise WorkerError(f"no Dask scheduler answers at {where} ({failure})") from failure
         return self._stack.enter_context(client)
 
