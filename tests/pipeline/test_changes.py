@@ -145,6 +145,14 @@ def test_a_run_says_the_same_before_it_starts_and_only_then(run, caplog):
     assert not set(lines) & set(caplog.messages)
 
 
+def test_a_damaged_note_is_told_and_mended(run, before):
+    note = run / "made" / "basis" / "latent-profiled.json.json"
+    note.write_text(note.read_text().replace('"bytes": ', '"bytes": 1'))
+    assert dry_run(latent(), run)[0] == "tune: 1 made anew (damaged)"
+    assert run_study(latent(nu=[0, 1, -1]), run, here).computed == 20
+    assert toys_of(run)[1] == toys_of(before)[1]
+
+
 def test_a_refused_study_leaves_everything_as_it_is(run, before):
     with pytest.raises(StudyError, match="seed was 1 and is now 2"):
         run_study(latent(seed=2, sizes={"expected": 300, "reference": 1000}), run, here)
@@ -325,7 +333,7 @@ def test_a_dry_run_of_collisions_names_the_keys(learned):
         "pools: 1 made anew (nu, signals.lq), 1 made",
         "checks: 1 made anew (sizes.expected, tests.convex.bumps, tests.convex.capacity), 1 made",
         "tune: 1 made anew (sizes.expected, tests.convex.bumps, tests.convex.capacity), 1 made",
-        "toys: 0 are there, 180 are computed",
+        "toys: 0 are there, 240 are computed",
     ]
     more = dry_run(tiny_study(**COLLISIONS | EXTENDED["nu"]), learned)[1:]
     assert more[-1] == "toys: 40 are there, 20 are computed"
@@ -333,3 +341,8 @@ def test_a_dry_run_of_collisions_names_the_keys(learned):
     with pytest.raises(StudyError, match=r"source\.training\.steps was 4 and is now 5"):
         dry_run(tiny_study(**COLLISIONS | {"source": longer}), learned)
     assert contents(learned) == before
+    note = learned / "made" / "models" / "covariant" / "fold_0" / "encoder.safetensors.json"
+    note.write_text(note.read_text().replace('"bytes": ', '"bytes": 1'))
+    (line,) = dry_run(tiny_study(**COLLISIONS), learned)
+    assert line.startswith(f"{note}: is damaged")
+    note.write_bytes(before[str(note.relative_to(learned))])

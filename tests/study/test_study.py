@@ -268,6 +268,7 @@ def test_toys_and_cluster_may_change_without_a_consequence(tmp_path):
         ("normalisation", 0.1, None, False),
         ("source.response.epochs", 1, 2, False),
         ("source.fold", 0, 1, False),
+        ("source.duplicates", "refused", "allowed", False),
         ("source.signals.lq", None, {"simulate": 3}, False),
         ("source.signals.lq", {"simulate": 3}, None, False),
         ("source.embeddings.second", None, {"alpha": 1}, False),

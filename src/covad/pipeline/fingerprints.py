@@ -50,7 +50,7 @@ def _samples(first: str, second: str) -> str:
 def take_missing(data: CollisionData) -> None:
     """Take the fingerprints of every sample that has none, and refuse events that are there twice."""
     for name in data.samples:
-        if not data.products.fingerprints(name).whole():
+        if data.products.fingerprints(name).to_be_made():
             log.info("stage events: looking for events of '%s' that are there twice", name)
             take(data, name)
     refuse_copied_events(data)

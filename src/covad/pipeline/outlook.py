@@ -47,14 +47,21 @@ def outlook(study: Study, directory: RunDirectory, source: str | None) -> list[s
     """
     found = changed_keys(directory, study, source)
     lines = [f"the study has changed: {'; '.join(map(str, found))}"] if found else []
-    products = Products(study, directory)
-    if isinstance(study.source, Collisions):
-        lines.append(f"events: {_samples(products)}")
+    try:
+        return lines + list(_stages(Products(study, directory)))
+    except FileFormatError as failure:  # of a note, without which nobody knows what its product is
+        return [*lines, f"{failure}; what it tells of is made anew, and what depends on that"]
+
+
+def _stages(products: Products) -> Iterator[str]:
+    """Say of every stage what it keeps and what it makes."""
+    if isinstance(products.study.source, Collisions):
+        yield f"events: {_samples(products)}"
     sources = _likely_sources(products)
-    lines += [f"{stage}: {_told(parts)}" for stage, parts in _shared(products, sources).items()]
+    for stage, parts in _shared(products, sources).items():
+        yield f"{stage}: {_told(parts)}"
     there, asked = _toys(products, sources)
-    lines.append(f"toys: {there} are there, {asked - there} are computed")
-    return lines
+    yield f"toys: {there} are there, {asked - there} are computed"
 
 
 def _samples(products: Products) -> str:
@@ -85,9 +92,10 @@ def _shared(products: Products, sources: Sources) -> dict[str, list[Product]]:
 
 def warn_of_versions(products: Products) -> None:
     """Say that something is made from products, or beside some, that other versions made."""
-    stages = _shared(products, open_sources(products.study, products.directory, verify=False))
-    if all(part.made for parts in stages.values() for part in parts):
-        return
+    with suppress(FileFormatError):  # a damaged note: its product is made anew
+        stages = _shared(products, open_sources(products.study, products.directory, verify=False))
+        if all(part.made for parts in stages.values() for part in parts):
+            return
     there = versions_by_stage(products.directory.path)
     if told := told_differences((v for made in there.values() for v in made), Versions.here()):
         log.warning(
