@@ -168,7 +168,7 @@ def test_a_changed_study_keeps_the_models_and_the_events_of_the_pools(run, tmp_p
     aside = {
         file.relative_to(copy / "aside").parts[1] for file in (copy / "aside").rglob("*") if file.is_file()
     }
-    assert aside == {"pools", "checks", "basis", "made"}
+    assert aside == {"selected.json", "pools", "checks", "basis", "made"}
 
 
 def test_no_event_has_two_roles(run):

@@ -96,7 +96,9 @@ def test_a_stopped_run_says_how_to_go_on(study, left_alone, tmp_path, number):
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert said.strip() == f"covad: stopped by {number.name}; the same command goes on from here"
+    *progress, last = said.splitlines()
+    assert last == f"covad: stopped by {number.name}; the same command goes on from here"
+    assert all(line.startswith("covad: stage ") for line in progress)
     assert list((tmp_path / "toys").glob(".*")) == []
     assert covad(study, tmp_path, "--workers", "1").returncode == 0
     assert table(tmp_path) == left_alone
