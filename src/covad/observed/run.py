@@ -10,7 +10,7 @@ from covad.errors import StudyError, UnfinishedRunError
 from covad.observed.result import digest_of_nulls
 from covad.response.model import ResponseModel
 from covad.results.collect import FEWEST_TOYS, Group, RunToys
-from covad.runs.collisions import CollisionData, check_code
+from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.runs.models import load_models
 from covad.runs.scale import Standardisation, load_scale
@@ -62,8 +62,7 @@ class FinishedRun:
         study = directory.study()
         if not isinstance(study.source, Collisions):
             raise StudyError(f"{path}: observed events need a run whose study has a source of kind 'events'")
-        data = CollisionData.of(study, directory)
-        check_code(data)
+        data = CollisionData.of_run(study, directory)
         configuration = main_configuration(study) if name is None else study.configuration(name)
         where, products = space(configuration), data.products
         encoder, response = load_models(data, where)
@@ -84,7 +83,7 @@ class FinishedRun:
             if found.missing or len(found.done) < FEWEST_TOYS:
                 raise UnfinishedRunError(
                     f"{path}: the stage 'toys' is not finished, a null of '{configuration.label}' has "
-                    f"{len(found.done)} of {found.requested} toys"
+                    f"{len(found.done)} of {found.requested} toys{_told(found.damaged)}"
                 )
         return cls(
             data=data,
@@ -96,3 +95,8 @@ class FinishedRun:
             groups=tuple(RunToys(directory, study, nulls, toys).groups()),
             nulls=digest_of_nulls(toys),
         )
+
+
+def _told(damaged: tuple[str, ...]) -> str:
+    """Name the first block that cannot be read, if there is one."""
+    return f"; {damaged[0]}: run again, it is computed anew" if damaged else ""

@@ -29,8 +29,14 @@ def read_sealed(path: Path) -> dict[str, Any] | None:
         return None
     if not isinstance(content, dict):
         raise FileFormatError(f"{path}: cannot be read, a JSON object was expected")
-    seal = content.pop(SEAL, None)
-    if seal != content_digest(content):
+    return unsealed(content, str(path))
+
+
+def unsealed(content: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return content without its seal; raise DamagedFileError, which names `where`, if that does not fit."""
+    rest = {key: value for key, value in content.items() if key != SEAL}
+    seal = content.get(SEAL)
+    if seal != content_digest(rest):
         why = "it has no seal" if seal is None else "its content is not what its seal says"
-        raise DamagedFileError(f"{path}: is damaged or was changed by hand ({why})")
-    return content
+        raise DamagedFileError(f"{where}: is damaged or was changed by hand ({why})")
+    return rest
