@@ -147,6 +147,7 @@ class Observation(Record):
     configuration: str  # its slug
     label: str  # of the configuration, for people
     nulls: str  # digest of the ensembles that its nulls are made of
+    toys: int  # of all its nulls together, when it was made
     expected: float  # yield after the selection at nu = 0
     n_file: int
     n_selected: int

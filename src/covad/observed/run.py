@@ -35,6 +35,7 @@ class FinishedRun:
     reference: Pool  # that references are picked from
     groups: tuple[Group, ...]  # each test of the study with its nulls
     nulls: str  # digest of the ensembles of the nulls
+    toys: int  # of all nulls together
 
     @property
     def study(self) -> Study:
@@ -94,6 +95,7 @@ class FinishedRun:
             reference=open_pools(source.directory, source.fingerprint).reference,
             groups=tuple(RunToys(directory, study, nulls, toys).groups()),
             nulls=digest_of_nulls(toys),
+            toys=sum(len(found.done) for found in toys.values()),
         )
 
 
