@@ -160,8 +160,8 @@ def observed(evidence: Evidence) -> Chapter:
     for observation in evidence.observed:
         if observation.toys != (now := evidence.toys_of_nulls(observation)):
             chapter.missing.append(
-                f"{observation.name}: p and Z were made with {observation.toys} toys of the nulls, which have "
-                f"{now} by now; covad test answers anew."
+                f"{observation.name}: p and Z were made with {observation.toys} toys of the nulls, which "
+                f"have {now} by now; covad test answers anew."
             )
     if nuisances := nuisance_table(evidence.observed):
         chapter.tables.append(nuisances)
