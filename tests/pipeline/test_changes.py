@@ -221,7 +221,7 @@ def test_a_shard_does_not_write_its_study_over_a_changed_one(run, monkeypatch):
 
 
 def test_toys_of_a_space_without_pools_are_an_error(run):
-    with pytest.raises(PlanError, match="the pools of .* are not there"):
+    with pytest.raises(PlanError, match=r"the pools of .* are not there"):
         compute_missing(latent(), {}, RunDirectory(run), here, Shard(1, 2))
 
 
