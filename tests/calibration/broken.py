@@ -35,7 +35,7 @@ class BrokenSource:
     def fingerprint(self) -> str:
         return f"{self.right.fingerprint}, {self.fault}"
 
-    def fingerprint_of(self, draw: Draw) -> str:  # noqa: ARG002
+    def fingerprint_of(self, draw: Draw) -> str:
         return self.fingerprint
 
     @property
