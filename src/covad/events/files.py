@@ -18,7 +18,15 @@ from covad.events.npz import ZIP_SIGNATURES, PreparedEvents
 from covad.events.probe import probe
 from covad.events.source import BUFFERS_AT_PEAK, DEFAULT_BUFFER, EventSource, reading
 
-__all__ = ["BUFFERS_AT_PEAK", "DEFAULT_BUFFER", "EventSource", "EventWriter", "FileSet", "label_file", "open_events"]
+__all__ = [
+    "BUFFERS_AT_PEAK",
+    "DEFAULT_BUFFER",
+    "EventSource",
+    "EventWriter",
+    "FileSet",
+    "label_file",
+    "open_events",
+]
 
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Events that are handed out at a time.

@@ -58,7 +58,9 @@ def write_manifest(directory: RunDirectory, stage: str, seconds: float) -> None:
     # digests of events, models and pools as far as they are there
     events = directory.read("events.json") or {}
     notes = [note for sample in events.values() for note in sample]
-    hashes = {note["file"]: note["sha256"] for note in (*notes, *(n["labels"] for n in notes if "labels" in n))}
+    hashes = {
+        note["file"]: note["sha256"] for note in (*notes, *(n["labels"] for n in notes if "labels" in n))
+    }
     for pattern in ("models/*/*/*.safetensors", f"pools/*/{MANIFEST}"):
         for file in sorted(directory.path.glob(pattern)):
             hashes[str(file.relative_to(directory.path))] = digest_once(file)

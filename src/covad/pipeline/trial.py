@@ -58,7 +58,7 @@ def try_events(data: CollisionData) -> None:
             if not any(passed[name].values()):
                 raise TooFewEventsError(f"none of {len(events)} events passes source.cuts")
             _try_shifts(data, events, name == BACKGROUND)
-    if not data.products.selected().made:  # else the events are counted already
+    if not data.products.selected().whole():  # else the events are counted already
         check_needs(data, Efficiencies(data, passed, tried))
 
 
