@@ -88,7 +88,7 @@ def _stages(directory: RunDirectory, stage: str) -> dict[str, list[Any]]:
     """Return the versions that each stage has seen, with those that are new in what was made."""
     used = versions_by_stage(directory.path)
     if stage == "toys":
-        used[stage] = directory.toys.versions()
+        used[stage] = set(directory.toys.versions())
     found: dict[str, list[Any]] = dict(_known(directory).get("stages", {}))
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
     for name, seen in used.items():
