@@ -1,5 +1,6 @@
 """Names and texts of files reach the terminal as text: no escape code, no second line, no crash."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from event_files import write_events
+from finished_run import TINY
 from samples import random_events
 
 from covad.cli.console import SafeConsole
@@ -85,3 +87,25 @@ def test_a_run_of_a_strange_name_is_shown(tmp_path: Path) -> None:
     code, out, _ = covad("inspect", path)
     assert code == 0
     assert r"caf\xe9.h5: 20 events" in out
+
+
+def test_comparisons_and_dry_runs_are_harmless(tmp_path: Path) -> None:
+    observed = write_events(tmp_path / f"{NASTY}.h5", random_events(300, seed=1))
+    background = write_events(tmp_path / "background.h5", random_events(3000, seed=2))
+    study = tmp_path / "study.yaml"
+    source = TINY["source"] | {"background": {"files": [str(background)]}}
+    study.write_text(json.dumps(TINY | {"source": source}))
+    code, out, err = covad("inspect", "--study", study, "--against", observed, "--figures", tmp_path / NASTY)
+    assert code == 0, err
+    assert_harmless(out)
+    assert out.count(r"\x1b[2J") >= 2
+    latent = tmp_path / "latent.yaml"
+    text = "seed: 1\nsource: {kind: latent}\ntests: {convex: {bumps: 5}}\ntoys: 10\n"
+    latent.write_text(text)
+    run = tmp_path / f"run{NASTY}"
+    assert covad("run", latent, "--out", run, "--until", "tune")[0] == 0
+    (note,) = (run / "made" / "basis").iterdir()
+    note.write_text("[]")
+    code, out, _ = covad("run", latent, "--out", run, "--dry-run")
+    assert code == 0
+    assert_harmless(out)

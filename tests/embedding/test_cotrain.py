@@ -141,9 +141,19 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     wider = CoTraining(other.sampler, other.validation, ENCODER.changed(width=16), SETTINGS, tmp_path)
     with pytest.raises(FileFormatError, match="does not fit"):
         wider.run()
-    training.checkpoint.write_bytes(training.checkpoint.read_bytes()[:1000])
-    with pytest.raises(FileFormatError, match="damaged"):
-        make_training(tmp_path).run()
+
+
+@pytest.mark.parametrize("keep", [1000, -1])
+def test_a_damaged_checkpoint_starts_the_training_again(
+    tmp_path: Path, keep: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    training = make_training(tmp_path)
+    training.run(until=10)
+    whole = training.checkpoint.read_bytes()
+    training.checkpoint.write_bytes(whole[:keep])
+    make_training(tmp_path).run(until=10)
+    assert "the training starts again" in caplog.text
+    assert training.checkpoint.read_bytes() == whole
 
 
 def test_schedule_warms_up_and_falls_to_zero() -> None:

@@ -99,3 +99,15 @@ def test_every_byte_of_the_numbers_is_read(tmp_path: Path, events: Events) -> No
     with source:
         pieces = [len(raw) for raw, _ in source.raw_pieces()]
     assert sum(pieces) == len(events)
+
+
+def test_a_slow_start_is_not_the_fault_of_the_file(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "_READER", f"import time; time.sleep(2.5)\n{probing._READER}")
+    probe(write_events(tmp_path / "whole.h5", events), patience_seconds=2.0)
+
+
+def test_a_large_file_may_take_longer() -> None:
+    assert probing.patience_for(0) == 30.0
+    assert probing.patience_for(10**10) > 1000.0

@@ -319,7 +319,8 @@ def test_a_part_of_the_run_is_refused_however_it_is_written(run, observed, tmp_p
         del content["Particles"], content["process"]
         content.create_dataset("Particles", data=particles.astype(np.float64), compression="lzf")
         content["process"] = process
-    with pytest.raises(DuplicateEventsError, match=r"mixed\.h5: 5 of its 115 .* in its sample 'background'"):
+    told = r"mixed\.h5: 5 of its 115 .* in its sample 'background'.* set source.duplicates to 'allowed'"
+    with pytest.raises(DuplicateEventsError, match=told):
         examine(run, file)
 
 

@@ -4,13 +4,16 @@ import shutil
 from pathlib import Path
 
 import pytest
-from finished_run import TINY, make_run, simulated
+from finished_run import TINY, make_run, simulated, tiny_study
 
 from covad.errors import DamagedFileError, StudyError
 from covad.observed.examine import examine
+from covad.pipeline import dry_run
 from covad.pipeline.export import export_run
+from covad.pipeline.manifest import timed
 from covad.pipeline.report import report_run
 from covad.results.run import open_run
+from covad.runs.directory import RunDirectory
 
 #: A file of every kind that the answer for an observed file comes from, and a byte in its numbers.
 USED = {
@@ -125,3 +128,60 @@ def test_systematics_whose_code_has_changed_are_refused(observed: Path, tmp_path
     module.write_text(code.replace("1.0 + amount", "1.0 + 2 * amount"))
     with pytest.raises(StudyError, match="the code of the systematics has changed since the run was made"):
         examine(run, observed)
+
+
+REMEDIES = {
+    "study.json": "delete it and run the same study again",
+    "events.json": "delete it and run again: the digests are taken anew",
+}
+
+
+@pytest.mark.parametrize("file", REMEDIES)
+def test_the_remedy_is_told_and_keeps_what_was_made(run: Path, tmp_path: Path, file: str) -> None:
+    copy = tmp_path / "copy"
+    whole = damaged(run, copy, file, 40)
+    with pytest.raises(DamagedFileError, match=REMEDIES[file]):
+        make_run(copy)
+    (copy / file).unlink()
+    model = copy / "models/covariant/fold_0/encoder.safetensors"
+    before = model.stat().st_mtime_ns
+    make_run(copy)
+    assert (copy / file).read_bytes() == whole
+    assert model.stat().st_mtime_ns == before
+
+
+def test_a_damaged_manifest_is_written_anew(
+    run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    copy = tmp_path / "copy"
+    damaged(run, copy, "manifest.json", 40)
+    make_run(copy)
+    assert "manifest.json" in caplog.text
+    found, before = RunDirectory(copy).read("manifest.json"), RunDirectory(run).read("manifest.json")
+    assert found is not None
+    assert before is not None
+    assert set(found["stages"]) == set(before["stages"])
+
+
+def test_what_ends_a_stage_is_not_hidden_by_the_manifest(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    damaged(run, copy, "study.json", 40)
+    (copy / "manifest.json").unlink()
+    with pytest.raises(ZeroDivisionError), timed(RunDirectory(copy), "events"):
+        raise ZeroDivisionError
+
+
+def test_a_dry_run_sees_what_is_damaged(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    damaged(run, copy, "checks/covariant_linear.json", -101)
+    assert "checks: 1 kept, 1 made anew (damaged)" in dry_run(tiny_study(), copy)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}"])
+def test_a_note_that_is_none_does_not_stop_a_run(run: Path, tmp_path: Path, content: str) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    for name in ("selected.json", "basis/covariant-profiled.json"):
+        (copy / "made" / f"{name}.json").write_text(content)
+    make_run(copy)
+    assert (copy / "basis/covariant-profiled.json").exists()

@@ -11,8 +11,9 @@ from event_files import write_events
 from finished_run import TINY, tiny_study
 from samples import random_events
 
-from covad.errors import DuplicateEventsError
+from covad.errors import DuplicateEventsError, FileFormatError
 from covad.events.layout import concatenate
+from covad.pipeline import fingerprints as module
 from covad.pipeline.events import note_digests
 from covad.pipeline.fingerprints import refuse_copied_files, take_missing
 from covad.runs.collisions import CollisionData
@@ -106,3 +107,35 @@ def test_a_study_may_allow_duplicates(tmp_path, caplog):
         check(collisions(tmp_path / "run", [path], [signal], duplicates="allowed"))
     assert "500 of 2500 events (0.2) repeat another event" in caplog.text
     assert "of the 2500 events of 'background' are also in 'new'" in caplog.text
+
+
+def test_labels_are_part_of_what_events_are(tmp_path):
+    particles = random_events(200, seed=1).particles.astype("f8")
+    with (tmp_path / "events.npz").open("wb") as file:
+        np.savez(file, x_train=particles)
+
+    def label(code):
+        with (tmp_path / "labels.npz").open("wb") as file:
+            np.savez(file, background_ID_train=np.full(200, code))
+
+    label(0)
+    data = collisions(tmp_path / "run", [tmp_path / "events.npz"], [])
+    note_digests(data)
+    before = data.products.fingerprints("background").recipe
+    label(1)
+    with pytest.raises(FileFormatError, match=r"events\.npz: its labels have changed"):
+        note_digests(data)
+    (tmp_path / "run" / "events.json").unlink()
+    note_digests(data)
+    assert data.products.fingerprints("background").recipe != before
+
+
+def test_files_that_are_noted_are_not_read_for_copies(files, tmp_path, monkeypatch):
+    shutil.copy(files[0], tmp_path / "copy.h5")
+    content = bytearray((tmp_path / "copy.h5").read_bytes())
+    content[-3] ^= 1
+    (tmp_path / "copy.h5").write_bytes(content)
+    data = collisions(tmp_path / "run", [files[0], tmp_path / "copy.h5"], [])
+    note_digests(data)
+    monkeypatch.setattr(module, "digest_once", lambda path: pytest.fail(f"{path} is read"))
+    refuse_copied_files(data)

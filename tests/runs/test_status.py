@@ -126,6 +126,8 @@ def test_all_stages_are_listed_and_the_report(tmp_path, capsys):
     report_run(tmp_path)
     print_status(run_status(tmp_path))
     assert "report: written" in capsys.readouterr().out
+    (tmp_path / "summary.json").write_text("[]")
+    assert not run_status(tmp_path).plain()["stages"]["report"]["done"]
 
 
 def test_the_offset_of_small_pools_is_shown(tmp_path, capsys):

@@ -1,3 +1,4 @@
+import json
 import os
 from pathlib import Path
 
@@ -67,7 +68,8 @@ def test_every_flip_in_a_note_is_noticed(product: Product) -> None:
         damaged[position] ^= 1 << position % 7
         note.write_bytes(damaged)
         try:
-            assert product.verified() == product.path  # white space
+            assert product.verified() == product.path
+            assert json.loads(damaged) == json.loads(content)  # white space
         except (DamagedFileError, UnfinishedRunError):
             assert not product.whole()
 
@@ -131,3 +133,12 @@ def test_a_damaged_file_is_no_reason_to_set_aside(product: Product) -> None:
     (product.path / "a.npy").write_bytes(b"x")
     assert product.to_be_made()
     assert not (product.run / "aside").exists()
+
+
+@pytest.mark.parametrize("content", ["[]", "1", "{"])
+def test_a_note_that_is_no_object_makes_its_product_anew(
+    product: Product, content: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (product.run / "made/pools/space.json").write_text(content)
+    assert product.to_be_made()
+    assert "delete it and run again: what it tells of is made anew" in caplog.text

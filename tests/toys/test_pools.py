@@ -6,6 +6,7 @@ import pytest
 
 from covad.errors import FileFormatError
 from covad.nplm.dataset import Response
+from covad.storage import digests
 from covad.toys.drawing import LatentEvents, PoolSource
 from covad.toys.pools import MANIFEST, Pool, Pools, fingerprint, open_pools, verify, write_pools
 
@@ -119,5 +120,37 @@ def test_an_incomplete_manifest_is_named(directory):
     manifest = json.loads((directory / MANIFEST).read_text())
     del manifest["reference"]["linear"]
     (directory / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(FileFormatError, match="incomplete"):
+    with pytest.raises(FileFormatError, match=r"reference\.linear' is missing"):
         open_pools(directory, fingerprint(directory))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest["basis"].pop("file"),
+        lambda manifest: manifest["data"][0].update(nu=["x"]),
+        lambda manifest: manifest["reference"].update(yield_ratio=float("nan")),
+        lambda manifest: manifest.update(signals=[]),
+    ],
+    ids=["no file", "nu is text", "NaN", "signals are a list"],
+)
+def test_an_impossible_manifest_is_named(directory, change):
+    manifest = json.loads((directory / MANIFEST).read_text())
+    change(manifest)
+    (directory / MANIFEST).write_text(json.dumps(manifest))
+    for verified in (True, False):
+        with pytest.raises(FileFormatError, match=r"manifest\.json: cannot be read"):
+            PoolSource.open(directory, verified)
+
+
+def test_whoever_draws_verifies_the_arrays(directory):
+    source = PoolSource.open(directory)
+    flip(directory / "basis.npy")
+    with pytest.raises(FileFormatError, match=r"basis\.npy: missing, or not what"):
+        source.basis_events()
+
+
+def test_arrays_are_read_once_per_process(directory, monkeypatch):
+    verify(directory)
+    monkeypatch.setattr(digests, "file_digest", lambda path: pytest.fail(f"{path} is read again"))
+    verify(directory)

@@ -8,14 +8,14 @@ from pathlib import Path
 from rich.box import SIMPLE
 from rich.console import Console
 
-from covad.cli.console import PLAIN_WIDTH, table
+from covad.cli.console import PLAIN_WIDTH, SafeConsole, table
 from covad.inference.inputs import InputComparison, Numbers, Quantity
 from covad.storage.atomic import write_bytes
 
 
 def print_comparison(comparison: InputComparison, observed: Path) -> None:
     """Print every input in data and simulation, then what does not look alike."""
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = SafeConsole(soft_wrap=True)
     if not sys.stdout.isatty():
         console.width = PLAIN_WIDTH
     console.print(

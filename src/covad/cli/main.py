@@ -184,7 +184,7 @@ def _compare_inputs(run: Path | None, study_file: Path | None, observed: Path, f
         comparison = compare_with_run(run, observed)
     print_comparison(comparison, observed)
     if figures is not None:
-        click.echo(f"wrote {len(write_figures(comparison, observed, figures))} pictures to {figures}")
+        say(f"wrote {len(write_figures(comparison, observed, figures))} pictures to {figures}")
 
 
 @commands.command()
@@ -235,7 +235,7 @@ def run(
     study = read_study(study_file)
     if only_told:
         for line in dry_run(study, out):
-            click.echo(line)
+            say(line)
         return
     try:
         with choose_workers(study, workers, address) as pool:

@@ -8,6 +8,7 @@ bit.
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import asdict
@@ -25,8 +26,10 @@ from covad.embedding.encoder import Encoder, InputScaling
 from covad.embedding.losses import RatioHead, covariance_loss, supervised_contrastive
 from covad.embedding.metrics import Learned, Metrics
 from covad.embedding.settings import EncoderSettings, TrainingSettings
-from covad.errors import TrainingError
+from covad.errors import DamagedFileError, TrainingError
 from covad.storage.atomic import write_bytes
+
+log = logging.getLogger(__name__)
 
 
 class JointModel(nn.Module):
@@ -68,7 +71,7 @@ Progress = Callable[[Metrics, int], None]
 
 
 class CoTraining:
-    """One encoder in training: `run` goes on from the last checkpoint in `folder`, if there is one."""
+    """One encoder in training: `run` goes on from the last checkpoint in `folder`, if one is whole."""
 
     def __init__(
         self,
@@ -104,7 +107,10 @@ class CoTraining:
     def run(self, on_progress: Progress | None = None, until: int | None = None) -> Encoder:
         """Train to the end, or to the step `until`; return the encoder that validated best."""
         if self.checkpoint.exists():
-            self._resume()
+            try:
+                self._resume()
+            except DamagedFileError as failure:
+                log.warning("%s; the training starts again", failure)
         steps = self.settings.steps
         while self.step < min(steps, until or steps) and not self._stalled():
             for group in self.optimiser.param_groups:

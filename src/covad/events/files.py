@@ -18,7 +18,15 @@ from covad.events.npz import ZIP_SIGNATURES, PreparedEvents
 from covad.events.probe import probe
 from covad.events.source import BUFFERS_AT_PEAK, DEFAULT_BUFFER, EventSource, reading
 
-__all__ = ["BUFFERS_AT_PEAK", "DEFAULT_BUFFER", "EventSource", "EventWriter", "FileSet", "open_events"]
+__all__ = [
+    "BUFFERS_AT_PEAK",
+    "DEFAULT_BUFFER",
+    "EventSource",
+    "EventWriter",
+    "FileSet",
+    "label_file",
+    "open_events",
+]
 
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Events that are handed out at a time.
@@ -50,6 +58,15 @@ def open_events(path: Path, labels: Path | None = None, *, foreign: bool = False
             probe(path)
         return Hdf5Events(path)
     raise FileFormatError(f"{path}: is neither an HDF5 file nor an npz file")
+
+
+def label_file(path: Path) -> Path | None:
+    """Return the other file that the labels of an event file come from; None if there is none."""
+    with path.open("rb") as file:
+        if not file.read(4).startswith(ZIP_SIGNATURES):
+            return None
+    with PreparedEvents(path) as source:
+        return source.label_file
 
 
 class FileSet:

@@ -1,8 +1,9 @@
 """Fingerprints of events, 64 bits each: is a row still what it was, and is an event there twice?
 
-Every row has two. `row` is of all that the file says, its process included, and shows whether the file has
-changed. `event` is of the objects that the cuts leave, whatever the process is called: events of one such
-fingerprint are the same event to every test, also if one of the files was cut before.
+Every row has two. `row` is of the numbers of the objects and of the name of the process, and shows whether
+they have changed; layout and provenance of the file are not in it. `event` is of the objects that the cuts
+leave, whatever the process is called: events of one such fingerprint are the same event to every test, even
+if one of the files was cut before.
 
 Numbers are absorbed two at a time by splitmix64, whose step is one to one: rows that differ in one number
 never have the same fingerprint. Among 10^7 different events two share one by chance in 3 of 10^6 cases.

@@ -153,6 +153,8 @@ class PreparedEvents(EventSource):
             "labels": label_file.path.name if label_file else None,
         }
         super().__init__(path, ADC2021_LAYOUT, PROCESS_NAMES, provenance)
+        #: The other file that the labels come from, None if there is none.
+        self.label_file = label_file.path if label_file and label_file.path != path else None
         self._starts = np.cumsum([0, *(len(part.events) for part in self._parts)])
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ from covad.events.fingerprints import (
 from covad.events.processes import BACKGROUND
 from covad.nplm.dataset import Float32
 from covad.observed.dataset import ObservedEvents
-from covad.runs.collisions import CollisionData
+from covad.runs.collisions import COARSE, CollisionData
 
 
 def refuse_events_of_run(file: Path, events: ObservedEvents, data: CollisionData) -> None:
@@ -41,10 +41,12 @@ def refuse_events_of_run(file: Path, events: ObservedEvents, data: CollisionData
             alike = twinned(sample) if name == BACKGROUND else shared(background, sample)
             by_chance = len(observed) * float(alike.mean())
         if beyond_chance(n_shared, by_chance):
+            hint = "" if data.source.duplicates == "allowed" else f"; {COARSE} and run again"
             than = f", where {by_chance:.1f} would be by chance" if by_chance else ""
             raise DuplicateEventsError(
                 f"{file}: {n_shared} of its {len(observed)} selected events are also in the run, in its "
                 f"sample '{name}'{than}; observed events must not be among those that the run was made from"
+                f"{hint}"
             )
 
 

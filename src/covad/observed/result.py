@@ -229,4 +229,5 @@ def digest_of_nulls(identities: Iterable[str | None]) -> str:
 def read_observations(directory: RunDirectory) -> tuple[Observation, ...]:
     """Return the answers that a run keeps, in the order of their names."""
     paths = sorted(directory.observed.glob("*.json"))
-    return tuple(Observation.from_plain(read_sealed(path), str(path)) for path in paths)
+    remedy = "test the observed file again, or remove the answer"
+    return tuple(Observation.from_plain(read_sealed(path, remedy), str(path)) for path in paths)

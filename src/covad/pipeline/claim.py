@@ -54,7 +54,7 @@ def claim(directory: RunDirectory, study: Study, source: str | None) -> None:
         directory.path.mkdir(parents=True, exist_ok=True)
     before = directory.origin()
     if before is not None and changed_keys(directory, study, source):
-        set_results_aside(directory, before)
+        set_results_aside(directory, before["study"])
     now = {"format": FORMAT, "study": study.plain(), "source": source}
     if before != now:
         write_sealed(directory.path / "study.json", now)

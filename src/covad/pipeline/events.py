@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from covad.errors import FileFormatError
-from covad.events.files import EventWriter
+from covad.events.files import EventWriter, label_file
 from covad.events.processes import PROCESS_NAMES
 from covad.messages import counted
 from covad.parallel import run_jobs
@@ -71,11 +72,18 @@ def note_digests(data: CollisionData) -> None:
             raise FileFormatError(
                 f"sample '{name}' had {len(known)} files when the run began, not {len(paths)}"
             )
-        now[name] = [
-            {"file": path.name, "bytes": path.stat().st_size, "sha256": digest_once(path)} for path in paths
-        ]
+        now[name] = [_note(path) for path in paths]
         for path, new, old in zip(paths, now[name], known or now[name], strict=True):
             if old["sha256"] != new["sha256"]:
                 raise FileFormatError(f"{path}: has changed since the run began")
+            if old.get("labels", {}).get("sha256") != new.get("labels", {}).get("sha256"):
+                raise FileFormatError(f"{path}: its labels have changed since the run began")
     if now != before:
         write_sealed(data.directory.path / "events.json", now)
+
+
+def _note(path: Path) -> dict[str, Any]:
+    """Return what is kept of an event file, and of the file beside it that has its labels."""
+    note: dict[str, Any] = {"file": path.name, "bytes": path.stat().st_size, "sha256": digest_once(path)}
+    labels = label_file(path)
+    return note if labels is None else note | {"labels": {"file": labels.name, "sha256": digest_once(labels)}}

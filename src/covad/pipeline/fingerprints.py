@@ -15,7 +15,7 @@ import numpy as np
 
 from covad.errors import DuplicateEventsError
 from covad.events.fingerprints import KEPT, fingerprints, repeats, shared
-from covad.runs.collisions import CollisionData
+from covad.runs.collisions import COARSE, CollisionData
 from covad.storage.atomic import write_bytes
 from covad.storage.digests import digest_once
 
@@ -23,13 +23,15 @@ log = logging.getLogger(__name__)
 
 #: Shares of repeated events in one sample from which on they are told, and refused.
 TOLD, REFUSED = 0.001, 0.05
-_COARSE = (
-    "if the features are so coarse that different events can be alike, set source.duplicates to 'allowed'"
-)
 
 
 def refuse_copied_files(data: CollisionData) -> None:
     """Raise DuplicateEventsError if two files of the study are one, or copies of each other."""
+    known = _noted_digests(data)
+
+    def digest(path: Path) -> str:
+        return known.get((path, path.stat().st_size)) or digest_once(path)
+
     by_size: dict[int, list[tuple[str, Path]]] = {}
     for name, sample in data.samples.items():
         for path in sample.files:
@@ -39,8 +41,21 @@ def refuse_copied_files(data: CollisionData) -> None:
         for (first, path), (second, other) in combinations(alike, 2):
             if path.samefile(other):
                 raise DuplicateEventsError(f"{other}: is listed twice, in {_samples(first, second)}")
-            if digest_once(path) == digest_once(other):
+            if digest(path) == digest(other):
                 raise DuplicateEventsError(f"{other}: is a copy of {path}, in {_samples(first, second)}")
+
+
+def _noted_digests(data: CollisionData) -> dict[tuple[Path, int], str]:
+    """Return the digests in events.json by path and size, which spare shards and dry runs the reading.
+
+    The stage `events` and everybody who reads rows refuses files that are not what is noted.
+    """
+    noted = data.directory.read("events.json") or {}
+    return {
+        (path, note["bytes"]): note["sha256"]
+        for name, sample in data.samples.items()
+        for path, note in zip(sample.files, noted.get(name, []), strict=False)
+    }
 
 
 def _samples(first: str, second: str) -> str:
@@ -79,7 +94,7 @@ def refuse_copied_events(data: CollisionData) -> None:
         if inside.share >= REFUSED and not allowed:
             raise DuplicateEventsError(
                 f"sample '{name}': {inside} repeat another event, which is refused from {REFUSED:.0%} on: "
-                f"remove the copies; {_COARSE}"
+                f"remove the copies; {COARSE}"
             )
         if inside.share >= TOLD:
             log.warning("sample '%s': %s repeat another event", name, inside)
@@ -88,7 +103,7 @@ def refuse_copied_events(data: CollisionData) -> None:
         if n_shared and not allowed:
             raise DuplicateEventsError(
                 f"samples '{first}' and '{second}': {n_shared} of the {len(found)} events of '{first}' are "
-                f"also in '{second}': no event may serve twice; {_COARSE}"
+                f"also in '{second}': no event may serve twice; {COARSE}"
             )
         if n_shared:
             log.warning("%d of the %d events of '%s' are also in '%s'", n_shared, len(found), first, second)

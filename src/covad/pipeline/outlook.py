@@ -121,11 +121,16 @@ def _told(parts: Iterable[Product]) -> str:
 
 
 def _fate(part: Product) -> tuple[str, set[str]]:
-    """Return what happens to a product, and which keys are the reason if it is made anew."""
+    """Return what happens to a product, and which keys are the reason if it is made anew.
+
+    All files of a product are read, as a run does: a damaged one is not kept.
+    """
     note = None
     with suppress(FileFormatError):  # damaged: it is made anew
-        if part.made:
+        if part.whole():
             return "kept", set()
+        if part.made:
+            return "made anew", {"damaged"}
         if part.set_aside() is not None:
             return "brought back", set()
         note = part.noted()

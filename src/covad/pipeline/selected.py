@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import DamagedFileError, TooFewEventsError, TrainingError
+from covad.errors import FileFormatError, StudyError, TooFewEventsError
 from covad.events.processes import BACKGROUND
 from covad.events.systematics import in_sample, shift_events
 from covad.pipeline.encoder import training_rows
@@ -60,7 +60,7 @@ def check_selected(data: CollisionData) -> None:
 
 def check_counted(data: CollisionData) -> None:
     """Raise if a changed study needs more events than were counted for the run before."""
-    with suppress(DamagedFileError):  # the stage `events` counts again
+    with suppress(FileFormatError):  # the stage `events` counts again
         product = data.products.selected()
         if product.made:
             _check(data, product)
@@ -93,7 +93,7 @@ def _count(data: CollisionData) -> SelectedEvents:
             with in_sample(BACKGROUND, rows):
                 passing = shift_events(events, data.systematics, centre, data.selection).rows
             if passing is None:
-                raise TrainingError("the response is fitted on event-matched samples")
+                raise StudyError("source.systematics: each must keep every event in its place")
             nominal += np.bincount(role_of[rows][passing], minlength=len(roles))
             mine = role_of[rows] == roles.index("data")
             for nu in points:

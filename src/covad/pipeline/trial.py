@@ -62,7 +62,7 @@ def try_events(data: CollisionData) -> None:
             if not any(passed[name].values()) and _is_own(data, name):
                 raise TooFewEventsError(f"none of {len(events)} events passes source.cuts")
             _try_shifts(data, events, name == BACKGROUND)
-    if data.products.selected().made:  # the events are counted already
+    if data.products.selected().whole():  # the events are counted already
         return
     try:
         check_needs(data, Efficiencies(data, passed, tried))

@@ -348,7 +348,7 @@ def select(lines: Iterable[T], **values: Any) -> list[T]:
 def read_summary(run: Path) -> Summary:
     """Read the summary of a run directory."""
     path = run / SUMMARY
-    content = read_sealed(path)
+    content = read_sealed(path, "`covad report` writes it anew")
     if content is None:
         raise FileFormatError(f"{path}: cannot be read, the run has no summary")
     return Summary.from_json(content, str(path))

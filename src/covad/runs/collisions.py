@@ -26,6 +26,10 @@ from covad.study import Collisions, SampleEntry, Study
 
 #: Simulated events per file: what a kill can cost.
 EVENTS_PER_FILE = 500_000
+#: The way out for those whose events are refused as copies.
+COARSE = (
+    "if the features are so coarse that different events can be alike, set source.duplicates to 'allowed'"
+)
 
 
 def derived_seed(study: Study, *purpose: str) -> int:

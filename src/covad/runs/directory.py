@@ -26,7 +26,7 @@ from typing import Any
 
 from covad.errors import FileFormatError
 from covad.storage.json_files import read_json
-from covad.storage.sealed import read_sealed
+from covad.storage.sealed import read_sealed, telling, unsealed
 from covad.study import Study, parse_study
 from covad.study.plan import Space
 from covad.toys.store import ToyStore
@@ -35,6 +35,15 @@ from covad.toys.store import ToyStore
 FORMAT = 4
 #: In a directory of pools: the standardisation of z.
 SCALE = "scale.json"
+#: What to do about sealed files that are damaged. Products do not depend on their content, but on digests in
+#: recipes: what was made from other events or settings is not taken for current.
+_REMEDIES = {
+    "study.json": "delete it and run the same study again: what was made for it is kept",
+    "events.json": "delete it and run again: the digests are taken anew, and files that have changed since "
+    "make everything anew",
+    "manifest.json": "run again: it is written anew, without the times so far",
+    "summary.json": "`covad report` writes it anew",
+}
 
 
 @dataclass(frozen=True)
@@ -71,21 +80,23 @@ class RunDirectory:
         Raise a FileFormatError if another version of covad wrote the directory.
         """
         path = self.path / "study.json"
-        content = read_json(path)
-        if content is None:
-            return None
-        if not isinstance(content, dict):
-            raise FileFormatError(f"{path}: a JSON object was expected")
+        with telling(_REMEDIES[path.name]):
+            content = read_json(path)
+            if content is None:
+                return None
+            if not isinstance(content, dict):
+                raise FileFormatError(f"{path}: a JSON object was expected")
         if content.get("format") != FORMAT:
             raise FileFormatError(
                 f"{path}: another version of covad made this run, and this one cannot read it: start again "
                 "in a new run directory"
             )
-        return read_sealed(path)
+        with telling(_REMEDIES[path.name]):
+            return unsealed(content, str(path))
 
     def read(self, name: str) -> dict[str, Any] | None:
         """Return a sealed file of the run, None if there is none."""
-        return read_sealed(self.path / name)
+        return read_sealed(self.path / name, _REMEDIES.get(name, ""))
 
 
 def space_name(space: Space) -> str:

@@ -174,4 +174,7 @@ class Products:
 
     def _events_digest(self, sample: str) -> str | None:
         notes = (self.directory.read("events.json") or {}).get(sample)
-        return None if notes is None else content_digest([note["sha256"] for note in notes])
+        if notes is None:
+            return None
+        labels = [note["labels"]["sha256"] for note in notes if "labels" in note]
+        return content_digest([*(note["sha256"] for note in notes), *labels])

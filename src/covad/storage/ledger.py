@@ -28,6 +28,7 @@ Recipe = Mapping[str, Any]
 FOLDER = "made"
 #: The folder of what was made for an earlier version of the study, by the digest of its recipe.
 ASIDE = "aside"
+_REMEDY = "delete it and run again: what it tells of is made anew"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Product:
 
     def noted(self) -> Note | None:
         """Return the note; None if there is none. Raise DamagedFileError if it cannot be trusted."""
-        content = read_sealed(self._note_file)
+        content = read_sealed(self._note_file, _REMEDY)
         return None if content is None else restore(Note, content, str(self._note_file))
 
     @property
@@ -99,7 +100,7 @@ class Product:
             if not self.made:
                 return False
             self.verified()
-        except DamagedFileError as failure:
+        except FileFormatError as failure:
             log.warning("%s; it is made anew", failure)
             return False
         return True
@@ -128,7 +129,7 @@ class Product:
         if self.recipe is None:
             return None
         path = self._aside(self.recipe) / self._note_name
-        content = read_sealed(path)
+        content = read_sealed(path, _REMEDY)
         return None if content is None else restore(Note, content, str(path))
 
     def _aside(self, recipe: Recipe) -> Path:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +23,36 @@ def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
     write_json(path, {**written, SEAL: content_digest(written)})
 
 
-def read_sealed(path: Path) -> dict[str, Any] | None:
-    """Return what `write_sealed` wrote, without the seal; None if there is no such file."""
-    content = read_json(path)
-    if content is None:
-        return None
-    if not isinstance(content, dict):
-        raise FileFormatError(f"{path}: cannot be read, a JSON object was expected")
-    return unsealed(content, str(path))
+def read_sealed(path: Path, remedy: str = "") -> dict[str, Any] | None:
+    """Return what `write_sealed` wrote, without the seal; None if there is no such file.
+
+    `remedy` tells the user what to do if the file is damaged: only the caller knows.
+    """
+    with telling(remedy):
+        content = read_json(path)
+        if content is None:
+            return None
+        if not isinstance(content, dict):
+            raise FileFormatError(f"{path}: cannot be read, a JSON object was expected")
+        return unsealed(content, str(path))
 
 
 def unsealed(content: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return content without its seal; raise DamagedFileError, which names `where`, if that does not fit."""
-    rest = {key: value for key, value in content.items() if key != SEAL}
-    seal = content.get(SEAL)
-    if seal != content_digest(rest):
+    """Return content without its seal; raise DamagedFileError, which names `where`, if they do not agree."""
+    found = dict(content)
+    seal = found.pop(SEAL, None)
+    if seal != content_digest(found):
         why = "it has no seal" if seal is None else "its content is not what its seal says"
         raise DamagedFileError(f"{where}: is damaged or was changed by hand ({why})")
-    return rest
+    return found
+
+
+@contextmanager
+def telling(remedy: str) -> Iterator[None]:
+    """Append what the user can do to the sentence about a file that cannot be used."""
+    try:
+        yield
+    except FileFormatError as failure:
+        if not remedy:
+            raise
+        raise type(failure)(f"{failure}; {remedy}") from failure

@@ -49,7 +49,7 @@ def load_weights(path: Path, kind: str) -> tuple[dict[str, torch.Tensor], dict[s
     except FileNotFoundError as failure:
         raise FileFormatError(f"{path}: no such model file") from failure
     except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as failure:
-        raise FileFormatError(f"{path}: not a covad model file, or damaged ({failure})") from failure
+        raise DamagedFileError(f"{path}: not a covad model file, or damaged ({failure})") from failure
     if not isinstance(header, dict) or not isinstance(header.get("settings"), dict):
         raise FileFormatError(f"{path}: not a covad model file: its header holds no settings")
     if header.get("kind") != kind:

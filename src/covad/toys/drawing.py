@@ -132,7 +132,7 @@ class PoolSource:
         return int(self._pools().reference.sample.z.shape[1])
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
-        there = self._pools()
+        there = pools.open_verified(self.directory, self.fingerprint)
         true_nuisances(draw, there.reference.sample.response.n_nuisances)
         reference = there.reference.pick(draw.n_reference, np.random.default_rng(seeds.reference))
         rng = np.random.default_rng(seeds.data)
@@ -142,7 +142,7 @@ class PoolSource:
         return assemble(draw, reference, data, seeds)
 
     def basis_events(self) -> Float32:
-        return self._pools().basis
+        return pools.open_verified(self.directory, self.fingerprint).basis
 
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
         there = self._pools()

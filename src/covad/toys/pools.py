@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -16,19 +16,66 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import FiniteFloat
 
 from covad.errors import FileFormatError, PlanError, TooFewEventsError
 from covad.nplm.dataset import Float32, Response
 from covad.settings import Nu
 from covad.storage.atomic import replacing, writing
-from covad.storage.digests import file_digest
+from covad.storage.digests import digest_once, file_digest
 from covad.storage.json_files import read_json
+from covad.storage.records import Record, restore
 from covad.toys.ensembles import canonical
 
 T = TypeVar("T")
 
 MANIFEST = "manifest.json"
 POOL_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class ArrayEntry(Record):
+    """An array in the manifest."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolEntry(Record):
+    """A pool in the manifest."""
+
+    yield_ratio: FiniteFloat
+    z: ArrayEntry
+    linear: ArrayEntry
+    quadratic: ArrayEntry | None = None
+
+    @property
+    def arrays(self) -> list[ArrayEntry]:
+        return [array for array in (self.z, self.linear, self.quadratic) if array is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolAtNu(PoolEntry):
+    """A pool at one nu in the manifest."""
+
+    nu: tuple[FiniteFloat, ...]
+
+
+@dataclass(frozen=True)
+class Manifest(Record):
+    """What `manifest.json` holds."""
+
+    schema: int
+    basis: ArrayEntry
+    reference: PoolEntry
+    data: tuple[PoolAtNu, ...]
+    signals: dict[str, tuple[PoolAtNu, ...]]
+
+    @property
+    def arrays(self) -> list[ArrayEntry]:
+        at_nu = (*self.data, *(pool for pools in self.signals.values() for pool in pools))
+        return [self.basis, *(array for pool in (self.reference, *at_nu) for array in pool.arrays)]
 
 
 @dataclass(frozen=True)
@@ -121,7 +168,7 @@ def write_pools(directory: Path, pools: Pools) -> list[Path]:
     }
     with replacing(directory / MANIFEST) as temporary:
         temporary.write_text(json.dumps(manifest, indent=1) + "\n")
-    return [directory / MANIFEST, *(directory / array["file"] for array in _arrays(manifest))]
+    return [directory / MANIFEST, *(directory / array.file for array in read_manifest(directory).arrays)]
 
 
 def _write_all(directory: Path, name: str, pools: Mapping[Nu, Pool]) -> list[dict[str, Any]]:
@@ -148,41 +195,45 @@ def _write_array(directory: Path, name: str, array: NDArray[np.float32]) -> dict
     return {"file": path.name, "sha256": file_digest(path)}
 
 
-def read_manifest(directory: Path) -> dict[str, Any]:
-    """Read the manifest as plain data."""
+def _content(directory: Path) -> dict[str, Any]:
+    """Read the manifest as plain data of this schema."""
     path = directory / MANIFEST
-    try:
-        manifest = read_json(path)
-        version = manifest["schema"]
-    except (KeyError, TypeError) as failure:
-        raise FileFormatError(f"{path}: is no manifest of pools ({failure})") from failure
-    if version != POOL_SCHEMA:
-        raise FileFormatError(f"{path}: schema {version}, but {POOL_SCHEMA} was expected")
-    return dict(manifest)
+    content = read_json(path)
+    if not isinstance(content, dict) or "schema" not in content:
+        raise FileFormatError(f"{path}: is no manifest of pools")
+    if content["schema"] != POOL_SCHEMA:
+        raise FileFormatError(f"{path}: schema {content['schema']}, but {POOL_SCHEMA} was expected")
+    return content
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read the manifest; raise FileFormatError if something in it is missing or impossible."""
+    return restore(Manifest, _content(directory), str(directory / MANIFEST))
 
 
 def fingerprint(directory: Path) -> str:
     """Return a digest of the manifest, and with it of all arrays."""
-    return hashlib.sha256(canonical(read_manifest(directory))).hexdigest()[:20]
+    content = _content(directory)
+    restore(Manifest, content, str(directory / MANIFEST))
+    return hashlib.sha256(canonical(content)).hexdigest()[:20]
 
 
 @lru_cache(maxsize=256)
 def fingerprint_of(directory: Path, expected_fingerprint: str, nu: Nu, signal: str | None) -> str:
     """Return a digest of the arrays that toys at nu use: more nu or signals leave that of the others."""
     manifest = read_unchanged(directory, expected_fingerprint)
-    try:
-        data, signals = manifest["data"], manifest["signals"]
-        used = [manifest["reference"], manifest["basis"], _at(dict(_by_nu(data)), nu, "data")]
-        if signal is not None:
-            used.append(_at(dict(_by_nu(_of_signal(signals, signal))), nu, signal))
-    except (KeyError, TypeError, AttributeError) as failure:
-        raise FileFormatError(f"{directory / MANIFEST}: incomplete ({failure})") from failure
-    arrays = [[entry["sha256"] for entry in _arrays(part)] for part in used]
-    yields = [part.get("yield_ratio") for part in used]
+    used: list[PoolEntry] = [manifest.reference, _at(_by_nu(manifest.data), nu, "data")]
+    if signal is not None:
+        used.append(_at(_by_nu(_of_signal(manifest.signals, signal)), nu, signal))
+    arrays = [[array.sha256 for array in entry.arrays] for entry in used]
+    yields: list[float | None] = [entry.yield_ratio for entry in used]
+    # the basis has no yield
+    arrays.insert(1, [manifest.basis.sha256])
+    yields.insert(1, None)
     return hashlib.sha256(canonical([arrays, yields])).hexdigest()[:20]
 
 
-def read_unchanged(directory: Path, expected_fingerprint: str) -> dict[str, Any]:
+def read_unchanged(directory: Path, expected_fingerprint: str) -> Manifest:
     """Read the manifest; raise a FileFormatError if it is not of the fingerprint."""
     if fingerprint(directory) != expected_fingerprint:
         raise FileFormatError(f"{directory / MANIFEST}: has changed since the run began")
@@ -190,54 +241,51 @@ def read_unchanged(directory: Path, expected_fingerprint: str) -> dict[str, Any]
 
 
 def verify(directory: Path) -> None:
-    """Compare every array with its digest. Once per run, not per worker."""
-    for entry in _arrays(read_manifest(directory)):
-        path = directory / entry["file"]
-        if not path.is_file() or file_digest(path) != entry["sha256"]:
+    """Compare every array with its digest; each is read once per process."""
+    for array in read_manifest(directory).arrays:
+        path = directory / array.file
+        if not path.is_file() or digest_once(path) != array.sha256:
             raise FileFormatError(f"{path}: missing, or not what {MANIFEST} says")
 
 
-def _arrays(entry: Any) -> list[dict[str, str]]:
-    """Return all array entries of a manifest."""
-    if isinstance(entry, list):
-        return [array for item in entry for array in _arrays(item)]
-    if not isinstance(entry, dict):
-        return []
-    return [entry] if "sha256" in entry else [array for item in entry.values() for array in _arrays(item)]
+@lru_cache(maxsize=8)
+def open_verified(directory: Path, expected_fingerprint: str) -> Pools:
+    """Map the pools into memory and compare them with their digests, once per process.
+
+    Whoever draws toys does so where it is: another machine may see other files under the same name.
+    """
+    verify(directory)
+    return open_pools(directory, expected_fingerprint)
 
 
 @lru_cache(maxsize=8)
 def open_pools(directory: Path, expected_fingerprint: str) -> Pools:
     """Map the pools into memory, once per process."""
     manifest = read_unchanged(directory, expected_fingerprint)
-    try:
-        return Pools(
-            reference=_open_pool(directory, manifest["reference"]),
-            basis=_map(directory, manifest["basis"]),
-            data=_open_all(directory, manifest["data"]),
-            signals={name: _open_all(directory, at) for name, at in manifest["signals"].items()},
-        )
-    except (KeyError, TypeError, AttributeError) as failure:
-        raise FileFormatError(f"{directory / MANIFEST}: incomplete ({failure})") from failure
+    return Pools(
+        reference=_open_pool(directory, manifest.reference),
+        basis=_map(directory, manifest.basis),
+        data=_open_all(directory, manifest.data),
+        signals={name: _open_all(directory, at) for name, at in manifest.signals.items()},
+    )
 
 
-def _open_all(directory: Path, entries: list[dict[str, Any]]) -> dict[Nu, Pool]:
-    return {nu: _open_pool(directory, entry) for nu, entry in _by_nu(entries)}
+def _open_all(directory: Path, entries: tuple[PoolAtNu, ...]) -> dict[Nu, Pool]:
+    return {nu: _open_pool(directory, entry) for nu, entry in _by_nu(entries).items()}
 
 
-def _by_nu(entries: list[dict[str, Any]]) -> Iterator[tuple[Nu, dict[str, Any]]]:
-    for entry in entries:
-        yield tuple(float(x) for x in entry["nu"]), entry
+def _by_nu(entries: tuple[PoolAtNu, ...]) -> dict[Nu, PoolAtNu]:
+    return {entry.nu: entry for entry in entries}
 
 
-def _open_pool(directory: Path, entry: dict[str, Any]) -> Pool:
-    quadratic = _map(directory, entry["quadratic"]) if "quadratic" in entry else None
-    response = Response(_map(directory, entry["linear"]), quadratic)
-    return Pool(LatentEvents(_map(directory, entry["z"]), response), float(entry["yield_ratio"]))
+def _open_pool(directory: Path, entry: PoolEntry) -> Pool:
+    quadratic = None if entry.quadratic is None else _map(directory, entry.quadratic)
+    response = Response(_map(directory, entry.linear), quadratic)
+    return Pool(LatentEvents(_map(directory, entry.z), response), entry.yield_ratio)
 
 
-def _map(directory: Path, entry: dict[str, str]) -> Float32:
-    path = directory / entry["file"]
+def _map(directory: Path, entry: ArrayEntry) -> Float32:
+    path = directory / entry.file
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as failure:
