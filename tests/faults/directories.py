@@ -131,7 +131,7 @@ def answering(world: World) -> None:
 
 def release(path: Path) -> None:
     """End the process that a fault has left at work, and let the copy be removed."""
-    if (path / "run").is_mount():
+    if str(path / "run") in Path("/proc/mounts").read_text().split():
         subprocess.run(["umount", str(path / "run")], check=True)
     for folder, _, _ in os.walk(path / "run"):
         Path(folder).chmod(0o755)
