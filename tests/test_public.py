@@ -158,6 +158,8 @@ def test_an_ensemble_that_cannot_be_drawn_yet_is_no_empty_array(run, tmp_path):
 def test_what_is_no_run(tmp_path):
     with pytest.raises(FileFormatError, match="is not a run directory"):
         covad.open_run(tmp_path)
+    with pytest.raises(FileFormatError, match="a run directory is named by its path, not by"):
+        covad.open_run("a\0b")
 
 
 def test_plots_take_and_return_axes(run):

@@ -1,13 +1,15 @@
 """`compare`: two samples to a p-value. Statistical checks state their false-alarm rates."""
 
+import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom, norm
 
-from covad.errors import ComparisonWarning, CovadError
+from covad.errors import ComparisonWarning, CovadError, DatasetError
 from covad.inference.comparison import compare
 
 #: False-alarm rate of each statistical check below.
@@ -395,3 +397,25 @@ def test_type_one_error(mode):
             reference, options["weights"] = more[kept], 1 / keep[kept]
         z.append(quietly(reference, data, seed=number, **options).z)
     rates_agree(np.array(z), alarm=1e-3)
+
+
+def test_a_yield_far_from_the_expected_one_is_told(samples):
+    reference, data = samples
+    with pytest.warns(ComparisonWarning, match=r"800 data where 400 are expected: \+20\.0 standard"):
+        found = compare(reference, data, expected=400)
+    assert any("is expected right?" in note for note in found.warnings)
+    assert "p <= 1e-300, Z >= 37" in str(replace(found, p=1e-300, z=37.04))
+
+
+def _exits(points):
+    sys.exit(0)
+
+
+def _divides(points):
+    return points / 0 if len(points) == 0 else {}["missing"]
+
+
+@pytest.mark.parametrize(("response", "said"), [(_exits, "SystemExit: 0"), (_divides, "KeyError: 'missing'")])
+def test_what_a_response_raises_is_an_error(samples, response, said):
+    with pytest.raises(DatasetError, match=f"response: the function raised {said}"):
+        compare(*samples, response=response)

@@ -1,6 +1,7 @@
 """`covad test` on a whole, tiny run: every stage is real, but nothing is learned in four training steps."""
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -31,10 +32,11 @@ from covad.events.files import open_events
 from covad.events.layout import Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 from covad.events.selection import Selection
+from covad.inference.nuisances import yield_deviation
 from covad.nplm.fit import Status
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import read_observed
-from covad.observed.examine import examine, yield_deviation
+from covad.observed.examine import examine
 from covad.observed.inputs import compare_with_run
 from covad.observed.result import Observation, ObservedTest, read_observations
 from covad.pipeline.claim import claim
@@ -449,3 +451,46 @@ def test_a_run_without_events_is_refused(tmp_path, observed):
 
 def test_the_comparison_alone_is_that_of_the_test(run, observed):
     assert compare_with_run(run, observed) == examine(run, observed).inputs
+
+
+def test_a_name_that_is_not_utf8_is_written_out(run, observed, tmp_path):
+    odd = shutil.copy(observed, tmp_path / os.fsdecode(b"ob\xffs.h5"))
+    found = examine(run, Path(odd))
+    assert found.file == r"ob\udcffs.h5"
+    assert found.name.isascii()
+    found.to_json().encode()
+
+
+def test_a_long_name_is_cut_in_the_name_of_the_answer(run, observed, tmp_path):
+    long = shutil.copy(observed, tmp_path / f"{'x' * 240}.h5")
+    assert store_observation(shutil.copytree(run, tmp_path / "copy"), examine(run, Path(long)))
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(run, observed, tmp_path, monkeypatch):
+    copy = Path(shutil.copy(observed, tmp_path / "growing.h5"))
+
+    def read_and_grow(path, *settings):
+        events = read_observed(path, *settings)
+        with path.open("ab") as file:
+            file.write(b"more")
+        return events
+
+    monkeypatch.setattr("covad.observed.examine.read_observed", read_and_grow)
+    with pytest.raises(FileFormatError, match=r"growing\.h5: has changed while it was read"):
+        examine(run, copy)
+
+
+@pytest.mark.parametrize("values", [{"expected": True}, {"auxiliary": {"jet_energy_scale": True}}])
+def test_true_is_no_number(run, observed, values):
+    with pytest.raises(CovadError, match="number"):
+        examine(run, observed, **values)
+
+
+def test_a_run_whose_study_has_changed_since_it_was_opened_is_opened_again(run, observed, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    opened = covad.open_run(copy)
+    content = read_sealed(copy / "study.json")
+    content["study"]["toys"] = 11
+    write_sealed(copy / "study.json", content)
+    with pytest.raises(StudyError, match="has changed since it was opened: open it again"):
+        covad.test(opened, observed)

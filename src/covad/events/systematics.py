@@ -349,9 +349,11 @@ class UserSystematic:
 
 
 def _read_only(events: Events) -> Events:
-    """Return the events with arrays that cannot be written to; nothing is copied."""
-    particles, process = events.particles.view(), events.process.view()
-    particles.flags.writeable = process.flags.writeable = False
+    """Return a copy of the events that cannot be written to, not even by setting the flag back."""
+    particles, process = (
+        np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
+        for array in (events.particles, events.process)
+    )
     return events.with_particles(particles, process)
 
 

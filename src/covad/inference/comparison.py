@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from covad.errors import ComparisonWarning, DatasetError, InferenceError, UnknownNameError
-from covad.inference.nuisances import NuisanceFit, contradictions, judge_nuisances
+from covad.inference.nuisances import (
+    SURPRISING,
+    NuisanceFit,
+    contradictions,
+    judge_nuisances,
+    yield_deviation,
+)
 from covad.inference.samples import (
     REPEATED,
     Coordinates,
@@ -29,7 +35,7 @@ from covad.inference.samples import (
     read_yield,
     row_hashes,
 )
-from covad.inference.significance import AnalyticNull, observed_z
+from covad.inference.significance import SMALLEST_ANALYTIC_P, AnalyticNull, observed_z
 from covad.nplm.convex.basis import GaussianBasis
 from covad.nplm.convex.capacity import CapacityError, default_capacity, with_capacity
 from covad.nplm.convex.convex import ConvexTest
@@ -88,8 +94,9 @@ class Comparison:
         what = "shapes only" if self.expected is None else f"{self.expected:g} events expected"
         sizes = f"{self.n_data} data against {self.n_reference} reference events, {what}"
         null = f"{self.law.mean:.1f} +- {self.law.std:.1f}"
+        at_most, at_least = ("<=", ">=") if self.p <= SMALLEST_ANALYTIC_P else ("=", "=")
         lines = [
-            f"t = {self.t:.2f} (null: {null}), p = {self.p:.3g}, Z = {self.z:.2f}",
+            f"t = {self.t:.2f} (null: {null}), p {at_most} {self.p:.3g}, Z {at_least} {self.z:.2f}",
             f"{sizes}; {self.bumps} bumps, chosen from {self.n_basis} events that the test does not use",
             *(f"{n.name} = {n.fitted:+.2f} +- {n.error:.2f}, pull {n.pull:+.1f}" for n in self.nuisances),
             *(f"warning: {warning}" for warning in self.warnings),
@@ -163,6 +170,14 @@ def compare(
     notes += _weak_law(len(z_data), grown, law.mean, capacity - len(names))
     notes += _blind_spots(z_reference, z_data)
     notes += contradictions(nuisances)
+    if expected is not None:
+        sigma = None if yield_nuisance is None else yield_nuisance.sigma
+        deviation = yield_deviation(len(z_data), float(expected), sigma)
+        if abs(deviation) > SURPRISING:
+            notes.append(
+                f"{len(z_data)} data where {float(expected):g} are expected: {deviation:+.1f} standard "
+                "deviations, the uncertainty of the normalisation included; is expected right?"
+            )
     if outcome.status is not Status.CONVERGED:
         notes.append(f"the fit ended as '{outcome.status.value}': t may be too small")
     for note in notes:

@@ -32,6 +32,8 @@ from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shif
 _UNTOLD = 1e-9
 #: A pull beyond which an auxiliary value contradicts the data.
 LARGE_PULL = 5.0
+#: Standard deviations of the number of events beyond which it deserves a word.
+SURPRISING = 3.0
 
 
 @dataclass(frozen=True)
@@ -118,3 +120,8 @@ def _compatible(difference: Float64, variance: Float64) -> Compatibility:
     statistic = float(np.sum((vectors.T @ difference)[told] ** 2 / values[told]))
     dof = int(told.sum())
     return Compatibility(statistic, dof, float(chi2.sf(statistic, dof)))
+
+
+def yield_deviation(n_observed: int, expected: float, normalisation: float | None) -> float:
+    """Return it in standard deviations: Poisson, and the normalisation where it is uncertain."""
+    return float((n_observed - expected) / np.hypot(np.sqrt(expected), (normalisation or 0.0) * expected))

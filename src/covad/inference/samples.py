@@ -162,7 +162,7 @@ def read_response(
         return np.zeros((len(reference), 0)), np.zeros((len(data), 0))
     if callable(response):
         found = tuple(
-            _columns_of(response(sample.copy()), len(sample), name)
+            _columns_of(_called(response, sample.copy()), len(sample), name)
             for name, sample in (("reference", reference), ("data", data))
         )
         _check_function(response, (reference, data), found)
@@ -186,6 +186,14 @@ def read_response(
     return found[0], found[1]
 
 
+def _called(response: Callable[[Float64], ArrayLike], points: Float64) -> ArrayLike:
+    """Return what a user's function says; whatever it raises, sys.exit too, is an error."""
+    try:
+        return response(points)
+    except (Exception, SystemExit) as failure:
+        raise DatasetError(f"response: the function raised {type(failure).__name__}: {failure}") from failure
+
+
 def _columns_of(answer: Any, n_events: int, name: str) -> Float64:
     g = read_points(answer, f"response of the {name}")
     if len(g) != n_events:
@@ -202,7 +210,7 @@ def _check_function(
     some = [slice(0, 50), slice(0, 50)]
     mixed = np.concatenate([sample[rows] for sample, rows in zip(samples, some, strict=True)])
     expected = np.concatenate([answer[rows] for answer, rows in zip(answers, some, strict=True)])
-    again = _columns_of(response(mixed), len(mixed), "first events")
+    again = _columns_of(_called(response, mixed), len(mixed), "first events")
     if again.shape != expected.shape or not np.allclose(again, expected, rtol=1e-4, atol=1e-7):
         raise DatasetError("response: the function gives other values for the same events in another array")
 

@@ -10,7 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
-from covad.inference.nuisances import NuisanceFit, contradictions, judge_nuisances
+from covad.inference.nuisances import (
+    SURPRISING,
+    NuisanceFit,
+    contradictions,
+    judge_nuisances,
+    yield_deviation,
+)
 from covad.inference.significance import observed_z
 from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Status
@@ -33,14 +39,14 @@ from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group
 from covad.runs.collisions import derived_seed, sample_of_file
-from covad.storage.digests import file_digest
+from covad.storage.digests import digest_once
 from covad.study.plan import default_test
 from covad.toys.ensembles import canonical
 
-#: Standard deviations of the number of events beyond which it deserves a word.
-SURPRISING = 3.0
 #: Sigma of an auxiliary value: further out it is a slip of the units, and its fit would hardly end.
 LARGEST_AUXILIARY = 10.0
+#: Characters of an observed file's name that name its answer: file systems have a limit.
+_LONGEST_STEM = 100
 #: Relative difference of the expected yield from that of the toys which their nulls are good for.
 _TOLERATED_YIELD = 0.1
 
@@ -79,8 +85,10 @@ def examine(
         measured[name] = float(value)
     expected = run.sizes.expected if expected is None else float(expected)
 
+    sha256 = digest_of_file(file)
     events = read_observed(file, run.encoder.layout, run.data.selection)
-    sha256 = file_digest(file)
+    if digest_of_file(file) != sha256:
+        raise FileFormatError(f"{file}: has changed while it was read; test it when it is whole")
     if sample := sample_of_file(run.data.directory, sha256):
         raise FileFormatError(f"{file}: is an event file of the run itself, of its sample '{sample}'")
     refuse_events_of_run(file, events, run.data)
@@ -97,7 +105,7 @@ def examine(
     tests = tuple(_test(group, dataset, events, background, int(sha256[:8], 16)) for group in groups)
     return Observation(
         name=_answer_name(run, file, sha256, expected, measured),
-        file=file.name,
+        file=plain_text(file.name),
         sha256=sha256,
         configuration=run.configuration.slug,
         label=run.configuration.label,
@@ -117,7 +125,22 @@ def examine(
 
 def _number(value: object) -> float:
     """Return NaN for what is no number, so that it is refused as such."""
-    return float(value) if isinstance(value, int | float | np.number) else math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        return math.nan
+    return float(value)
+
+
+def plain_text(name: str) -> str:
+    """Return the name of a file as text that can be written anywhere: some are not UTF-8."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def digest_of_file(file: Path) -> str:
+    """Return the digest of an observed file; what cannot be read is one sentence."""
+    try:
+        return digest_once(file)
+    except (OSError, ValueError) as failure:
+        raise FileFormatError(f"{plain_text(str(file))}: cannot be read ({failure})") from failure
 
 
 def _test(
@@ -145,7 +168,7 @@ def _answer_name(
     run: FinishedRun, file: Path, sha256: str, expected: float, auxiliary: Mapping[str, float]
 ) -> str:
     """Return one name per question, so that no answer replaces that to another; defaults go unsaid."""
-    name = f"{file.stem}-{sha256[:8]}-{run.configuration.slug}"
+    name = f"{plain_text(file.stem)[:_LONGEST_STEM]}-{sha256[:8]}-{run.configuration.slug}"
     if expected == run.sizes.expected and not any(auxiliary.values()):
         return name
     return f"{name}-{hashlib.sha256(canonical([expected, dict(auxiliary)])).hexdigest()[:8]}"
@@ -175,8 +198,3 @@ def _warnings(
         failed = sum(toys.failed for toys in (group.null, *group.shifted.values()))
         if failed:
             yield f"{failed} toys of the nulls of the {group.test} test failed and are left out"
-
-
-def yield_deviation(n_observed: int, expected: float, normalisation: float | None) -> float:
-    """Return it in standard deviations: Poisson, and the normalisation where it is uncertain."""
-    return float((n_observed - expected) / np.hypot(np.sqrt(expected), (normalisation or 0.0) * expected))

@@ -204,7 +204,7 @@ def describe(
                 "width": encoder.scaling.width.tolist(),
             },
         },
-        "standardisation": load_scale(pools).plain() if pools.made else None,
+        "standardisation": load_scale(pools).plain(),
         "responses": [
             {
                 "file": f"{space_name((embedding, order))}_response.onnx",

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from covad.errors import FileFormatError, FileWriteError, NotKeptWarning
+from covad.errors import FileFormatError, FileWriteError, NotKeptWarning, StudyError
 from covad.observed.examine import examine
 from covad.observed.result import Observation
 from covad.report.write import mark_outdated
@@ -58,6 +58,8 @@ def examine_and_keep(
 ) -> Tested:
     """Test an observed file as `test` does, and return a note instead of a warning."""
     path = run.path if isinstance(run, Run) else as_path(run, "a run directory")
+    if isinstance(run, Run) and RunDirectory(path).study() != run.study:
+        raise StudyError(f"{path}: its study has changed since it was opened: open it again")
     observation = examine(
         path,
         as_path(file, "an observed file"),

@@ -20,6 +20,7 @@ from covad.runs.products import Products
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_bases, read_clips
 from covad.settings import Nu
+from covad.storage.digests import digest_once
 from covad.storage.ledger import FOLDER
 from covad.study import Configuration, Study
 from covad.study.plan import TESTS, Entry, plan, requests
@@ -29,8 +30,8 @@ from covad.toys.store import EnsembleToys
 
 #: Ensembles with fewer toys say nothing yet.
 FEWEST_TOYS = 10
-#: Files that a summary reads, or the notes of them.
-_READ = ("study.json", f"{FOLDER}/**/*.json", "toys/*.parquet")
+#: The study, and the notes of the products that a summary reads.
+_READ = ("study.json", f"{FOLDER}/**/*.json")
 #: Reference events from which the moments of the analytic null are estimated, in units of a toy's.
 _MOMENT_SAMPLE = 4
 
@@ -94,7 +95,7 @@ class RunToys:
     study: Study
     entries: list[Entry]
     toys: dict[str, EnsembleToys]  # by identity
-    made_of: str = ""  # digest of versions, ensembles and the files that a summary reads
+    made_of: str = ""  # digest of versions, ensembles, t of all toys, and notes of products
 
     def groups(self) -> Iterator[Group]:
         """Return the groups whose null has toys."""
@@ -128,27 +129,17 @@ class RunToys:
 
 
 def collect(path: Path) -> RunToys:
-    """Load all toys of a run that are there.
-
-    Its files are stamped before they are read: what a production adds meanwhile belongs to the next summary.
-    """
+    """Load all toys of a run that are there."""
     directory = RunDirectory(path)
-    stamps = _stamps(directory)
+    notes = [digest_once(file) for name in _READ for file in sorted(directory.path.glob(name))]
     study = directory.study()
     sources, products = open_sources(study, directory), Products(study, directory)
     entries = plan(study, sources, read_clips(products, sources), read_bases(products, sources))
-    asked = requests(entries)
-    # toys of another identity or schema are not those of this plan, even if no file has changed
-    identities = sorted(request.ensemble.identity for request in asked)
+    toys = directory.toys.load_all(requests(entries))
     layout = f"covad {__version__}, summary {SUMMARY_SCHEMA}, toys {STORE_SCHEMA}"
-    made_of = hashlib.sha256("\n".join([layout, *identities, *stamps]).encode()).hexdigest()
-    return RunToys(directory, study, entries, directory.toys.load_all(asked), made_of)
-
-
-def _stamps(directory: RunDirectory) -> list[str]:
-    """Return names, sizes and times of all files that a summary reads, of products those of their notes."""
-    stamps = []
-    for file in sorted(file for name in _READ for file in directory.path.glob(name)):
-        state = file.stat()
-        stamps.append(f"{file.relative_to(directory.path)} {state.st_size} {state.st_mtime_ns}")
-    return stamps
+    made_of = hashlib.sha256("\n".join([layout, *notes]).encode())
+    for identity, found in sorted(toys.items()):
+        versions = sorted(str(version) for version in set(found.versions))
+        made_of.update(f"{identity} {found.requested} {found.failed} {versions}".encode())
+        made_of.update(found.t.tobytes())
+    return RunToys(directory, study, entries, toys, made_of.hexdigest())

@@ -112,6 +112,9 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 def as_path(value: str | os.PathLike[str], what: str) -> Path:
     """Return a path that a user gave; raise FileFormatError if it is none."""
     try:
-        return Path(value)
+        path = Path(value)
     except TypeError:
-        raise FileFormatError(f"{what} is named by its path, not by {value!r}") from None
+        path = None
+    if path is not None and "\0" not in str(path):
+        return path
+    raise FileFormatError(f"{what} is named by its path, not by {value!r}")

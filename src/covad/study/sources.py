@@ -137,6 +137,9 @@ class Collisions(Settings):
             raise ValueError(f"signals.{name}: the name is taken, choose another one")
         if any(entry.name == NORMALISATION for entry in self.systematics):
             raise ValueError(f"systematics: the name {NORMALISATION} is taken, choose another one")
+        names = [entry.name for entry in self.systematics]
+        for name in {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"systematics: the name {name} stands twice, and every nuisance needs its own")
         # both parts of the encoder's split must fill a batch
         given = self.splits.encoder
         seen = given if self.folds == 1 else given * (self.folds - 1) // self.folds
