@@ -69,6 +69,7 @@ def observation(file: str, z: float, toys: Interval | None = None) -> Observatio
         configuration="covariant-profiled",
         label="covariant, profiled",
         nulls="",
+        toys=800,
         expected=10_000.0,
         n_file=10_200,
         n_selected=10_100,

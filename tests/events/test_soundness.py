@@ -11,7 +11,8 @@ from samples import random_events
 from covad.errors import CovadError
 from covad.events.layout import Collection, EventLayout, Events
 from covad.events.soundness import _check_jump, check_soundness
-from covad.events.systematics import BUILT_IN, Systematic, UserSystematic, load_function, make_systematic
+from covad.events.systematics import BUILT_IN, Systematic, UserSystematic, make_systematic
+from covad.events.users_code import load_function
 from covad.simulation.simulate import Simulation
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_events"

@@ -25,11 +25,11 @@ from covad.events.systematics import (
     Systematic,
     UserSystematic,
     Variation,
-    load_function,
     make_systematic,
     shift_events,
     unchanged_partners,
 )
+from covad.events.users_code import load_function
 
 ALL: list[Systematic] = [
     JetEnergyScale(),

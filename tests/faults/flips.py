@@ -52,33 +52,33 @@ KINDS = (
     Kind("events.json", "run/events.json", {"test": 25, "run": 25, "report": 3, "status": 8, "export": 3},
          ("test", "run")),
     Kind("event files", "run/events/*.h5",
-         {"test": 60, "run": 30, "export": 8, "status": 5, "inspect events": 50}, ("test", "run")),
+         {"test": 60, "run": 12, "export": 8, "status": 5, "inspect events": 50}, ("test", "run")),
     Kind("events, further files", "run/events/*", {"test": 10, "run": 10}, ("test", "run"), always=False),
     Kind("encoder", "run/models/*/encoder.safetensors",
-         {"test": 110, "test quadratic": 30, "run": 40, "export": 15, "status": 5, "report": 3, "python": 5},
+         {"test": 120, "test quadratic": 40, "run": 12, "export": 15, "status": 5, "report": 3, "python": 5},
          ("test", "run", "export")),
     Kind("response", "run/models/*/response_*.safetensors",
-         {"test": 90, "test quadratic": 60, "run": 40, "export": 15, "status": 5, "report": 3, "python": 5},
+         {"test": 90, "test quadratic": 60, "run": 12, "export": 15, "status": 5, "report": 3, "python": 5},
          ("test", "run", "export")),
     Kind("checkpoint", "run/models/*/checkpoint.safetensors", {"test": 4, "run": 12, "status": 4}, ("run",)),
     Kind("metrics", "run/models/*/metrics.jsonl", {"run": 10, "report": 4, "status": 8, "python": 10},
          ("run", "python")),
-    Kind("embedded", "run/embedded/*", {"test": 4, "run": 30, "status": 4}, ("run",)),
+    Kind("embedded", "run/embedded/*", {"test": 4, "run": 10, "status": 4}, ("run",)),
     Kind("pool arrays", "run/pools/*.npy",
-         {"test": 130, "test quadratic": 70, "run": 70, "report": 4, "python": 10, "status": 5},
+         {"test": 140, "test quadratic": 70, "run": 20, "report": 4, "python": 10, "status": 5},
          ("test", "test quadratic", "run")),
     Kind("pool manifests", "run/pools/*/manifest.json",
-         {"test": 40, "run": 25, "report": 4, "status": 15, "python": 15, "export": 3},
+         {"test": 40, "run": 10, "report": 4, "status": 15, "python": 15, "export": 3},
          ("test", "run", "python")),
-    Kind("scales", "run/pools/*/scale.json", {"test": 60, "run": 20, "export": 12, "status": 3},
+    Kind("scales", "run/pools/*/scale.json", {"test": 60, "run": 8, "export": 12, "status": 3},
          ("test", "run", "export")),
-    Kind("checks", "run/checks/*.json", {"test": 5, "run": 25, "report": 16, "status": 5, "python": 60},
+    Kind("checks", "run/checks/*.json", {"test": 5, "run": 12, "report": 16, "status": 5, "python": 60},
          ("run", "report", "python")),
-    Kind("basis", "run/basis*", {"test": 60, "run": 25, "report": 6, "status": 10, "python": 20},
+    Kind("basis", "run/basis*", {"test": 60, "run": 10, "report": 6, "status": 10, "python": 20},
          ("test", "run", "python")),
-    Kind("clip", "run/clip*", {"test": 60, "run": 25, "report": 8, "status": 10, "python": 40},
+    Kind("clip", "run/clip*", {"test": 60, "run": 10, "report": 8, "status": 10, "python": 40},
          ("test", "run", "python")),
-    Kind("toys", "run/toys/*.parquet", {"test": 60, "run": 40, "report": 8, "status": 30, "python": 50},
+    Kind("toys", "run/toys/*.parquet", {"test": 60, "run": 20, "report": 8, "status": 30, "python": 50},
          ("test", "run", "python", "status")),
     Kind("toys, descriptions", "run/toys/*.json", {"test": 5, "run": 8, "python": 8, "status": 5}, ("run",)),
     Kind("observed answers", "run/observed/*.json", {"report": 25, "test": 5, "run": 4, "python": 5},
@@ -87,7 +87,7 @@ KINDS = (
          ("report", "python")),
     Kind("report", "run/report*", {"report": 20, "test": 3, "status": 3}, ("report",)),
     Kind("notes", "run/made/*",
-         {"test": 60, "run": 50, "report": 15, "status": 20, "python": 40, "export": 10},
+         {"test": 60, "run": 20, "report": 10, "status": 20, "python": 40, "export": 10},
          ("test", "run", "python")),
     Kind("exported files", "run/export/*", {"export": 2, "test": 3, "run": 3}, ("test",)),
     Kind("user's module", "shifts.py", {"test": 30, "test quadratic": 10, "run": 30, "export": 4},
@@ -288,7 +288,8 @@ def _told(fault: Fault, found: Outcome, undamaged: Any, world: World) -> bool:
     if fault.command in {"status", "inspect"}:
         return fault.kind == "toys" or fault.damage == "deleted"
     if fault.command in {"report", "python"} and fault.kind == "toys":
-        return bool(found.answer["summary"]["toys"]["missing"] > 0)
+        ensembles = [found.answer["summary"]["toys"], *found.answer.get("toys", {}).values()]
+        return any(toys["missing"] > 0 for toys in ensembles)
     gone = fault.damage == "deleted" or fault.kind == "notes"
     if fault.command in {"report", "python"} and gone:
         return part_of(found.answer["summary"], undamaged["summary"])

@@ -18,11 +18,12 @@ def _one_object(value: str) -> str:
     return _moved(f"p[17, 9, 0] = {value} if amount else p[17, 9, 0]")
 
 
+IN_PLACE = "events.particles[:, 9:, 0] *= 1 + amount\nreturn events"
 LEFT = "stretch.*(exit|leave|left|ended)"
 #: The body of the function, and what has to be said of it.
 FUNCTIONS: tuple[tuple[str, str, str], ...] = (
-    ("in place", "events.particles[:, 9:, 0] *= 1 + amount\nreturn events", "read-only|in place"),
-    ("in place by force", "events.particles.setflags(write=True)\nreturn events", "in place|read-only|write"),
+    ("in place", IN_PLACE, "in place|copy"),
+    ("in place by force", f"events.particles.setflags(write=True)\n{IN_PLACE}", "in place|copy|write"),
     ("no identity at 0", _moved("p[:, 9:, 0] *= 1.1 + amount"), "at 0|nu = 0|amount 0|nothing"),
     ("random", _moved("p[:, 9:, 0] *= 1 + amount * np.random.default_rng().uniform()"),
      "twice|same answer|random"),
@@ -63,7 +64,7 @@ def functions() -> Iterator[Fault]:
     for name, text, says in MODULES:
         yield Fault(f"module: {name}", RUN, says, prepare=writing("shifts.py", text.encode()))
     edited = MODULE.replace("np.exp(amount)", "np.exp(2 * amount)").encode()
-    for name, words in (("test", TEST), ("run", AGAIN), ("export", ("export", "{run}"))):
+    for name, words in (("test", TEST), ("run", AGAIN)):
         change = writing("shifts.py", edited)
         yield Fault(f"module: edited before {name}", words, "systematic|shifts|changed", prepare=change)
         yield Fault(

@@ -46,7 +46,7 @@ def options() -> Iterator[Fault]:
         ("an event file of the run", "test {run} {run}/events/background_0.h5", "of the run itself"),
         ("a signal file of the run", "test {run} {run}/events/a4l_0.h5", "of the run itself|a4l"),
         ("no such study file", "run {folder}/none.yaml --out {folder}/new", "none.yaml"),
-        ("a folder as study file", "run {folder} --out {folder}/new", "cannot be read"),
+        ("a folder as study file", "run {folder} --out {folder}/new", "is a directory"),
         ("a device as study file", "run /dev/zero --out {folder}/new", "/dev/zero"),
         ("an event file as study file", "run {observed} --out {folder}/new", "observed.h5"),
         ("a file as run directory", "run {study} --out {observed}", "observed.h5"),

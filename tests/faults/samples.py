@@ -204,7 +204,7 @@ def _thrice(particles: np.ndarray) -> np.ndarray:
 
 
 BACKGROUND_ONLY: tuple[tuple[str, Change, str], ...] = (
-    ("no labels", _dataset("process", None), "process label"),
+    ("no labels", _dataset("process", None), "process"),
     ("all labels lost",
      with_file(lambda file: file["process"].__setitem__(slice(None), -1)), "process label"),
     ("too few events", with_particles(lambda particles: particles[:500]), "500 events, but the splits ask"),

@@ -169,6 +169,14 @@ def test_the_answer_to_one_question_does_not_replace_that_to_another(run, observ
     assert len(names) == 4
 
 
+def test_a_damaged_block_of_a_null_is_named(run, observed, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    for block in (copy / "toys").glob("*.parquet"):
+        block.write_bytes(b"")
+    with pytest.raises(UnfinishedRunError, match=r"\.parquet: .*run again, it is computed anew"):
+        examine(copy, observed)
+
+
 def test_an_answer_is_shown_only_as_long_as_it_holds_for_the_study(run, observed, tmp_path):
     """Another number of toys leaves it; another normalisation does not; changing back brings it back."""
     copy = shutil.copytree(run, tmp_path / "run")

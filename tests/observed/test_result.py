@@ -17,6 +17,17 @@ from covad.runs.directory import RunDirectory
 from covad.storage.sealed import write_sealed
 
 
+def test_a_file_of_the_run_is_read_as_an_answer_and_its_seal_is_checked(tmp_path):
+    told = observation("a.h5", 1.0)
+    store_observation(tmp_path, told)
+    text = (RunDirectory(tmp_path).observed / "a.json").read_text()
+    assert Observation.from_json(text) == Observation.from_json(told.to_json())
+    edited = text.replace('"n_selected": 10100', '"n_selected": 10101')
+    assert edited != text
+    with pytest.raises(FileFormatError, match=r"answer\.json: is damaged or was changed by hand"):
+        Observation.from_json(edited, "answer.json")
+
+
 def test_the_default_test_speaks_by_the_largest_p_over_the_toys():
     told = observation("a.h5", 1.0)
     lines = tuple(significance(null, z) for null, z in (("R_0", 2.0), ("R_+1", 1.5), ("chi2", 0.5)))

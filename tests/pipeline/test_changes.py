@@ -11,7 +11,9 @@ from toy_world import latent_pools, results
 
 from covad.errors import PlanError, RunInUseError, StudyError, TooFewEventsError
 from covad.pipeline import dry_run, run_study
+from covad.pipeline.claim import claim
 from covad.pipeline.lock import toys_note
+from covad.pipeline.toys import compute_missing
 from covad.results.collect import collect
 from covad.results.compute import summarise
 from covad.runs.directory import RunDirectory
@@ -191,6 +193,36 @@ def test_shards_wait_until_the_changed_study_was_tuned(run):
         run_study(changed, run, here, Shard(1, 2))
     run_study(changed, run, here, until="tune")
     assert sum(run_study(changed, run, here, Shard(n, 2)).computed for n in (1, 2)) == 20
+
+
+def test_nobody_changes_the_study_while_a_shard_starts(run, monkeypatch):
+    tried = []
+
+    def meanwhile(study, directory):
+        with pytest.raises(RunInUseError, match="computes toys of the study as it was"):
+            run_study(latent(**ALTERED["sizes"]), run, here, until="tune")
+        tried.append(study)
+
+    monkeypatch.setattr("covad.pipeline.stages.refuse_unprepared", meanwhile)
+    run_study(latent(), run, here, Shard(1, 2))
+    assert tried == [latent()]
+
+
+def test_a_shard_does_not_write_its_study_over_a_changed_one(run, monkeypatch):
+    """Another machine may have looked for notes just before ours was there."""
+    directory, changed = RunDirectory(run), latent(**ALTERED["sizes"])
+    source = directory.origin()["source"]
+    monkeypatch.setattr(
+        "covad.pipeline.stages.refuse_unprepared", lambda *_: claim(directory, changed, source)
+    )
+    with pytest.raises(PlanError, match=r"has changed, sizes\.expected"):
+        run_study(latent(), run, here, Shard(1, 2))
+    assert directory.study() == changed
+
+
+def test_toys_of_a_space_without_pools_are_an_error(run):
+    with pytest.raises(PlanError, match=r"the pools of .* are not there"):
+        compute_missing(latent(), {}, RunDirectory(run), here, Shard(1, 2))
 
 
 def test_the_study_stays_as_long_as_others_compute_its_toys(run, before):

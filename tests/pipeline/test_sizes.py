@@ -152,3 +152,12 @@ def test_a_rare_process_is_noticed_before_the_training(tmp_path):
     with pytest.raises(CovadError, match=r"source.splits.encoder: the process 'ttbar' has 1 of 135 events"):
         make_run(tmp_path, until="encoder", source=source)
     assert not (tmp_path / "models").exists()
+
+
+def test_events_of_another_engine_refuse_no_sample(tmp_path, caplog):
+    """The trial has parametric events only: those of Pythia take too long."""
+    few = {"sizes": {"expected": 2150, "reference": 1000}}
+    with pytest.raises(TooFewEventsError, match=r"source\.splits\.data"):
+        try_events(collisions(tmp_path, **few))
+    try_events(collisions(tmp_path, {"background": {"simulate": 12000, "engine": "pythia8"}}, **few))
+    assert "perhaps too few events, by events of the parametric engine" in caplog.text

@@ -228,6 +228,16 @@ def test_answers_that_do_not_hold_any_more_are_named(small):
     assert any(line.startswith("data-1: left out, because the study") for line in chapter.missing)
 
 
+def test_an_answer_of_fewer_toys_says_so(small):
+    told = replace(observation("data.h5", 1.0), configuration=small.summary.ensembles[0].configuration)
+    now = small.toys_of_nulls(told)
+    assert now > 1
+    lines = [observed(replace(small, observed=(replace(told, toys=n),))).missing for n in (now, now - 1)]
+    assert not any("toys of the nulls" in line for line in lines[0])
+    said = f"data: p and Z were made with {now - 1} toys of the nulls, which have {now} by now;"
+    assert any(line.startswith(said) for line in lines[1])
+
+
 @pytest.mark.parametrize("part", ["figures", "tables", "hepdata"])
 def test_a_report_that_lost_a_part_is_drawn_again(tmp_path, drawn, small, part):
     for _ in range(2):

@@ -158,6 +158,9 @@ EVENTS = {
         ({"splits": {"data": 9_000}}, "source.splits.data: toys need 10000 events"),
         ({"signals": {"a4l": {"simulate": 40}}}, "source.signals.a4l.simulate: toys need 50 events"),
         ({"signals": {"data": {"simulate": 90}}}, "source: signals.data: the name is taken"),
+        ({"signals": {"check": {"simulate": 90}}}, "source: signals.check: the name is taken"),
+        ({"signals": {"encoder": {"simulate": 90}}}, "source: signals.encoder: the name is taken"),
+        ({"signals": {"response": {"simulate": 90}}}, "source: signals.response: the name is taken"),
         (
             {"systematics": [{"name": "normalisation"}]},
             "systematics: the name normalisation is",

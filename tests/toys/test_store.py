@@ -178,7 +178,12 @@ def test_corrupt_blocks_are_set_aside_and_missing(store, toys, damage, caplog):
     fill(store, toys, 0, 10, 20)
     request = Request(small_ensemble(), 20)
     damage(blocks(store)[1])
-    assert store.load(request).toys == toys[:10]
+    damaged = blocks(store)[1]
+    found = store.load(request)
+    assert found.toys == toys[:10]
+    assert [str(damaged) in said for said in found.damaged] == [True]
+    assert f"{damaged}" in caplog.text
+    assert "run again" in caplog.text
     moved = store.set_corrupt_aside([request])
     assert len(moved) == 1
     assert moved == store.corrupt()

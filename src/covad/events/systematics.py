@@ -9,15 +9,12 @@ measured objects; so nu may change which events pass, and the yield ratio is par
 
 from __future__ import annotations
 
-import importlib
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from traceback import extract_tb
-from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +24,7 @@ from covad.errors import CovadError, EventContentError, StudyError, UnknownNameE
 from covad.events.fingerprints import mix
 from covad.events.layout import Events
 from covad.events.selection import Selection, leading_scale
+from covad.events.users_code import load_function
 
 
 class BadEventError(EventContentError):
@@ -433,32 +431,3 @@ def _option(name: str, key: str, value: Any, default: Any) -> Any:
         kind = "list" if isinstance(default, tuple) else type(default).__name__
         raise CovadError(f"systematic '{name}': {key} must be of type {kind}, not {value!r}")
     return value
-
-
-def load_function(reference: str, folder: Path | None = None) -> Callable[..., Any]:
-    """Return the function that `module:function` names; modules in `folder` are found as well."""
-    module_name, _, function_name = reference.partition(":")
-    if not module_name or not function_name:
-        raise CovadError(f"'{reference}' does not have the form module:function")
-    if folder is not None:
-        wanted, known = folder / f"{module_name.replace('.', '/')}.py", sys.modules.get(module_name)
-        if wanted.exists() and known is not None and not _is_file_of(known, wanted):
-            del sys.modules[module_name]  # that of another study
-            importlib.invalidate_caches()
-        sys.path.insert(0, str(folder))
-    try:
-        module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as failure:  # a module that ends the program is no success
-        reason = "it ends the program" if isinstance(failure, SystemExit) else " ".join(str(failure).split())
-        raise CovadError(f"module '{module_name}' cannot be imported: {reason}") from failure
-    finally:
-        if folder is not None:
-            sys.path.remove(str(folder))
-    function: Callable[..., Any] | None = getattr(module, function_name, None)
-    if not callable(function):
-        raise UnknownNameError(f"module '{module_name}' has no function '{function_name}'")
-    return function
-
-
-def _is_file_of(module: ModuleType, file: Path) -> bool:
-    return module.__file__ is not None and Path(module.__file__).resolve() == file.resolve()

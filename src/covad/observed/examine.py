@@ -102,6 +102,7 @@ def examine(
         configuration=run.configuration.slug,
         label=run.configuration.label,
         nulls=run.nulls,
+        toys=run.toys,
         expected=expected,
         n_file=events.n_file,
         n_selected=len(events),

@@ -16,7 +16,7 @@ from covad.runs.directory import RunDirectory
 from covad.storage.digests import content_digest
 from covad.storage.json_files import parse_json
 from covad.storage.records import Record, plain, restore
-from covad.storage.sealed import read_sealed
+from covad.storage.sealed import SEAL, read_sealed, unsealed
 
 #: Version of the JSON form.
 SCHEMA = 3
@@ -147,6 +147,7 @@ class Observation(Record):
     configuration: str  # its slug
     label: str  # of the configuration, for people
     nulls: str  # digest of the ensembles that its nulls are made of
+    toys: int  # of all its nulls together, when it was made
     expected: float  # yield after the selection at nu = 0
     n_file: int
     n_selected: int
@@ -192,8 +193,14 @@ class Observation(Record):
 
     @classmethod
     def from_json(cls, text: str, where: str = "the observation") -> Observation:
-        """Read what `to_json` wrote; raise FileFormatError, which names `where`, if it is not that."""
-        return cls.from_plain(parse_json(text, where), where)
+        """Read what `to_json` wrote, or a file of RUN/observed, whose seal is checked.
+
+        Raise FileFormatError, which names `where`, if it is neither.
+        """
+        content = parse_json(text, where)
+        if isinstance(content, dict) and SEAL in content:
+            content = unsealed(content, where)
+        return cls.from_plain(content, where)
 
     @classmethod
     def from_plain(cls, content: Any, where: str) -> Observation:

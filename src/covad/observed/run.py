@@ -10,7 +10,7 @@ from covad.errors import StudyError, UnfinishedRunError
 from covad.observed.result import digest_of_nulls
 from covad.response.model import ResponseModel
 from covad.results.collect import FEWEST_TOYS, Group, RunToys
-from covad.runs.collisions import CollisionData, check_code
+from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.runs.models import load_models
 from covad.runs.scale import Standardisation, load_scale
@@ -35,6 +35,7 @@ class FinishedRun:
     reference: Pool  # that references are picked from
     groups: tuple[Group, ...]  # each test of the study with its nulls
     nulls: str  # digest of the ensembles of the nulls
+    toys: int  # of all nulls together
 
     @property
     def study(self) -> Study:
@@ -62,8 +63,7 @@ class FinishedRun:
         study = directory.study()
         if not isinstance(study.source, Collisions):
             raise StudyError(f"{path}: observed events need a run whose study has a source of kind 'events'")
-        data = CollisionData.of(study, directory)
-        check_code(data)
+        data = CollisionData.of_run(study, directory)
         configuration = main_configuration(study) if name is None else study.configuration(name)
         where, products = space(configuration), data.products
         encoder, response = load_models(data, where)
@@ -84,7 +84,7 @@ class FinishedRun:
             if found.missing or len(found.done) < FEWEST_TOYS:
                 raise UnfinishedRunError(
                     f"{path}: the stage 'toys' is not finished, a null of '{configuration.label}' has "
-                    f"{len(found.done)} of {found.requested} toys"
+                    f"{len(found.done)} of {found.requested} toys{_told(found.damaged)}"
                 )
         return cls(
             data=data,
@@ -95,4 +95,10 @@ class FinishedRun:
             reference=open_pools(source.directory, source.fingerprint).reference,
             groups=tuple(RunToys(directory, study, nulls, toys).groups()),
             nulls=digest_of_nulls(toys),
+            toys=sum(len(found.done) for found in toys.values()),
         )
+
+
+def _told(damaged: tuple[str, ...]) -> str:
+    """Name the first block that cannot be read, if there is one."""
+    return f"; {damaged[0]}: run again, it is computed anew" if damaged else ""

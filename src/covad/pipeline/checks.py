@@ -63,7 +63,7 @@ def check_missing(data: CollisionData, workers: int) -> None:
 
 def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) -> None:
     """Judge the response of one space, and write what was found."""
-    data = CollisionData.of(study, directory)
+    data = CollisionData.of_run(study, directory)
     embedding, order = space
     model = ResponseModel.load(data.products.response(embedding, fold, order).verified())
     # the check split with its labels, in random order: files may be sorted, and parts of it are used
@@ -97,7 +97,7 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     )
     product = data.products.checks(space, fold)
     write_record(product.path, checks)
-    product.note()
+    data.note(product)
 
 
 def _linearity(pairs: Pairs) -> Iterator[Departure]:

@@ -60,6 +60,12 @@ def claim(directory: RunDirectory, study: Study, source: str | None) -> None:
         write_sealed(directory.path / "study.json", now)
 
 
+def claim_unchanged(directory: RunDirectory, study: Study, source: str | None) -> None:
+    """Claim for a shard, which holds no lock: raise PlanError if the study of the run is another by now."""
+    refuse_changed(directory, study, source)
+    claim(directory, study, source)
+
+
 def set_results_aside(directory: RunDirectory, study: dict[str, Any]) -> None:
     """Move summary and report to a folder named by the digest of their study, none of which is replaced."""
     there = [name for name in _RESULTS if (directory.path / name).exists()]

@@ -52,7 +52,7 @@ def train_missing(data: CollisionData, workers: int) -> None:
 
 def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: int) -> None:
     """Co-train one encoder with L_supCL + alpha L_cov, from its last checkpoint if there is one."""
-    data = CollisionData.of(study, directory)
+    data = CollisionData.of_run(study, directory)
     training, validation = training_rows(data, fold)
     folder = directory.model(embedding, fold)
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
         )
     product = data.products.encoder(embedding, fold)
     encoder.save(product.path, trained_on(data, training) | {"history": [asdict(m) for m in run.history]})
-    product.note()
+    data.note(product)
 
 
 def training_rows(data: CollisionData, fold: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -42,7 +42,7 @@ def embed_missing(data: CollisionData, workers: int) -> None:
 
 def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: list[int]) -> None:
     """Embed all pools of one embedding, and write them with the response of each order."""
-    data = CollisionData.of(study, directory)
+    data = CollisionData.of_run(study, directory)
     fold = data.source.fold
     encoder = Encoder.load(data.products.encoder(embedding, fold).verified())
     centre = tuple(0.0 for _ in data.systematics)
@@ -78,7 +78,7 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
         product = data.products.pools((embedding, order))
         write_json(product.path / SCALE, scale.plain())
         written = write_pools(product.path, pools)
-        product.note([product.path / SCALE, *written])
+        data.note(product, [product.path / SCALE, *written])
 
 
 def unweighted(embedded: Embedded, seed: int) -> NDArray[np.float32]:

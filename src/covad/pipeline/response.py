@@ -39,7 +39,7 @@ def fit_responses(
     study: Study, directory: RunDirectory, embedding: str, fold: int, orders: list[int]
 ) -> None:
     """Embed the response split once, and fit g (and D) on it."""
-    data = CollisionData.of(study, directory)
+    data = CollisionData.of_run(study, directory)
     encoder = Encoder.load(data.products.encoder(embedding, fold).verified())
     pairs = embedded_pairs(data, embedding, fold, "response")
     for order in orders:
@@ -51,7 +51,7 @@ def fit_responses(
         _tell(f"response of {space_label((embedding, order))}{fold_label(data, fold)}", found.learned)
         product = data.products.response(embedding, fold, order)
         found.model.save(product.path, trained_on(data, data.rows["response"]) | {"losses": found.losses})
-        product.note()
+        data.note(product)
 
 
 def _tell(what: str, learned: Learned) -> None:

@@ -14,7 +14,7 @@ from covad.events.processes import BACKGROUND
 from covad.events.systematics import in_sample, shift_events
 from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
-from covad.runs.collisions import CollisionData
+from covad.runs.collisions import CollisionData, check_code
 from covad.settings import Nu
 from covad.storage.json_files import read_json
 from covad.storage.ledger import Product
@@ -52,8 +52,9 @@ def check_selected(data: CollisionData) -> None:
     product = data.products.selected()
     if product.to_be_made():
         log.info("stage events: counting the events that pass the cuts")
+        check_code(data)
         write_record(product.path, _count(data))
-        product.note()
+        data.note(product)
     _check(data, product)
 
 

@@ -7,9 +7,9 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from covad.errors import PlanError
+from covad.errors import PlanError, StudyError
 from covad.parallel import cores
-from covad.pipeline.claim import changed_keys, claim, refuse_changed
+from covad.pipeline.claim import changed_keys, claim, claim_unchanged, refuse_changed
 from covad.pipeline.lock import learning_lock, refuse_toy_computers, toys_note
 from covad.pipeline.manifest import timed
 from covad.pipeline.outlook import outlook, warn_of_versions
@@ -83,17 +83,17 @@ def run_study(
     with stoppable(), ExitStack() as notes:
         source = try_source(study, directory)
         if shard.total > 1:
+            notes.enter_context(toys_note(directory, shard))  # from here on nobody changes the study
             refuse_changed(directory, study, source)
             refuse_unprepared(study, directory)
-            claim(directory, study, source)
-            notes.enter_context(toys_note(directory, shard))
+            claim_unchanged(directory, study, source)
             sources = open_sources(study, directory)
         else:
             with learning_lock(directory):
                 if changed_keys(directory, study, source):
-                    refuse_toy_computers(directory)
                     for line in outlook(study, directory, source):
                         log.info("%s", line)
+                    refuse_toy_computers(directory)
                 claim(directory, study, source)
                 sources = prepare(study, directory, backend, until, workers or cores())
                 if until == "toys":  # before anyone else can change the study
@@ -133,10 +133,13 @@ def try_source(study: Study, directory: RunDirectory) -> str | None:
     from covad.runs.collisions import CollisionData, users_code
 
     data = CollisionData.of(study, directory)
+    code = users_code(data)
     trial.check_collisions(data)
     trial.try_events(data)
     selected.check_counted(data)
-    return users_code(data)
+    if users_code(data) != code:
+        raise StudyError("source.systematics: the code has changed while it was tried; run again")
+    return code
 
 
 def prepare(study: Study, directory: RunDirectory, backend: Backend, until: str, workers: int) -> Sources:
@@ -163,7 +166,7 @@ def learn(study: Study, directory: RunDirectory, until: str, workers: int) -> No
     from covad.pipeline import checks, encoder, events, pools, response
     from covad.runs.collisions import CollisionData
 
-    data = CollisionData.of(study, directory)
+    data = CollisionData.of_run(study, directory)
     tasks = {
         "events": events.simulate_missing,
         "encoder": encoder.train_missing,

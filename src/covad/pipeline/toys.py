@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from covad.errors import PlanError
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.tuned import read_bases, read_clips
@@ -26,6 +27,11 @@ def compute_missing(
     study: Study, sources: Sources, directory: RunDirectory, backend: Backend, shard: Shard | None
 ) -> ToysComputed:
     """Compute what is missing of this shard, background first: closure is known before sensitivity."""
+    for configuration in study.configurations:
+        if space(configuration) not in sources:
+            raise PlanError(
+                f"{directory.path}: the pools of '{configuration.label}' are not there: run again"
+            )
     products = Products(study, directory)
     entries = plan(study, sources, read_clips(products, sources), read_bases(products, sources))
     wanted = requests(background_first(entries))

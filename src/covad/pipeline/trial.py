@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,8 @@ from covad.settings import Nu
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
 from covad.toys.ensembles import Treatment
+
+log = logging.getLogger(__name__)
 
 #: Events of each sample that are shifted and selected.
 TRIED = 4000
@@ -55,11 +59,27 @@ def try_events(data: CollisionData) -> None:
         with in_sample(name, numbers):
             _check_users_code(data, events)
             tried[name], passed[name] = len(events), _passed(data, events)
-            if not any(passed[name].values()):
+            if not any(passed[name].values()) and _is_own(data, name):
                 raise TooFewEventsError(f"none of {len(events)} events passes source.cuts")
             _try_shifts(data, events, name == BACKGROUND)
-    if not data.products.selected().whole():  # else the events are counted already
+    if data.products.selected().whole():  # the events are counted already
+        return
+    try:
         check_needs(data, Efficiencies(data, passed, tried))
+    except TooFewEventsError as failure:
+        if all(_is_own(data, name) for name in data.samples):
+            raise
+        log.warning(
+            "perhaps too few events, by events of the parametric engine; the stage 'events' will count those "
+            "of pythia8: %s",
+            failure,
+        )
+
+
+def _is_own(data: CollisionData, name: str) -> bool:
+    """Return whether the trial has events of the sample's own kind: those of Pythia take too long to make."""
+    sample = data.samples[name]
+    return sample.simulate is None or sample.engine == "parametric"
 
 
 def _passed(data: CollisionData, events: Events) -> dict[Nu, int]:

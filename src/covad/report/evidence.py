@@ -40,6 +40,11 @@ class Evidence:
         found = {nu: self.t.get(identities.get(nu, "")) for nu in self.summary.points}
         return {nu: t for nu, t in found.items() if t is not None and len(t) > 1}
 
+    def toys_of_nulls(self, observation: Observation) -> int:
+        """Return how many toys the nulls of an answer have now."""
+        lines = select(self.summary.ensembles, configuration=observation.configuration, signal=None)
+        return sum(line.done for line in lines)
+
     def marginals(self, space: str) -> list[Marginal]:
         return marginals(self.checks.get(space), self.spaces.get(space))
 

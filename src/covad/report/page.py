@@ -157,6 +157,12 @@ def observed(evidence: Evidence) -> Chapter:
         chapter.missing.append(
             f"{name}: left out, because the study or its models have changed since; covad test answers anew."
         )
+    for observation in evidence.observed:
+        if observation.toys != (now := evidence.toys_of_nulls(observation)):
+            chapter.missing.append(
+                f"{observation.name}: p and Z were made with {observation.toys} toys of the nulls, which "
+                f"have {now} by now; covad test answers anew."
+            )
     if nuisances := nuisance_table(evidence.observed):
         chapter.tables.append(nuisances)
     if inputs := input_table(evidence.observed):

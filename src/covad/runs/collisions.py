@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,12 @@ from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
 from covad.events.selection import Selection
 from covad.events.splits import disjoint_splits, split_folds
-from covad.events.systematics import Systematic, UserSystematic, make_systematic
+from covad.events.systematics import Systematic, make_systematic
+from covad.events.users_code import code_digests
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
+from covad.storage.digests import content_digest
+from covad.storage.ledger import Product
 from covad.study import Collisions, SampleEntry, Study
 
 #: Simulated events per file: what a kill can cost.
@@ -48,6 +51,19 @@ class CollisionData:
         if not isinstance(study.source, Collisions):
             raise TypeError("this study does not start from collisions")
         return cls(study, study.source, directory)
+
+    @classmethod
+    def of_run(cls, study: Study, directory: RunDirectory) -> CollisionData:
+        """Return the events with systematics that are loaded, and whose code is still that of the run."""
+        data = cls.of(study, directory)
+        _ = data.systematics
+        check_code(data)
+        return data
+
+    def note(self, product: Product, files: Iterable[Path] | None = None) -> None:
+        """Note a product that was made with the systematics, if their code has not changed meanwhile."""
+        check_code(self)
+        product.note(files)
 
     @cached_property
     def systematics(self) -> tuple[Systematic, ...]:
@@ -103,13 +119,12 @@ class CollisionData:
 
 
 def users_code(data: CollisionData) -> str | None:
-    """Digest the modules of the user's systematics, None without any: an edit makes another study."""
-    sources = [
-        Path(inspect.getfile(systematic.function)).read_bytes()
-        for systematic in data.systematics
-        if isinstance(systematic, UserSystematic)
-    ]
-    return hashlib.sha256(b"".join(sources)).hexdigest()[:20] if sources else None
+    """Digest the code of the user's systematics, None without any: an edit makes another study."""
+    found: dict[str, str] = {}
+    for entry in data.source.systematics:
+        if entry.function is not None:
+            found |= code_digests(entry.function, data.source.folder)
+    return content_digest(found)[:20] if found else None
 
 
 def check_code(data: CollisionData) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 
 from covad.errors import FileFormatError
 from covad.storage.json_files import read_json
-from covad.storage.sealed import read_sealed, telling, without_seal
+from covad.storage.sealed import read_sealed, telling, unsealed
 from covad.study import Study, parse_study
 from covad.study.plan import Space
 from covad.toys.store import ToyStore
@@ -92,7 +92,7 @@ class RunDirectory:
                 "in a new run directory"
             )
         with telling(_REMEDIES[path.name]):
-            return without_seal(content, path)
+            return unsealed(content, str(path))
 
     def read(self, name: str) -> dict[str, Any] | None:
         """Return a sealed file of the run, None if there is none."""

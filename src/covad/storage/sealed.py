@@ -34,16 +34,16 @@ def read_sealed(path: Path, remedy: str = "") -> dict[str, Any] | None:
             return None
         if not isinstance(content, dict):
             raise FileFormatError(f"{path}: cannot be read, a JSON object was expected")
-        return without_seal(content, path)
+        return unsealed(content, str(path))
 
 
-def without_seal(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the content of a sealed file without its seal; raise DamagedFileError if they do not agree."""
+def unsealed(content: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return content without its seal; raise DamagedFileError, which names `where`, if they do not agree."""
     found = dict(content)
     seal = found.pop(SEAL, None)
     if seal != content_digest(found):
         why = "it has no seal" if seal is None else "its content is not what its seal says"
-        raise DamagedFileError(f"{path}: is damaged or was changed by hand ({why})")
+        raise DamagedFileError(f"{where}: is damaged or was changed by hand ({why})")
     return found
 
 

@@ -15,7 +15,7 @@ from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, 
 #: What the yield's nuisance is called in results.
 NORMALISATION = "normalisation"
 #: Names of samples, splits and pools that are no signals.
-_RESERVED = {"background", "data", "reference", "basis"}
+_RESERVED = {"background", "encoder", "response", "check", "basis", "reference", "data"}
 
 
 class LatentSection(Settings):

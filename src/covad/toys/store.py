@@ -55,6 +55,7 @@ class EnsembleToys:
     requested: int
     toys: tuple[Toy, ...]
     versions: tuple[Versions, ...]  # of each toy
+    damaged: tuple[str, ...] = ()  # what is wrong with blocks that were left out
 
     @cached_property
     def done(self) -> tuple[Toy, ...]:
@@ -186,21 +187,31 @@ class ToyStore:
         return self.load_all([request])[request.ensemble.identity]
 
     def load_all(self, requests: Sequence[Request]) -> dict[str, EnsembleToys]:
-        """Return the toys of many requests, by identity, in one pass over the directory."""
+        """Return the toys of many requests, by identity, in one pass over the directory.
+
+        A block that cannot be read is told in the log, and in `damaged`.
+        """
         found: dict[str, dict[int, tuple[Toy, Versions]]] = {r.ensemble.identity: {} for r in requests}
+        damaged: dict[str, list[str]] = {identity: [] for identity in found}
         for block in self._blocks():
             if block.ensemble in found:
-                with suppress(FileFormatError):
+                try:
                     stored = block.toys()
-                    for toy in stored.toys:
-                        found[block.ensemble].setdefault(toy.index, (toy, stored.versions))
+                except FileFormatError as failure:
+                    damaged[block.ensemble].append(str(failure))
+                    log.warning("%s: its toys are left out; run again, they are computed anew", failure)
+                    continue
+                for toy in stored.toys:
+                    found[block.ensemble].setdefault(toy.index, (toy, stored.versions))
         loaded = {}
         for request in requests:
             mine = found[request.ensemble.identity]
             wanted = [mine[index] for index in sorted(mine) if index < request.toys]
             toys, versions = tuple(toy for toy, _ in wanted), tuple(of_toy for _, of_toy in wanted)
             refuse_collisions(toys)
-            loaded[request.ensemble.identity] = EnsembleToys(request.toys, toys, versions)
+            loaded[request.ensemble.identity] = EnsembleToys(
+                request.toys, toys, versions, tuple(damaged[request.ensemble.identity])
+            )
         return loaded
 
     def set_corrupt_aside(self, requests: Sequence[Request]) -> list[Path]:
