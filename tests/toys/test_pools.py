@@ -1,3 +1,4 @@
+import hashlib
 import json
 import shutil
 
@@ -6,7 +7,6 @@ import pytest
 
 from covad.errors import FileFormatError
 from covad.nplm.dataset import Response
-from covad.storage import digests
 from covad.toys.drawing import LatentEvents, PoolSource
 from covad.toys.pools import MANIFEST, Pool, Pools, fingerprint, open_pools, verify, write_pools
 
@@ -152,5 +152,5 @@ def test_whoever_draws_verifies_the_arrays(directory):
 
 def test_arrays_are_read_once_per_process(directory, monkeypatch):
     verify(directory)
-    monkeypatch.setattr(digests, "file_digest", lambda path: pytest.fail(f"{path} is read again"))
+    monkeypatch.setattr(hashlib, "file_digest", lambda file, _: pytest.fail(f"{file} is read again"))
     verify(directory)
