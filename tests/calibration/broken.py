@@ -32,8 +32,8 @@ class BrokenSource:
         return LatentSource(1)
 
     @property
-    def fingerprint(self) -> str:
-        return f"{self.right.fingerprint}, {self.fault}"
+    def digest(self) -> str:
+        return f"{self.right.digest}, {self.fault}"
 
     @property
     def n_dimensions(self) -> int:

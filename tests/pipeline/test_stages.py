@@ -221,7 +221,7 @@ def test_a_place_that_is_no_run_is_named(tmp_path):
 def test_the_study_is_kept_with_the_run(tmp_path):
     run_study(study(), tmp_path, here)
     assert RunDirectory(tmp_path).study() == study()
-    assert json.loads((tmp_path / "study.json").read_text())["source"] == LatentSource(1).fingerprint
+    assert json.loads((tmp_path / "study.json").read_text())["source_digest"] == LatentSource(1).digest
 
 
 def test_a_basis_is_chosen_once_and_kept(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -33,9 +32,8 @@ from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group
 from covad.runs.collisions import derived_seed, sample_of_file
-from covad.storage.digests import file_digest
+from covad.storage.digests import content_digest, file_digest
 from covad.study.plan import default_test
-from covad.toys.ensembles import canonical
 
 #: Standard deviations of the number of events beyond which it deserves a word.
 SURPRISING = 3.0
@@ -147,7 +145,7 @@ def _answer_name(
     name = f"{file.stem}-{sha256[:8]}-{run.configuration.slug}"
     if expected == run.sizes.expected and not any(auxiliary.values()):
         return name
-    return f"{name}-{hashlib.sha256(canonical([expected, dict(auxiliary)])).hexdigest()[:8]}"
+    return f"{name}-{content_digest([expected, dict(auxiliary)])[:8]}"
 
 
 def _warnings(

@@ -18,7 +18,7 @@ from covad.embedding.cotrain import CoTraining
 from covad.embedding.metrics import Metrics
 from covad.embedding.settings import TrainingSettings
 from covad.events.processes import BACKGROUND
-from covad.messages import counted, time_left
+from covad.messages import counted, duration_text
 from covad.parallel import run_jobs
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
@@ -43,7 +43,7 @@ def train_missing(data: CollisionData, workers: int) -> None:
     for name, fold in model_names(data):
         product = data.products.encoder(name, fold)
         folder = Path(product.name).parent  # the state of its training goes with an encoder
-        if product.to_be_made(*(str(folder / file) for file in ("checkpoint.safetensors", "metrics.jsonl"))):
+        if product.make_room(*(str(folder / file) for file in ("checkpoint.safetensors", "metrics.jsonl"))):
             missing.append((data.study, data.directory, name, fold))
     if missing:
         log.info("stage encoder: %s to train", counted(len(missing), "encoder"))
@@ -118,7 +118,7 @@ def _logged(what: str, trains_covariance: bool) -> Callable[[Metrics, int], None
             began = time.monotonic(), metrics.step
         elif began[1] < metrics.step < steps:
             per_step = (time.monotonic() - began[0]) / (metrics.step - began[1])
-            left = f", about {time_left(per_step * (steps - metrics.step))} left"
+            left = f", about {duration_text(per_step * (steps - metrics.step))} left"
         losses = f"L_supCL {metrics.contrastive:.4f}"
         if trains_covariance:
             losses += f", L_cov {metrics.covariance:.6f}"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from covad.messages import time_left
+from covad.messages import duration_text
 from covad.parallel import cores
 from covad.runs.directory import RunDirectory
 from covad.storage.digests import digest_once
@@ -39,7 +39,7 @@ def timed(directory: RunDirectory, stage: str) -> Iterator[None]:
         if seconds >= _SHORTEST or _stages(directory, stage) != _known_stages(directory):
             write_manifest(directory, stage, seconds)
         if done and seconds >= _SHORTEST:
-            log.info("stage %s: done in %s", stage, time_left(seconds))
+            log.info("stage %s: done in %s", stage, duration_text(seconds))
 
 
 def write_manifest(directory: RunDirectory, stage: str, seconds: float) -> None:

@@ -14,6 +14,7 @@ from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_clips
+from covad.storage.json_files import as_read
 from covad.storage.ledger import Product, versions_by_stage
 from covad.storage.versions import Versions, told_differences
 from covad.study import Collisions, Study
@@ -126,7 +127,7 @@ def _fate(part: Product) -> tuple[str, set[str]]:
     with suppress(FileFormatError):  # damaged: it is made anew
         if part.made:
             return "kept", set()
-        if part.set_aside() is not None:
+        if part.noted_aside() is not None:
             return "brought back", set()
         note = part.noted()
     if note is None:
@@ -138,17 +139,10 @@ def _fate(part: Product) -> tuple[str, set[str]]:
 
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys of the study file by which two recipes differ."""
-    for change in changes(before, _plain(after)):
+    for change in changes(before, as_read(after)):
         section, _, rest = change.key.partition(".")
         named = f"{_SECTIONS.get(section, section)}.{rest}" if rest else section
         yield _MEANING.get(change.key, named)
-
-
-def _plain(content: Any) -> Any:
-    """Return data as JSON has them: tuples as lists."""
-    if isinstance(content, Mapping):
-        return {key: _plain(value) for key, value in content.items()}
-    return [_plain(value) for value in content] if isinstance(content, list | tuple) else content
 
 
 def _likely_sources(products: Products) -> Sources:

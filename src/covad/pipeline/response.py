@@ -27,7 +27,7 @@ def fit_missing(data: CollisionData, workers: int) -> None:
     missing = []
     for name, fold in model_names(data):
         wanted = sorted({order for embedding, order in data.study.spaces if embedding == name})
-        orders = [order for order in wanted if data.products.response(name, fold, order).to_be_made()]
+        orders = [order for order in wanted if data.products.response(name, fold, order).make_room()]
         if orders:
             missing.append((data.study, data.directory, name, fold, orders))
     if missing:
@@ -76,7 +76,7 @@ def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) ->
         Encoder.load(data.products.encoder(embedding, fold).verified()),
         data.systematics,
         data.selection,
-        data.products.embedded(embedding, fold, role),
+        data.products.embedded_digest(embedding, fold, role),
     )
     centre = tuple(0.0 for _ in data.systematics)
     points = [centre, *response_grid(len(data.systematics))]

@@ -10,7 +10,7 @@ from pathlib import Path
 from covad.errors import PlanError
 from covad.parallel import cores
 from covad.pipeline.claim import changed_keys, claim, refuse_changed
-from covad.pipeline.lock import learning_lock, refuse_toy_computers, toys_note
+from covad.pipeline.lock import announced_toys, learning_lock, refuse_toy_computers
 from covad.pipeline.manifest import timed
 from covad.pipeline.outlook import outlook, warn_of_versions
 from covad.pipeline.toys import check_draws, compute_missing
@@ -80,13 +80,13 @@ def run_study(
     if until not in STAGES:
         raise PlanError(f"there is no stage '{until}' (there are {', '.join(STAGES)})")
     directory, shard = RunDirectory(out), shard or Shard()
-    with stoppable(), ExitStack() as notes:
+    with stoppable(), ExitStack() as stack:
         source = try_source(study, directory)
         if shard.total > 1:
             refuse_changed(directory, study, source)
             refuse_unprepared(study, directory)
             claim(directory, study, source)
-            notes.enter_context(toys_note(directory, shard))
+            stack.enter_context(announced_toys(directory, shard))
             sources = open_sources(study, directory)
         else:
             with learning_lock(directory):
@@ -97,7 +97,7 @@ def run_study(
                 claim(directory, study, source)
                 sources = prepare(study, directory, backend, until, workers or cores())
                 if until == "toys":  # before anyone else can change the study
-                    notes.enter_context(toys_note(directory, shard))
+                    stack.enter_context(announced_toys(directory, shard))
         if until != "toys":
             return None
         with timed(directory, "toys"):
@@ -127,7 +127,7 @@ def try_source(study: Study, directory: RunDirectory) -> str | None:
     if not isinstance(study.source, Collisions):
         given = given_source(study)
         check_draws(study, dict.fromkeys(study.spaces, given))
-        return given.fingerprint
+        return given.digest
     # the simulators take seconds to import, and studies without events do not need them
     from covad.pipeline import selected, trial
     from covad.runs.collisions import CollisionData, users_code

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from covad import __version__
+from covad.embedding.metrics import read_history
 from covad.errors import FileFormatError
 from covad.inference.closure import (
     ClosureTests,
@@ -52,7 +53,6 @@ from covad.results.summary import (
 from covad.runs.checks import read_checks
 from covad.runs.directory import space_name
 from covad.runs.products import Products
-from covad.runs.scale import read_history
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_clip_choices, read_clips
 from covad.storage.records import restore

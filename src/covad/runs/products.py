@@ -14,9 +14,8 @@ from covad.runs.directory import RunDirectory, space_name
 from covad.storage.digests import content_digest
 from covad.storage.ledger import Product, Recipe
 from covad.study import Collisions, Configuration, SampleEntry, Study
-from covad.study.plan import Space, null_draw, sizes_of, tuned_convex
+from covad.study.plan import Space, null_draw, reach_convex, sizes_of, tuned_convex
 from covad.toys.ensembles import Source, draw_recipe
-from covad.toys.tests import TunedConvex
 
 #: Raise it when a stage computes another thing from the same settings, or a default of a setting changes:
 #: recipes hold what differs from the defaults, so that a setting that covad gets later ends no run.
@@ -82,7 +81,7 @@ class Products:
             ),
         )
 
-    def embedded(self, embedding: str, fold: int, role: str) -> str:
+    def embedded_digest(self, embedding: str, fold: int, role: str) -> str:
         """Return what the embedded events of a role depend on, as a digest: they are a cache."""
         recipe = self._of_background(encoder=self.encoder(embedding, fold).digest, role=role)
         if recipe is None:
@@ -107,7 +106,7 @@ class Products:
     def checks(self, space: Space, fold: int) -> Product:
         embedding, order = space
         folder = "checks" if fold == self._collisions.fold else f"checks/fold_{fold}"
-        convex = tuned_convex(self.study, self.study.sizes) or TunedConvex(**dict(self.study.sizes))
+        convex = reach_convex(self.study)
         return self._product(
             "checks",
             f"{folder}/{space_name(space)}.json",
@@ -124,7 +123,7 @@ class Products:
         convex = tuned_convex(self.study, sizes_of(self.study, configuration))
         recipe = None
         if source is not None and convex is not None:
-            events = source.fingerprint_of(null_draw(self.study, configuration))
+            events = source.digest_of(null_draw(self.study, configuration))
             recipe = {"events": events, "convex": convex.describe()}
         return self._product("tune", f"basis/{configuration.slug}.json", recipe)
 
@@ -134,7 +133,7 @@ class Products:
         if source is not None and self.study.tests.network is not None:
             draw = null_draw(self.study, configuration)
             recipe = {
-                "events": source.fingerprint_of(draw),
+                "events": source.digest_of(draw),
                 "seed": self.study.seed,
                 "draw": draw_recipe(draw),
                 "network": self.study.tests.network.model_dump(mode="json", exclude_defaults=True),
@@ -168,10 +167,10 @@ class Products:
             "events": events,
             "splits": source.splits.model_dump(mode="json", exclude_defaults=True),
             "systematics": [entry.description for entry in source.systematics],
-            "systematics_code": (self.directory.origin() or {}).get("source"),
+            "systematics_code": (self.directory.origin() or {}).get("source_digest"),
             "cuts": source.cuts.model_dump(mode="json", exclude_defaults=True),
         }
 
     def _events_digest(self, sample: str) -> str | None:
-        notes = (self.directory.read("events.json") or {}).get(sample)
-        return None if notes is None else content_digest([note["sha256"] for note in notes])
+        files = (self.directory.read("events.json") or {}).get(sample)
+        return None if files is None else content_digest([file["sha256"] for file in files])

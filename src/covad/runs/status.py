@@ -23,12 +23,12 @@ from covad.toys.store import Counts
 
 @dataclass(frozen=True)
 class StageProgress:
-    """Parts of a stage that are done; `note` says how far the next one is."""
+    """Parts of a stage that are done; `remark` says how far the next one is."""
 
     stage: str
     done: int
     parts: int
-    note: str = ""
+    remark: str = ""
 
     @property
     def finished(self) -> bool:
@@ -102,7 +102,7 @@ class RunStatus:
                 "done": stage.finished,
                 "parts_done": stage.done,
                 "parts": stage.parts,
-                "note": stage.note,
+                "remark": stage.remark,
             }
             for stage in self.stages
         }

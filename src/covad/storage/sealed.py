@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,15 @@ from typing import Any
 from covad.errors import DamagedFileError, FileFormatError
 from covad.storage.atomic import write_json
 from covad.storage.digests import content_digest
-from covad.storage.json_files import read_json
+from covad.storage.json_files import as_read, read_json
 
 SEAL = "seal"
 
 
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
     """Write plain data with its seal, all or nothing."""
-    # as it will be read: tuples as lists, keys as text
-    written = json.loads(json.dumps(content))
-    write_json(path, {**written, SEAL: content_digest(written)})
+    written = as_read(content)
+    write_json(path, {**written, SEAL: content_digest(written, allow_nan=True)})
 
 
 def read_sealed(path: Path) -> dict[str, Any] | None:
@@ -30,7 +28,7 @@ def read_sealed(path: Path) -> dict[str, Any] | None:
     if not isinstance(content, dict):
         raise FileFormatError(f"{path}: cannot be read, a JSON object was expected")
     seal = content.pop(SEAL, None)
-    if seal != content_digest(content):
+    if seal != content_digest(content, allow_nan=True):
         why = "it has no seal" if seal is None else "its content is not what its seal says"
         raise DamagedFileError(f"{path}: is damaged or was changed by hand ({why})")
     return content

@@ -6,8 +6,6 @@ nu, every signal at every nu, and events for the basis of the convex test that n
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,10 +18,9 @@ from numpy.typing import NDArray
 from covad.errors import FileFormatError, PlanError, TooFewEventsError
 from covad.nplm.dataset import Float32, Response
 from covad.settings import Nu
-from covad.storage.atomic import replacing, writing
-from covad.storage.digests import file_digest
+from covad.storage.atomic import replacing, write_json, writing
+from covad.storage.digests import content_digest, file_digest
 from covad.storage.json_files import read_json
-from covad.toys.ensembles import canonical
 
 T = TypeVar("T")
 
@@ -119,8 +116,7 @@ def write_pools(directory: Path, pools: Pools) -> list[Path]:
         "data": _write_all(directory, "data", pools.data),
         "signals": {name: _write_all(directory, name, at) for name, at in pools.signals.items()},
     }
-    with replacing(directory / MANIFEST) as temporary:
-        temporary.write_text(json.dumps(manifest, indent=1) + "\n")
+    write_json(directory / MANIFEST, manifest)
     return [directory / MANIFEST, *(directory / array["file"] for array in _arrays(manifest))]
 
 
@@ -161,15 +157,15 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
-def fingerprint(directory: Path) -> str:
+def pools_digest(directory: Path) -> str:
     """Return a digest of the manifest, and with it of all arrays."""
-    return hashlib.sha256(canonical(read_manifest(directory))).hexdigest()[:20]
+    return content_digest(read_manifest(directory))[:20]
 
 
 @lru_cache(maxsize=256)
-def fingerprint_of(directory: Path, expected_fingerprint: str, nu: Nu, signal: str | None) -> str:
+def digest_of(directory: Path, expected_digest: str, nu: Nu, signal: str | None) -> str:
     """Return a digest of the arrays that toys at nu use: more nu or signals leave that of the others."""
-    manifest = read_unchanged(directory, expected_fingerprint)
+    manifest = read_unchanged(directory, expected_digest)
     try:
         data, signals = manifest["data"], manifest["signals"]
         used = [manifest["reference"], manifest["basis"], _at(dict(_by_nu(data)), nu, "data")]
@@ -179,12 +175,12 @@ def fingerprint_of(directory: Path, expected_fingerprint: str, nu: Nu, signal: s
         raise FileFormatError(f"{directory / MANIFEST}: incomplete ({failure})") from failure
     arrays = [[entry["sha256"] for entry in _arrays(part)] for part in used]
     yields = [part.get("yield_ratio") for part in used]
-    return hashlib.sha256(canonical([arrays, yields])).hexdigest()[:20]
+    return content_digest([arrays, yields])[:20]
 
 
-def read_unchanged(directory: Path, expected_fingerprint: str) -> dict[str, Any]:
-    """Read the manifest; raise a FileFormatError if it is not of the fingerprint."""
-    if fingerprint(directory) != expected_fingerprint:
+def read_unchanged(directory: Path, expected_digest: str) -> dict[str, Any]:
+    """Read the manifest; raise a FileFormatError if its digest is another."""
+    if pools_digest(directory) != expected_digest:
         raise FileFormatError(f"{directory / MANIFEST}: has changed since the run began")
     return read_manifest(directory)
 
@@ -207,9 +203,9 @@ def _arrays(entry: Any) -> list[dict[str, str]]:
 
 
 @lru_cache(maxsize=8)
-def open_pools(directory: Path, expected_fingerprint: str) -> Pools:
+def open_pools(directory: Path, expected_digest: str) -> Pools:
     """Map the pools into memory, once per process."""
-    manifest = read_unchanged(directory, expected_fingerprint)
+    manifest = read_unchanged(directory, expected_digest)
     try:
         return Pools(
             reference=_open_pool(directory, manifest["reference"]),
