@@ -35,6 +35,9 @@ class BrokenSource:
     def digest(self) -> str:
         return f"{self.right.digest}, {self.fault}"
 
+    def fingerprint_of(self, draw: Draw) -> str:
+        return self.fingerprint
+
     @property
     def n_dimensions(self) -> int:
         return self.right.n_dimensions
