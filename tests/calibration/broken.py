@@ -35,8 +35,8 @@ class BrokenSource:
     def digest(self) -> str:
         return f"{self.right.digest}, {self.fault}"
 
-    def fingerprint_of(self, draw: Draw) -> str:
-        return self.fingerprint
+    def digest_of(self, draw: Draw) -> str:
+        return self.digest
 
     @property
     def n_dimensions(self) -> int:

@@ -11,10 +11,9 @@ from covad.errors import CovadError, DamagedFileError, FileFormatError, PlanErro
 from covad.inference.clip import ClipChoice
 from covad.pipeline import choose_workers, dry_run, run_study
 from covad.pipeline.claim import claim
-from covad.pipeline.stages import LEARNING_STAGES
 from covad.results.collect import collect
 from covad.runs.directory import RunDirectory
-from covad.runs.products import Products
+from covad.runs.products import LEARNING_STAGES, Products
 from covad.runs.sources import open_sources
 from covad.runs.status import run_status
 from covad.runs.tuned import read_bases, read_clip_choices, read_clips

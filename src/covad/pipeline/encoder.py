@@ -27,11 +27,6 @@ from covad.study import Study
 log = logging.getLogger(__name__)
 
 
-def model_names(data: CollisionData) -> list[tuple[str, int]]:
-    """Return (embedding, fold) of all encoders."""
-    return [(name, fold) for name in data.source.embeddings for fold in range(data.source.folds)]
-
-
 def fold_label(data: CollisionData, fold: int) -> str:
     """Return how a fold is told in messages; not at all where there is one only."""
     return f", fold {fold}" if data.source.folds > 1 else ""
@@ -40,7 +35,7 @@ def fold_label(data: CollisionData, fold: int) -> str:
 def train_missing(data: CollisionData, workers: int) -> None:
     """Train every encoder that is not there whole, each in a process of its own."""
     missing = []
-    for name, fold in model_names(data):
+    for name, fold in data.products.models:
         product = data.products.encoder(name, fold)
         folder = Path(product.name).parent  # the state of its training goes with an encoder
         if product.make_room(*(str(folder / file) for file in ("checkpoint.safetensors", "metrics.jsonl"))):

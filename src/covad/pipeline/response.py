@@ -10,7 +10,7 @@ from covad.embedding.metrics import Learned
 from covad.events.processes import BACKGROUND
 from covad.messages import counted
 from covad.parallel import run_jobs
-from covad.pipeline.encoder import fold_label, model_names, trained_on
+from covad.pipeline.encoder import fold_label, trained_on
 from covad.response.fit import Pairs, fit_response, response_grid
 from covad.response.model import ResponseShape
 from covad.response.settings import FitSettings
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 def fit_missing(data: CollisionData, workers: int) -> None:
     """Fit every response that is not there whole, those of an encoder in a process of their own."""
     missing = []
-    for name, fold in model_names(data):
+    for name, fold in data.products.models:
         wanted = sorted({order for embedding, order in data.study.spaces if embedding == name})
         orders = [order for order in wanted if data.products.response(name, fold, order).make_room()]
         if orders:

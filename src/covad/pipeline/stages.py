@@ -17,7 +17,7 @@ from covad.pipeline.toys import check_draws, compute_missing
 from covad.pipeline.tune import choose_bases, tune_clips
 from covad.results.run import Run, as_path, open_run
 from covad.runs.directory import RunDirectory
-from covad.runs.products import Products
+from covad.runs.products import LEARNING_STAGES, Products
 from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
 from covad.runs.tuned import read_bases, read_clips
@@ -30,8 +30,6 @@ from covad.toys.run import Backend, ToysComputed, stoppable
 
 log = logging.getLogger(__name__)
 
-#: From events to the spaces that toys are drawn in; only for studies that start from collisions.
-LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
 STAGES = (*LEARNING_STAGES, "tune", "toys")
 
 

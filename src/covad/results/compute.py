@@ -132,10 +132,10 @@ def _embeddings(run: RunToys) -> Iterator[EmbeddingSummary]:
     source = run.study.source
     if not isinstance(source, Collisions):
         return
-    for name, settings in source.embeddings.items():
-        for fold in range(source.folds):
-            history = read_history(Products(run.study, run.directory).encoder(name, fold))
-            yield EmbeddingSummary(name, settings.alpha, fold, history)
+    products = Products(run.study, run.directory)
+    for name, fold in products.models:
+        history = read_history(products.encoder(name, fold))
+        yield EmbeddingSummary(name, source.embeddings[name].alpha, fold, history)
 
 
 def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
