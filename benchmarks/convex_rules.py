@@ -21,7 +21,7 @@ from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Float32, Float64, Response
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
-from covad.toys.pools import LatentEvents, fingerprint, open_pools
+from covad.toys.pools import LatentEvents, open_pools, pools_digest
 
 EVENTS = 60_000
 SIGNAL_EVENTS = 20_000
@@ -64,7 +64,7 @@ def lines(directory: RunDirectory) -> Iterator[str]:
         if space[1] != 1:
             continue
         folder = Products(study, directory).pools(space).verified()
-        pools = open_pools(folder, fingerprint(folder))
+        pools = open_pools(folder, pools_digest(folder))
         centre = tuple(0.0 for _ in study.nu[0])
         for spread, target in RULES:
             test = test_of(pools.basis, spread, target)

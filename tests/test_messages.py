@@ -8,7 +8,7 @@ import sys
 import pytest
 from finished_run import make_run
 
-from covad.messages import time_left
+from covad.messages import duration_text
 
 TALKATIVE = """
 import logging, sys, warnings
@@ -45,7 +45,7 @@ def test_libraries_are_silent_here_and_in_workers(tmp_path):
     [(0.2, "1 s"), (42.4, "42 s"), (89, "89 s"), (91, "2 min"), (3600, "60 min"), (7790, "2 h 10 min")],
 )
 def test_times_are_told_as_people_do(seconds, text):
-    assert time_left(seconds) == text
+    assert duration_text(seconds) == text
 
 
 def test_a_run_speaks_the_words_of_the_docs(tmp_path, caplog):

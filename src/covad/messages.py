@@ -50,8 +50,8 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def time_left(seconds: float) -> str:
-    """Return a time that was estimated: '40 s', '3 min', '2 h 10 min'."""
+def duration_text(seconds: float) -> str:
+    """Return a time in two units at most: '40 s', '3 min', '2 h 10 min'."""
     if seconds < 90:
         return f"{max(seconds, 1.0):.0f} s"
     minutes = round(seconds / 60)

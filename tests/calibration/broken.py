@@ -32,11 +32,11 @@ class BrokenSource:
         return LatentSource(1)
 
     @property
-    def fingerprint(self) -> str:
-        return f"{self.right.fingerprint}, {self.fault}"
+    def digest(self) -> str:
+        return f"{self.right.digest}, {self.fault}"
 
-    def fingerprint_of(self, draw: Draw) -> str:
-        return self.fingerprint
+    def digest_of(self, draw: Draw) -> str:
+        return self.digest
 
     @property
     def n_dimensions(self) -> int:

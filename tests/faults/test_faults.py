@@ -1,4 +1,4 @@
-"""The faults as tests: minutes each, so slow. What they try is counted by default."""
+"""The faults as tests, with a marker of their own: an hour. What they try is counted by default."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def test_there_are_enough_faults():
     assert sum(sum(kind.flips.values()) for kind in KINDS if kind.always) >= 2000
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 @pytest.mark.parametrize("part", ["named", "flips", "kills"])
 def test_every_fault_ends_as_it_should(part, tmp_path):
     words = [sys.executable, "-m", "faults", "--out", str(tmp_path), "--only", part]

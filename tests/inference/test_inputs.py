@@ -119,8 +119,8 @@ def test_mistakes_are_named_with_the_feature_and_their_size(data, simulation, mi
 
 def test_many_differences_are_told_in_few_sentences(data, simulation):
     found = compare(np.repeat(data[:5], 300, axis=0), simulation)
-    assert len(found.different) > inputs.TOLD
-    assert len(found.warnings) == inputs.TOLD + 1
+    assert len(found.different) > inputs.MOST_TOLD
+    assert len(found.warnings) == inputs.MOST_TOLD + 1
     assert "more inputs do not look like the simulation: " in found.warnings[-1]
     repeated = replace(found, n_repeated=1495).warnings[0]
     assert repeated.startswith("1495 of the 1500 selected events repeat another one (99.7%)")

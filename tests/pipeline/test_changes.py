@@ -12,7 +12,7 @@ from toy_world import latent_pools, results
 from covad.errors import PlanError, RunInUseError, StudyError, TooFewEventsError
 from covad.pipeline import dry_run, run_study
 from covad.pipeline.claim import claim
-from covad.pipeline.lock import toys_note
+from covad.pipeline.lock import announced_toys
 from covad.pipeline.toys import compute_missing
 from covad.results.collect import collect
 from covad.results.compute import summarise
@@ -227,7 +227,7 @@ def test_toys_of_a_space_without_pools_are_an_error(run):
 
 def test_the_study_stays_as_long_as_others_compute_its_toys(run, before):
     with (
-        toys_note(RunDirectory(run), Shard(1, 2)),
+        announced_toys(RunDirectory(run), Shard(1, 2)),
         pytest.raises(RunInUseError, match="computes toys of the study as it was"),
     ):
         run_study(latent(**ALTERED["sizes"]), run, here)

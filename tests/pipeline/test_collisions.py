@@ -26,7 +26,7 @@ from covad.runs.sources import open_sources
 from covad.runs.status import learning_progress
 from covad.study import parse_study, read_study
 from covad.toys.ensembles import Shard
-from covad.toys.pools import fingerprint, open_pools
+from covad.toys.pools import open_pools, pools_digest
 from covad.toys.toy import run_block
 
 STUDY = {
@@ -143,7 +143,7 @@ def _results(path):
 def test_a_changed_study_keeps_the_models_and_the_events_of_the_pools(run, tmp_path, monkeypatch):
     copy = shutil.copytree(run, tmp_path / "copy")
     before, pools = stamps(copy), "pools/covariant_quadratic"
-    old = open_pools(copy / pools, fingerprint(copy / pools))
+    old = open_pools(copy / pools, pools_digest(copy / pools))
     changed = parse_study(STUDY | {"nu": [0, -1, 1], "sizes": {"expected": 350, "reference": 800}}, "here")
     lines = dry_run(changed, copy)
     assert stamps(copy) == before
@@ -162,7 +162,7 @@ def test_a_changed_study_keeps_the_models_and_the_events_of_the_pools(run, tmp_p
     models = [file for file in before if file.is_relative_to(copy / "models") or file.suffix == ".h5"]
     assert len(models) > 5
     assert {file: after[file] for file in models} == {file: before[file] for file in models}
-    new = open_pools(copy / pools, fingerprint(copy / pools))
+    new = open_pools(copy / pools, pools_digest(copy / pools))
     for nu in old.data:
         np.testing.assert_array_equal(new.data[nu].sample.z, old.data[nu].sample.z)
     aside = {
@@ -206,7 +206,7 @@ def test_pools_are_standardised_on_the_reference(run):
     sources = open_sources(study(), RunDirectory(run))
     assert set(sources) == {("contrastive", 1), ("covariant", 2)}
     for (_, order), source in sources.items():
-        pools = open_pools(source.directory, source.fingerprint)
+        pools = open_pools(source.directory, source.digest)
         np.testing.assert_allclose(pools.reference.sample.z.mean(axis=0), 0, atol=1e-4)
         np.testing.assert_allclose(pools.reference.sample.z.std(axis=0), 1, atol=1e-4)
         assert (pools.reference.sample.response.quadratic is None) == (order == 1)

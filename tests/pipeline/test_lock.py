@@ -14,7 +14,7 @@ import pytest
 
 from covad.errors import RunInUseError
 from covad.pipeline import lock
-from covad.pipeline.lock import LEARNING, Owner, learning_lock, toys_note
+from covad.pipeline.lock import LEARNING, Owner, announced_toys, learning_lock
 from covad.runs.directory import RunDirectory
 from covad.storage.records import plain
 from covad.toys.ensembles import Shard
@@ -176,7 +176,11 @@ def test_who_computes_the_same_toys_is_told(folder, caplog):
 
     def told(mine, theirs):
         caplog.clear()
-        with caplog.at_level(logging.WARNING, "covad"), toys_note(run, theirs), toys_note(run, mine):
+        with (
+            caplog.at_level(logging.WARNING, "covad"),
+            announced_toys(run, theirs),
+            announced_toys(run, mine),
+        ):
             assert len(list(run.path.glob(lock.TOYS))) == 2
         assert list(run.path.glob(lock.TOYS)) == []
         return caplog.messages
@@ -191,6 +195,6 @@ def test_who_computes_the_same_toys_is_told(folder, caplog):
 
 def test_the_dead_compute_no_toys(folder, caplog):
     leave(folder / "run" / "toys.123.lock", pid=2**22 + 1)
-    with toys_note(RunDirectory(folder / "run"), Shard()):
+    with announced_toys(RunDirectory(folder / "run"), Shard()):
         assert not (folder / "run" / "toys.123.lock").exists()
     assert caplog.messages == []

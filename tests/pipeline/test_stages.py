@@ -11,10 +11,9 @@ from covad.errors import CovadError, DamagedFileError, FileFormatError, PlanErro
 from covad.inference.clip import ClipChoice
 from covad.pipeline import choose_workers, dry_run, run_study
 from covad.pipeline.claim import claim
-from covad.pipeline.stages import LEARNING_STAGES
 from covad.results.collect import collect
 from covad.runs.directory import RunDirectory
-from covad.runs.products import Products
+from covad.runs.products import LEARNING_STAGES, Products
 from covad.runs.sources import open_sources
 from covad.runs.status import run_status
 from covad.runs.tuned import read_bases, read_clip_choices, read_clips
@@ -221,7 +220,7 @@ def test_a_place_that_is_no_run_is_named(tmp_path):
 def test_the_study_is_kept_with_the_run(tmp_path):
     run_study(study(), tmp_path, here)
     assert RunDirectory(tmp_path).study() == study()
-    assert json.loads((tmp_path / "study.json").read_text())["source"] == LatentSource(1).fingerprint
+    assert json.loads((tmp_path / "study.json").read_text())["source_digest"] == LatentSource(1).digest
 
 
 def test_a_basis_is_chosen_once_and_kept(tmp_path):

@@ -86,16 +86,16 @@ def make(product: Product, content: bytes) -> None:
 
 def test_files_of_another_recipe_are_set_aside_and_come_back(product: Product) -> None:
     other = with_seed(product, 2)
-    assert not product.to_be_made()
-    assert other.to_be_made()
+    assert not product.make_room()
+    assert other.make_room()
     assert list(product.path.iterdir()) == []
     assert not product.made
     make(other, b"the other")
-    assert not other.to_be_made()
-    assert not product.to_be_made()  # it has come back, and the other was set aside
+    assert not other.make_room()
+    assert not product.make_room()  # it has come back, and the other was set aside
     assert (product.path / "a.npy").read_bytes() == b"0123456789"
     assert [file.name for file in (product.run / "aside").rglob("a.npy")] == ["a.npy"]
-    assert not other.to_be_made()
+    assert not other.make_room()
     assert (product.path / "a.npy").read_bytes() == b"the other"
 
 
@@ -105,7 +105,7 @@ def test_a_move_that_was_interrupted_goes_on(
 ) -> None:
     other = with_seed(product, 2)
     if way == "back":
-        assert other.to_be_made()
+        assert other.make_room()
         make(other, b"the other")
     wanted = product if way == "back" else other
     replace, moved = Path.replace, []
@@ -119,19 +119,19 @@ def test_a_move_that_was_interrupted_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", killed)
         with pytest.raises(KeyboardInterrupt):
-            wanted.to_be_made()
-    assert wanted.to_be_made() == (way == "aside")
+            wanted.make_room()
+    assert wanted.make_room() == (way == "aside")
     if way == "aside":
         make(other, b"the other")
-    assert not product.to_be_made()
-    assert not other.to_be_made()
-    assert not product.to_be_made()
+    assert not product.make_room()
+    assert not other.make_room()
+    assert not product.make_room()
     assert {file.read_bytes() for file in product.path.iterdir()} == {b"0123456789"}
 
 
 def test_a_damaged_file_is_no_reason_to_set_aside(product: Product) -> None:
     (product.path / "a.npy").write_bytes(b"x")
-    assert product.to_be_made()
+    assert product.make_room()
     assert not (product.run / "aside").exists()
 
 

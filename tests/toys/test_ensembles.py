@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from toy_world import CHEAP, Mishap, small_draw, small_ensemble
 
 from covad.errors import PlanError
+from covad.storage.digests import canonical
 from covad.toys.drawing import LatentSource
 from covad.toys.ensembles import (
     BLOCK,
@@ -19,7 +20,6 @@ from covad.toys.ensembles import (
     Shard,
     Stream,
     Treatment,
-    canonical,
     contiguous,
 )
 from covad.toys.tests import TunedNetwork

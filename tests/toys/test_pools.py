@@ -8,7 +8,7 @@ import pytest
 from covad.errors import FileFormatError
 from covad.nplm.dataset import Response
 from covad.toys.drawing import LatentEvents, PoolSource
-from covad.toys.pools import MANIFEST, Pool, Pools, fingerprint, open_pools, verify, write_pools
+from covad.toys.pools import MANIFEST, Pool, Pools, open_pools, pools_digest, verify, write_pools
 
 
 def sample(n, seed, quadratic=True):
@@ -36,7 +36,7 @@ def directory(tmp_path):
 @pytest.mark.parametrize("quadratic", [True, False])
 def test_what_is_written_is_read(tmp_path, quadratic):
     write_pools(tmp_path, pools(quadratic))
-    wanted, found = pools(quadratic), open_pools(tmp_path, fingerprint(tmp_path))
+    wanted, found = pools(quadratic), open_pools(tmp_path, pools_digest(tmp_path))
     pairs = [
         (wanted.reference, found.reference),
         (wanted.background((1.0, -1.0)), found.background((1.0, -1.0))),
@@ -53,19 +53,19 @@ def test_what_is_written_is_read(tmp_path, quadratic):
 
 
 def test_pools_are_mapped_not_loaded(directory):
-    z = open_pools(directory, fingerprint(directory)).reference.sample.z
+    z = open_pools(directory, pools_digest(directory)).reference.sample.z
     assert isinstance(z.base, np.memmap)
     assert not z.flags.writeable
 
 
-def test_fingerprint_follows_the_contents_not_the_place(directory, tmp_path):
-    before = fingerprint(directory)
+def test_the_digest_follows_the_contents_not_the_place(directory, tmp_path):
+    before = pools_digest(directory)
     shutil.copytree(directory, tmp_path / "copy")
-    assert fingerprint(tmp_path / "copy") == before
+    assert pools_digest(tmp_path / "copy") == before
     changed = pools()
     changed.reference.sample.z[0, 0] += 1
     write_pools(directory, changed)
-    assert fingerprint(directory) != before
+    assert pools_digest(directory) != before
 
 
 def test_pools_that_change_under_a_run_are_refused(directory):
@@ -97,13 +97,13 @@ def test_a_damaged_array_is_named(directory, damage):
 def test_an_array_that_cannot_be_mapped_is_named(directory):
     (directory / "reference_z.npy").write_bytes(b"")
     with pytest.raises(FileFormatError, match="reference_z"):
-        open_pools(directory, fingerprint(directory))
+        open_pools(directory, pools_digest(directory))
 
 
 def test_objects_in_an_array_are_refused(directory):
     np.save(directory / "reference_z.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(FileFormatError, match="reference_z"):
-        open_pools(directory, fingerprint(directory))
+        open_pools(directory, pools_digest(directory))
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]", "{}", '{"schema": 99}'])
@@ -121,7 +121,7 @@ def test_an_incomplete_manifest_is_named(directory):
     del manifest["reference"]["linear"]
     (directory / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(FileFormatError, match=r"reference\.linear' is missing"):
-        open_pools(directory, fingerprint(directory))
+        open_pools(directory, pools_digest(directory))
 
 
 @pytest.mark.parametrize(

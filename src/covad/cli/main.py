@@ -305,8 +305,8 @@ def test_observed(
         run_path, observed, expected=expected, auxiliary=measured, configuration=configuration
     )
     print_observation(tested.observation)
-    if tested.note is not None:
-        say(f"note: {tested.note}")
+    if tested.remark is not None:
+        say(f"note: {tested.remark}")
     answer = tested.observation.answer
     try:
         if json_file:

@@ -17,11 +17,13 @@ def print_status(status: RunStatus) -> None:
     console = SafeConsole(soft_wrap=True)
     console.width = max(console.width, PLAIN_WIDTH)
     for stage in status.stages:
-        note = f" ({stage.note})" if stage.note else ""
+        remark = f" ({stage.remark})" if stage.remark else ""
         done = "done" if stage.finished else f"{stage.done} of {stage.parts} done"
         if stage.stage == "report":
-            done = "written" if stage.finished else "older than the toys" if stage.note else "not written yet"
-        console.print(f"{'' if stage.stage == 'report' else 'stage '}{stage.stage}: {done}{note}")
+            done = (
+                "written" if stage.finished else "older than the toys" if stage.remark else "not written yet"
+            )
+        console.print(f"{'' if stage.stage == 'report' else 'stage '}{stage.stage}: {done}{remark}")
     for configuration in status.clips_to_tune:
         console.print(f"clip of the network, {configuration.label}: not chosen yet")
     for slug, clip in status.clips.items():

@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from covad.storage.headers import read_header
 from covad.storage.json_files import read_json_lines
+from covad.storage.ledger import Product
 from covad.storage.records import Record, restore
 
 #: Standard errors up to which a gain is taken for chance.
@@ -57,3 +59,11 @@ class ProbeResult(Record):
 def read_metrics(path: Path) -> tuple[Metrics, ...]:
     """Return what a training has written to metrics.jsonl so far; nothing if the file is not there."""
     return restore(tuple[Metrics, ...], read_json_lines(path), str(path))
+
+
+def read_history(encoder: Product) -> tuple[Metrics, ...]:
+    """Return the losses during the training of an encoder, verified; none while it is not there."""
+    if not encoder.made:
+        return ()
+    settings = read_header(encoder.verified())["settings"]
+    return restore(tuple[Metrics, ...], settings["trained_on"]["history"], str(encoder.path))

@@ -350,11 +350,8 @@ class UserSystematic:
 
 def _read_only(events: Events) -> Events:
     """Return a copy of the events that cannot be written to, not even by setting the flag back."""
-    particles, process = (
-        np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
-        for array in (events.particles, events.process)
-    )
-    return events.with_particles(particles, process)
+    particles = np.frombuffer(events.particles.tobytes(), np.float32).reshape(events.particles.shape)
+    return events.with_particles(particles, np.frombuffer(events.process.tobytes(), events.process.dtype))
 
 
 def _first_forgotten(before: Events, after: Events) -> int:

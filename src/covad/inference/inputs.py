@@ -37,7 +37,7 @@ SIGMAS = 3.0
 #: Quantiles that are told.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 #: Inputs that get a sentence of their own, those that differ most.
-TOLD = 5
+MOST_TOLD = 5
 _BINS = 20
 
 
@@ -143,8 +143,8 @@ class InputComparison(Record):
         )
         told = [repeated] if self.n_repeated else []
         different = sorted(self.different, key=lambda quantity: -quantity.excess)
-        told += [quantity.warning or "" for quantity in different[:TOLD]]
-        if others := [quantity.name for quantity in different[TOLD:]]:
+        told += [quantity.warning or "" for quantity in different[:MOST_TOLD]]
+        if others := [quantity.name for quantity in different[MOST_TOLD:]]:
             told.append(f"{len(others)} more inputs do not look like the simulation: {', '.join(others)}")
         return tuple(told)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -39,9 +38,8 @@ from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group
 from covad.runs.collisions import derived_seed, sample_of_file
-from covad.storage.digests import digest_once
+from covad.storage.digests import content_digest, digest_once
 from covad.study.plan import default_test
-from covad.toys.ensembles import canonical
 
 #: Sigma of an auxiliary value: further out it is a slip of the units, and its fit would hardly end.
 LARGEST_AUXILIARY = 10.0
@@ -171,7 +169,7 @@ def _answer_name(
     name = f"{plain_text(file.stem)[:_LONGEST_STEM]}-{sha256[:8]}-{run.configuration.slug}"
     if expected == run.sizes.expected and not any(auxiliary.values()):
         return name
-    return f"{name}-{hashlib.sha256(canonical([expected, dict(auxiliary)])).hexdigest()[:8]}"
+    return f"{name}-{content_digest([expected, dict(auxiliary)])[:8]}"
 
 
 def _warnings(

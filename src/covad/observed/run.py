@@ -92,7 +92,7 @@ class FinishedRun:
             encoder=encoder,
             response=response,
             scale=load_scale(pools),
-            reference=open_pools(source.directory, source.fingerprint).reference,
+            reference=open_pools(source.directory, source.digest).reference,
             groups=tuple(RunToys(directory, study, nulls, toys).groups()),
             nulls=digest_of_nulls(toys),
             toys=sum(len(found.done) for found in toys.values()),

@@ -36,8 +36,7 @@ from covad.runs.models import response_of
 from covad.settings import Nu
 from covad.storage.records import write_record
 from covad.study import Study
-from covad.study.plan import Space, space_label, tuned_convex
-from covad.toys.tests import TunedConvex
+from covad.study.plan import Space, reach_convex, space_label
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +53,7 @@ def check_missing(data: CollisionData, workers: int) -> None:
         (data.study, data.directory, space, fold)
         for space in data.study.spaces
         for fold in range(data.source.folds)
-        if data.products.checks(space, fold).to_be_made()
+        if data.products.checks(space, fold).make_room()
     ]
     if missing:
         log.info("stage checks: %s to check on fresh events", counted(len(missing), "response"))
@@ -73,10 +72,10 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
         labels = np.concatenate([piece.process for piece in files.pieces(rows)])
     shuffled = np.random.default_rng(derived_seed(study, "check")).permutation(len(pairs))
     pairs, labels = pairs.take(shuffled), labels[shuffled]
-    # the reach is that of the study's convex test, or of a default one; distances are in units of the
-    # spread of the events that its basis is chosen from, so z need not be standardised
+    # distances are in units of the spread of the events that the basis is chosen from, so z need not be
+    # standardised
     basis_events = embedded_pairs(data, embedding, fold, "basis")
-    convex = tuned_convex(study, study.sizes) or TunedConvex(**dict(study.sizes))
+    convex = reach_convex(study)
     test = convex.choose(basis_events.nominal[basis_events.nominal_passes])
     reaches = {
         nu: ReachAt(**vars(_reach(study, model, test, pairs, nu)), nu=nu)

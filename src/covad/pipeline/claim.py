@@ -26,14 +26,14 @@ def changed_keys(directory: RunDirectory, study: Study, source: str | None) -> l
     before = directory.origin()
     if before is None:
         return []
-    if not {"study", "source"} <= set(before):
-        raise FileFormatError(f"{directory.path / 'study.json'}: lacks the study or its source")
+    if not {"study", "source_digest"} <= set(before):
+        raise FileFormatError(f"{directory.path / 'study.json'}: lacks the study or the digest of its source")
     try:  # a setting that covad has got since has its default
         earlier = parse_study(before["study"], str(directory.path / "study.json")).plain()
     except StudyError:
         earlier = before["study"]
     events = "the events or the systematics of the source"
-    found = [*changes(earlier, study.plain()), *changes(before["source"], source, events)]
+    found = [*changes(earlier, study.plain()), *changes(before["source_digest"], source, events)]
     for change in found:
         if change.is_refused:
             raise StudyError(f"{directory.path} belongs to another study: {change}; use another directory")
@@ -55,7 +55,7 @@ def claim(directory: RunDirectory, study: Study, source: str | None) -> None:
     before = directory.origin()
     if before is not None and changed_keys(directory, study, source):
         set_results_aside(directory, before["study"])
-    now = {"format": FORMAT, "study": study.plain(), "source": source}
+    now = {"format": FORMAT, "study": study.plain(), "source_digest": source}
     if before != now:
         write_sealed(directory.path / "study.json", now)
 

@@ -18,18 +18,13 @@ from covad.embedding.cotrain import CoTraining
 from covad.embedding.metrics import Metrics
 from covad.embedding.settings import TrainingSettings
 from covad.events.processes import BACKGROUND
-from covad.messages import counted, time_left
+from covad.messages import counted, duration_text
 from covad.parallel import run_jobs
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
 from covad.study import Study
 
 log = logging.getLogger(__name__)
-
-
-def model_names(data: CollisionData) -> list[tuple[str, int]]:
-    """Return (embedding, fold) of all encoders."""
-    return [(name, fold) for name in data.source.embeddings for fold in range(data.source.folds)]
 
 
 def fold_label(data: CollisionData, fold: int) -> str:
@@ -40,10 +35,10 @@ def fold_label(data: CollisionData, fold: int) -> str:
 def train_missing(data: CollisionData, workers: int) -> None:
     """Train every encoder that is not there whole, each in a process of its own."""
     missing = []
-    for name, fold in model_names(data):
+    for name, fold in data.products.models:
         product = data.products.encoder(name, fold)
         folder = Path(product.name).parent  # the state of its training goes with an encoder
-        if product.to_be_made(*(str(folder / file) for file in ("checkpoint.safetensors", "metrics.jsonl"))):
+        if product.make_room(*(str(folder / file) for file in ("checkpoint.safetensors", "metrics.jsonl"))):
             missing.append((data.study, data.directory, name, fold))
     if missing:
         log.info("stage encoder: %s to train", counted(len(missing), "encoder"))
@@ -118,7 +113,7 @@ def _logged(what: str, trains_covariance: bool) -> Callable[[Metrics, int], None
             began = time.monotonic(), metrics.step
         elif began[1] < metrics.step < steps:
             per_step = (time.monotonic() - began[0]) / (metrics.step - began[1])
-            left = f", about {time_left(per_step * (steps - metrics.step))} left"
+            left = f", about {duration_text(per_step * (steps - metrics.step))} left"
         losses = f"L_supCL {metrics.contrastive:.4f}"
         if trains_covariance:
             losses += f", L_cov {metrics.covariance:.6f}"

@@ -31,7 +31,7 @@ def simulate_missing(data: CollisionData, workers: int) -> None:
     with writing(data.directory.events):
         data.directory.events.mkdir(exist_ok=True)
     simulated = list(_simulated_files(data))
-    jobs = [(product, *settings) for product, *settings in simulated if product.to_be_made()]
+    jobs = [(product, *settings) for product, *settings in simulated if product.make_room()]
     if jobs:
         log.info("stage events: %s to simulate", counted(len(jobs), "file"))
     run_jobs(simulate_file, jobs, workers)

@@ -22,7 +22,7 @@ from covad.storage.digests import digest_once
 log = logging.getLogger(__name__)
 
 #: Shares of repeated events in one sample from which on they are told, and refused.
-TOLD, REFUSED = 0.001, 0.05
+TOLD_SHARE, REFUSED_SHARE = 0.001, 0.05
 
 
 def refuse_copied_files(data: CollisionData) -> None:
@@ -65,7 +65,7 @@ def _samples(first: str, second: str) -> str:
 def take_missing(data: CollisionData) -> None:
     """Take the fingerprints of every sample that has none, and refuse events that are there twice."""
     for name in data.samples:
-        if data.products.fingerprints(name).to_be_made():
+        if data.products.fingerprints(name).make_room():
             log.info("stage events: looking for events of '%s' that are there twice", name)
             take(data, name)
     refuse_copied_events(data)
@@ -91,12 +91,12 @@ def refuse_copied_events(data: CollisionData) -> None:
     events = {name: np.array(data.fingerprints(name)["event"]) for name in data.samples}
     for name, found in events.items():
         inside = repeats(found)
-        if inside.share >= REFUSED and not allowed:
+        if inside.share >= REFUSED_SHARE and not allowed:
             raise DuplicateEventsError(
-                f"sample '{name}': {inside} repeat another event, which is refused from {REFUSED:.0%} on: "
-                f"remove the copies; {COARSE}"
+                f"sample '{name}': {inside} repeat another event, which is refused from "
+                f"{REFUSED_SHARE:.0%} on: remove the copies; {COARSE}"
             )
-        if inside.share >= TOLD:
+        if inside.share >= TOLD_SHARE:
             log.warning("sample '%s': %s repeat another event", name, inside)
     for (first, found), (second, others) in combinations(events.items(), 2):
         n_shared = int(shared(found, others).sum())

@@ -1,7 +1,7 @@
 """Who works in a run directory: one process at a time learns, and those that compute toys know of each other.
 
 RUN/learning.lock is held while a run makes what all toys share, up to the end of `tune`. Everyone who
-computes toys leaves a note RUN/toys.TOKEN.lock meanwhile. A process that was killed leaves its file behind:
+computes toys has a file RUN/toys.TOKEN.lock meanwhile. A process that was killed leaves its file behind:
 the next one recognises it, and goes on.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import getpass
-import json
 import logging
 import math
 import os
@@ -26,6 +25,7 @@ from typing import Self
 from covad.errors import FileFormatError, RunInUseError
 from covad.runs.directory import RunDirectory
 from covad.storage.atomic import write_json, writing
+from covad.storage.json_files import parse_json
 from covad.storage.records import Record, plain, restore
 from covad.toys.ensembles import Shard
 
@@ -106,8 +106,8 @@ class _Found:
         except FileNotFoundError:
             return None
         try:
-            owner = restore(Owner, json.loads(text), str(path))
-        except (ValueError, FileFormatError):
+            owner = restore(Owner, parse_json(text, str(path)), str(path))
+        except FileFormatError:
             owner = None
         return cls(path, text, owner, silent)
 
@@ -141,7 +141,7 @@ def learning_lock(directory: RunDirectory) -> Iterator[None]:
 
 
 @contextmanager
-def toys_note(directory: RunDirectory, shard: Shard) -> Iterator[None]:
+def announced_toys(directory: RunDirectory, shard: Shard) -> Iterator[None]:
     """Let others know that this process computes toys; say so if one of them computes the same."""
     mine = Owner.here(shard)
     path = directory.path / TOYS.replace("*", mine.token)
@@ -163,7 +163,7 @@ def refuse_toy_computers(directory: RunDirectory) -> None:
 
 
 def toy_computers(directory: RunDirectory, mine: Path) -> list[Owner]:
-    """Return the other processes that compute toys; notes of dead ones are removed. `mine` is of now."""
+    """Return the other processes that compute toys; files of dead ones are removed. `mine` is of now."""
     now, others = mine.stat().st_mtime, []
     for path in sorted(directory.path.glob(TOYS)):
         found = None if path == mine else _Found.read(path, now)
@@ -179,7 +179,7 @@ def _take(path: Path, mine: Owner) -> None:
     fresh = path.with_name(f".{path.name}.{mine.token}")
     with writing(path), _alone(path.parent):
         try:
-            fresh.write_text(json.dumps(plain(mine), indent=1) + "\n")
+            write_json(fresh, plain(mine))
             while not _create(path, fresh):
                 found = _Found.read(path, fresh.stat().st_mtime)
                 if found is not None and found.lives:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from covad.errors import CovadError, FileFormatError
-from covad.messages import time_left
+from covad.messages import duration_text
 from covad.parallel import cores
 from covad.runs.directory import RunDirectory
 from covad.storage.digests import digest_once
@@ -41,7 +41,7 @@ def timed(directory: RunDirectory, stage: str) -> Iterator[None]:
     seconds = time.monotonic() - began
     _add(directory, stage, seconds)
     if seconds >= _SHORTEST:
-        log.info("stage %s: done in %s", stage, time_left(seconds))
+        log.info("stage %s: done in %s", stage, duration_text(seconds))
 
 
 def _add(directory: RunDirectory, stage: str, seconds: float) -> None:

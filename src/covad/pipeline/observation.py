@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from covad.observed.result import Observation
 from covad.report.write import mark_outdated
 from covad.results.run import Run, as_path
 from covad.runs.directory import RunDirectory
+from covad.storage.json_files import as_read
 from covad.storage.sealed import read_sealed, write_sealed
 
 
@@ -24,7 +24,7 @@ class Tested:
     """An observation, and a word on why the run or its report does not show it; None if all is well."""
 
     observation: Observation
-    note: str | None
+    remark: str | None
 
 
 def test(
@@ -43,8 +43,8 @@ def test(
     not cost the answer: a NotKeptWarning says so.
     """
     tested = examine_and_keep(run, file, expected=expected, auxiliary=auxiliary, configuration=configuration)
-    if tested.note is not None:
-        warnings.warn(tested.note, NotKeptWarning, stacklevel=2)
+    if tested.remark is not None:
+        warnings.warn(tested.remark, NotKeptWarning, stacklevel=2)
     return tested.observation
 
 
@@ -56,7 +56,7 @@ def examine_and_keep(
     auxiliary: Mapping[str, float] | None = None,
     configuration: str | None = None,
 ) -> Tested:
-    """Test an observed file as `test` does, and return a note instead of a warning."""
+    """Test an observed file as `test` does, and return a remark instead of a warning."""
     path = run.path if isinstance(run, Run) else as_path(run, "a run directory")
     if isinstance(run, Run) and RunDirectory(path).study() != run.study:
         raise StudyError(f"{path}: its study has changed since it was opened: open it again")
@@ -84,7 +84,7 @@ def store_observation(run: Path, observation: Observation) -> bool:
     path = RunDirectory(run).observed / f"{observation.name}.json"
     content = observation.plain()
     with suppress(FileFormatError):  # a damaged answer is replaced
-        if read_sealed(path) == json.loads(json.dumps(content)):
+        if read_sealed(path) == as_read(content):
             return False
     write_sealed(path, content)
     return True

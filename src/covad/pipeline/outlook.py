@@ -11,14 +11,15 @@ from covad.errors import CovadError, FileFormatError
 from covad.events.processes import BACKGROUND
 from covad.pipeline.claim import changed_keys
 from covad.runs.directory import RunDirectory
-from covad.runs.products import Products
+from covad.runs.products import LEARNING_STAGES, Products
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_clips
+from covad.storage.json_files import as_read
 from covad.storage.ledger import Product, versions_by_stage
 from covad.storage.versions import Versions, told_differences
 from covad.study import Collisions, Study
 from covad.study.changes import changes
-from covad.study.plan import Sources, clips_to_tune, fixed_clips, plan, space
+from covad.study.plan import Sources, plan
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Request
 from covad.toys.pools import MANIFEST
@@ -75,19 +76,8 @@ def _samples(products: Products) -> str:
 
 def _shared(products: Products, sources: Sources) -> dict[str, list[Product]]:
     """Return what the stages from the encoder to tune make."""
-    study = products.study
-    stages: dict[str, list[Product]] = {}
-    if isinstance(study.source, Collisions):
-        folds, spaces = range(study.source.folds), study.spaces
-        stages["encoder"] = [products.encoder(e, fold) for e in study.source.embeddings for fold in folds]
-        stages["response"] = [products.response(e, fold, order) for e, order in spaces for fold in folds]
-        stages["pools"] = [products.pools(where) for where in spaces]
-        stages["checks"] = [products.checks(where, fold) for where in spaces for fold in folds]
-    stages["tune"] = [
-        *(products.basis(c, sources.get(space(c))) for c in study.configurations if study.tests.convex),
-        *(products.clip(c, sources.get(space(c))) for c in clips_to_tune(study, fixed_clips(study))),
-    ]
-    return stages
+    learning = LEARNING_STAGES[1:] if isinstance(products.study.source, Collisions) else ()
+    return {stage: products.of_stage(stage, sources) for stage in (*learning, "tune")}
 
 
 def warn_of_versions(products: Products) -> None:
@@ -131,7 +121,7 @@ def _fate(part: Product) -> tuple[str, set[str]]:
             return "kept", set()
         if part.made:
             return "made anew", {"damaged"}
-        if part.set_aside() is not None:
+        if part.noted_aside() is not None:
             return "brought back", set()
         note = part.noted()
     if note is None:
@@ -143,17 +133,10 @@ def _fate(part: Product) -> tuple[str, set[str]]:
 
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys of the study file by which two recipes differ."""
-    for change in changes(before, _plain(after)):
+    for change in changes(before, as_read(after)):
         section, _, rest = change.key.partition(".")
         named = f"{_SECTIONS.get(section, section)}.{rest}" if rest else section
         yield _MEANING.get(change.key, named)
-
-
-def _plain(content: Any) -> Any:
-    """Return data as JSON has them: tuples as lists."""
-    if isinstance(content, Mapping):
-        return {key: _plain(value) for key, value in content.items()}
-    return [_plain(value) for value in content] if isinstance(content, list | tuple) else content
 
 
 def _likely_sources(products: Products) -> Sources:

@@ -31,7 +31,7 @@ def embed_missing(data: CollisionData, workers: int) -> None:
     """Embed the pools of every space that has none whole, with encoder and response of the study's fold."""
     missing: dict[str, list[int]] = {}
     for space in data.study.spaces:
-        if data.products.pools(space).to_be_made():
+        if data.products.pools(space).make_room():
             missing.setdefault(space[0], []).append(space[1])
     jobs = [(data.study, data.directory, name, orders) for name, orders in missing.items()]
     if jobs:

@@ -10,7 +10,7 @@ from covad.embedding.metrics import Learned
 from covad.events.processes import BACKGROUND
 from covad.messages import counted
 from covad.parallel import run_jobs
-from covad.pipeline.encoder import fold_label, model_names, trained_on
+from covad.pipeline.encoder import fold_label, trained_on
 from covad.response.fit import Pairs, fit_response, response_grid
 from covad.response.model import ResponseShape
 from covad.response.settings import FitSettings
@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 def fit_missing(data: CollisionData, workers: int) -> None:
     """Fit every response that is not there whole, those of an encoder in a process of their own."""
     missing = []
-    for name, fold in model_names(data):
+    for name, fold in data.products.models:
         wanted = sorted({order for embedding, order in data.study.spaces if embedding == name})
-        orders = [order for order in wanted if data.products.response(name, fold, order).to_be_made()]
+        orders = [order for order in wanted if data.products.response(name, fold, order).make_room()]
         if orders:
             missing.append((data.study, data.directory, name, fold, orders))
     if missing:
@@ -76,7 +76,7 @@ def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) ->
         Encoder.load(data.products.encoder(embedding, fold).verified()),
         data.systematics,
         data.selection,
-        data.products.embedded(embedding, fold, role),
+        data.products.embedded_digest(embedding, fold, role),
     )
     centre = tuple(0.0 for _ in data.systematics)
     points = [centre, *response_grid(len(data.systematics))]

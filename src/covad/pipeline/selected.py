@@ -50,7 +50,7 @@ class SelectedEvents(Record):
 def check_selected(data: CollisionData) -> None:
     """Count the selected events of every role once, and raise if they are too few."""
     product = data.products.selected()
-    if product.to_be_made():
+    if product.make_room():
         log.info("stage events: counting the events that pass the cuts")
         check_code(data)
         write_record(product.path, _count(data))

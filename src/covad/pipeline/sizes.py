@@ -34,7 +34,7 @@ _JUDGES, _PER_BIN = 50, 20
 _CERTAIN = 5.0
 
 
-class Counts(Protocol):
+class EventCounts(Protocol):
     """How many events of a role (a split or a signal) pass the cuts at nu, and how well that is known."""
 
     def selected(self, role: str, nu: Nu) -> float: ...
@@ -87,7 +87,7 @@ def given(data: CollisionData, role: str) -> int:
         return len(files)
 
 
-def needs(data: CollisionData, counts: Counts) -> Iterator[Need]:
+def needs(data: CollisionData, counts: EventCounts) -> Iterator[Need]:
     """Yield what toys draw at most, and the least that fits and checks can do with."""
     study, source = data.study, data.source
     centre = tuple(0.0 for _ in source.systematics)
@@ -113,7 +113,7 @@ def needs(data: CollisionData, counts: Counts) -> Iterator[Need]:
         )
 
 
-def check_needs(data: CollisionData, counts: Counts) -> None:
+def check_needs(data: CollisionData, counts: EventCounts) -> None:
     """Raise TooFewEventsError if the cuts leave too few events; say if an estimate cannot tell.
 
     Of every role that nu is told at which most is lacking.
@@ -148,7 +148,7 @@ def _sentence(data: CollisionData, need: Need, selected: float, error: float) ->
     )
 
 
-def _check_batch(data: CollisionData, counts: Counts) -> None:
+def _check_batch(data: CollisionData, counts: EventCounts) -> None:
     """Raise if the cuts leave too little of a batch for the contrastive loss."""
     centre = tuple(0.0 for _ in data.source.systematics)
     batch, n = data.source.training.batch, given(data, "encoder")

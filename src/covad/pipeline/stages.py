@@ -10,14 +10,14 @@ from pathlib import Path
 from covad.errors import PlanError, StudyError
 from covad.parallel import cores
 from covad.pipeline.claim import changed_keys, claim, claim_unchanged, refuse_changed
-from covad.pipeline.lock import learning_lock, refuse_toy_computers, toys_note
+from covad.pipeline.lock import announced_toys, learning_lock, refuse_toy_computers
 from covad.pipeline.manifest import timed
 from covad.pipeline.outlook import outlook, warn_of_versions
 from covad.pipeline.toys import check_draws, compute_missing
 from covad.pipeline.tune import choose_bases, tune_clips
 from covad.results.run import Run, as_path, open_run
 from covad.runs.directory import RunDirectory
-from covad.runs.products import Products
+from covad.runs.products import LEARNING_STAGES, Products
 from covad.runs.sources import given_source, open_sources
 from covad.runs.status import learning_progress
 from covad.runs.tuned import read_bases, read_clips
@@ -30,8 +30,6 @@ from covad.toys.run import Backend, ToysComputed, stoppable
 
 log = logging.getLogger(__name__)
 
-#: From events to the spaces that toys are drawn in; only for studies that start from collisions.
-LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
 STAGES = (*LEARNING_STAGES, "tune", "toys")
 
 
@@ -80,10 +78,10 @@ def run_study(
     if until not in STAGES:
         raise PlanError(f"there is no stage '{until}' (there are {', '.join(STAGES)})")
     directory, shard = RunDirectory(out), shard or Shard()
-    with stoppable(), ExitStack() as notes:
+    with stoppable(), ExitStack() as stack:
         source = try_source(study, directory)
         if shard.total > 1:
-            notes.enter_context(toys_note(directory, shard))  # from here on nobody changes the study
+            stack.enter_context(announced_toys(directory, shard))  # from here on nobody changes the study
             refuse_changed(directory, study, source)
             refuse_unprepared(study, directory)
             claim_unchanged(directory, study, source)
@@ -97,7 +95,7 @@ def run_study(
                 claim(directory, study, source)
                 sources = prepare(study, directory, backend, until, workers or cores())
                 if until == "toys":  # before anyone else can change the study
-                    notes.enter_context(toys_note(directory, shard))
+                    stack.enter_context(announced_toys(directory, shard))
         if until != "toys":
             return None
         with timed(directory, "toys"):
@@ -127,7 +125,7 @@ def try_source(study: Study, directory: RunDirectory) -> str | None:
     if not isinstance(study.source, Collisions):
         given = given_source(study)
         check_draws(study, dict.fromkeys(study.spaces, given))
-        return given.fingerprint
+        return given.digest
     # the simulators take seconds to import, and studies without events do not need them
     from covad.pipeline import selected, trial
     from covad.runs.collisions import CollisionData, users_code

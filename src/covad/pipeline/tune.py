@@ -47,7 +47,7 @@ def choose_bases(products: Products, sources: Sources) -> None:
         source = sources[space(configuration)]
         product = products.basis(configuration, source)
         convex = tuned_convex(study, sizes_of(study, configuration))
-        if convex is None or not product.to_be_made():
+        if convex is None or not product.make_room():
             continue
         try:
             test = convex.choose(source.basis_events())
@@ -63,7 +63,7 @@ def tune_clips(products: Products, sources: Sources, backend: Backend) -> None:
     for configuration in clips_to_tune(study, fixed_clips(study)):
         source = sources[space(configuration)]
         product = products.clip(configuration, source)
-        if not product.to_be_made():
+        if not product.make_room():
             continue
         log.info("stage tune: searching the clip W of the network, %s, with toys", configuration.label)
         choice = _search_clip(study, configuration, source, products.directory, backend)

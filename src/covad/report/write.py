@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 import shutil
 import time
@@ -21,7 +20,7 @@ from covad.report.formats.latex import latex_text
 from covad.report.page import chapters_of, render
 from covad.results.summary import Summary
 from covad.storage.atomic import replacing, write_json, writing
-from covad.storage.digests import file_digest
+from covad.storage.digests import canonical, file_digest
 from covad.storage.json_files import read_json
 from covad.storage.records import plain
 
@@ -99,7 +98,7 @@ def _digest(evidence: Evidence) -> str:
     checks = {name: plain(found) for name, found in evidence.checks.items()}
     observed = [observation.to_json() for observation in evidence.observed]
     content = [__version__, REPORT_VERSION, summary, checks, observed, evidence.outdated]
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
+    digest = hashlib.sha256(canonical(content, allow_nan=True))
     for toys in evidence.t.values():
         digest.update(toys.tobytes())
     for name in _DATA_FILES:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from covad import __version__
+from covad.embedding.metrics import read_history
 from covad.errors import FileFormatError
 from covad.inference.closure import (
     ClosureTests,
@@ -52,7 +53,6 @@ from covad.results.summary import (
 from covad.runs.checks import read_checks
 from covad.runs.directory import space_name
 from covad.runs.products import Products
-from covad.runs.scale import read_history
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_clip_choices, read_clips
 from covad.storage.records import restore
@@ -132,10 +132,10 @@ def _embeddings(run: RunToys) -> Iterator[EmbeddingSummary]:
     source = run.study.source
     if not isinstance(source, Collisions):
         return
-    for name, settings in source.embeddings.items():
-        for fold in range(source.folds):
-            history = read_history(Products(run.study, run.directory).encoder(name, fold))
-            yield EmbeddingSummary(name, settings.alpha, fold, history)
+    products = Products(run.study, run.directory)
+    for name, fold in products.models:
+        history = read_history(products.encoder(name, fold))
+        yield EmbeddingSummary(name, source.embeddings[name].alpha, fold, history)
 
 
 def _spaces(run: RunToys) -> Iterator[SpaceSummary]:

@@ -11,7 +11,7 @@ from covad.nplm.dataset import Float64
 from covad.runs.checks import SpaceChecks, ValidationCounts
 from covad.runs.scale import load_scale
 from covad.storage.ledger import Product
-from covad.toys.pools import Pools, fingerprint, open_pools
+from covad.toys.pools import Pools, open_pools, pools_digest
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def read_latent_space(product: Product) -> LatentSpace:
     folder = product.verified()
     scale = load_scale(product)
     centre, width = scale.centre.astype(np.float64), scale.width.astype(np.float64)
-    return LatentSpace(open_pools(folder, fingerprint(folder)), centre, width)
+    return LatentSpace(open_pools(folder, pools_digest(folder)), centre, width)
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def users_code(data: CollisionData) -> str | None:
 
 def check_code(data: CollisionData) -> None:
     """Refuse systematics whose code is not what it was when the models were made."""
-    made_with = (data.directory.origin() or {}).get("source")
+    made_with = (data.directory.origin() or {}).get("source_digest")
     if users_code(data) != made_with:
         raise StudyError(
             f"{data.directory.path}: the code of the systematics has changed since the run was made; "

@@ -6,21 +6,34 @@ that they are known wherever the run directory is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from covad.events.processes import BACKGROUND
 from covad.runs.directory import RunDirectory, space_name
 from covad.storage.digests import content_digest
 from covad.storage.ledger import Product, Recipe
 from covad.study import Collisions, Configuration, SampleEntry, Study
-from covad.study.plan import Space, null_draw, sizes_of, tuned_convex
+from covad.study.plan import (
+    Sources,
+    Space,
+    clips_to_tune,
+    fixed_clips,
+    null_draw,
+    reach_convex,
+    sizes_of,
+    space,
+    tuned_convex,
+)
 from covad.toys.ensembles import Source, draw_recipe
-from covad.toys.tests import TunedConvex
 
 #: Raise it when a stage computes another thing from the same settings, or a default of a setting changes:
 #: recipes hold what differs from the defaults, so that a setting that covad gets later ends no run.
 RECIPES = 1
+#: From events to the spaces that toys are drawn in; only for studies that start from collisions.
+LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
 
 
 @dataclass(frozen=True)
@@ -29,6 +42,37 @@ class Products:
 
     study: Study
     directory: RunDirectory
+
+    @property
+    def models(self) -> list[tuple[str, int]]:
+        """Return (embedding, fold) of all encoders."""
+        return [
+            (name, fold) for name in self._collisions.embeddings for fold in range(self._collisions.folds)
+        ]
+
+    def of_stage(self, stage: str, sources: Sources) -> list[Product]:
+        """Return what is used of all that a stage makes; nothing of a learning stage that the study lacks.
+
+        `sources` are what toys are drawn from, as far as it is there: the products of `tune` depend on it.
+        """
+        study = self.study
+        if stage == "tune":
+            bases = study.configurations if study.tests.convex else ()
+            return [
+                *(self.basis(c, sources.get(space(c))) for c in bases),
+                *(self.clip(c, sources.get(space(c))) for c in clips_to_tune(study, fixed_clips(study))),
+            ]
+        if not isinstance(study.source, Collisions):
+            return []
+        spaces, folds = study.spaces, range(study.source.folds)
+        made: dict[str, Iterable[Product]] = {
+            "events": (self.fingerprints(sample) for sample in (BACKGROUND, *study.signals)),
+            "encoder": (self.encoder(*model) for model in self.models),
+            "response": (self.response(name, fold, order) for name, order in spaces for fold in folds),
+            "pools": (self.pools(where) for where in spaces),
+            "checks": (self.checks(where, fold) for where in spaces for fold in folds),
+        }
+        return list(made[stage])
 
     def events(self, file: str, sample: str, entry: SampleEntry, n_events: int, seed: int) -> Product:
         """Return a file of simulated events."""
@@ -82,7 +126,7 @@ class Products:
             ),
         )
 
-    def embedded(self, embedding: str, fold: int, role: str) -> str:
+    def embedded_digest(self, embedding: str, fold: int, role: str) -> str:
         """Return what the embedded events of a role depend on, as a digest: they are a cache."""
         recipe = self._of_background(encoder=self.encoder(embedding, fold).digest, role=role)
         if recipe is None:
@@ -107,7 +151,7 @@ class Products:
     def checks(self, space: Space, fold: int) -> Product:
         embedding, order = space
         folder = "checks" if fold == self._collisions.fold else f"checks/fold_{fold}"
-        convex = tuned_convex(self.study, self.study.sizes) or TunedConvex(**dict(self.study.sizes))
+        convex = reach_convex(self.study)
         return self._product(
             "checks",
             f"{folder}/{space_name(space)}.json",
@@ -124,7 +168,7 @@ class Products:
         convex = tuned_convex(self.study, sizes_of(self.study, configuration))
         recipe = None
         if source is not None and convex is not None:
-            events = source.fingerprint_of(null_draw(self.study, configuration))
+            events = source.digest_of(null_draw(self.study, configuration))
             recipe = {"events": events, "convex": convex.describe()}
         return self._product("tune", f"basis/{configuration.slug}.json", recipe)
 
@@ -134,7 +178,7 @@ class Products:
         if source is not None and self.study.tests.network is not None:
             draw = null_draw(self.study, configuration)
             recipe = {
-                "events": source.fingerprint_of(draw),
+                "events": source.digest_of(draw),
                 "seed": self.study.seed,
                 "draw": draw_recipe(draw),
                 "network": self.study.tests.network.model_dump(mode="json", exclude_defaults=True),
@@ -160,7 +204,7 @@ class Products:
     def _common(self) -> dict[str, Any] | None:
         """Return the background events, their splits and shifts; None before the stage `events`."""
         source = self._collisions
-        events = self._events_digest("background")
+        events = self._events_digest(BACKGROUND)
         if events is None:
             return None
         return {
@@ -168,7 +212,7 @@ class Products:
             "events": events,
             "splits": source.splits.model_dump(mode="json", exclude_defaults=True),
             "systematics": [entry.description for entry in source.systematics],
-            "systematics_code": (self.directory.origin() or {}).get("source"),
+            "systematics_code": (self.directory.origin() or {}).get("source_digest"),
             "cuts": source.cuts.model_dump(mode="json", exclude_defaults=True),
         }
 

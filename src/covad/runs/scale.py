@@ -1,4 +1,4 @@
-"""The standardisation of z, and the history of a training: what reports read of models, without torch."""
+"""The standardisation of z, which belongs to the pools of a space."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.embedding.metrics import Metrics
 from covad.errors import FileFormatError
 from covad.runs.directory import SCALE
-from covad.storage.headers import read_header
 from covad.storage.json_files import read_json
 from covad.storage.ledger import Product
-from covad.storage.records import restore
 
 
 @dataclass(frozen=True)
@@ -48,11 +45,3 @@ def load_scale(pools: Product) -> Standardisation:
         return Standardisation.restore(read_json(path))
     except (KeyError, TypeError, ValueError) as failure:
         raise FileFormatError(f"{path}: cannot be understood ({failure!r})") from failure
-
-
-def read_history(encoder: Product) -> tuple[Metrics, ...]:
-    """Return the losses during the training of an encoder, verified; none while it is not there."""
-    if not encoder.made:
-        return ()
-    settings = read_header(encoder.verified())["settings"]
-    return restore(tuple[Metrics, ...], settings["trained_on"]["history"], str(encoder.path))

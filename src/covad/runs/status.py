@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from covad.embedding.metrics import read_metrics
 from covad.errors import FileFormatError
-from covad.events.processes import BACKGROUND
 from covad.runs.directory import RunDirectory
-from covad.runs.products import Products
+from covad.runs.products import LEARNING_STAGES, Products
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_bases, read_clips
 from covad.study import Collisions, Configuration, Study
@@ -23,12 +21,12 @@ from covad.toys.store import Counts
 
 @dataclass(frozen=True)
 class StageProgress:
-    """Parts of a stage that are done; `note` says how far the next one is."""
+    """Parts of a stage that are done; `remark` says how far the next one is."""
 
     stage: str
     done: int
     parts: int
-    note: str = ""
+    remark: str = ""
 
     @property
     def finished(self) -> bool:
@@ -102,7 +100,7 @@ class RunStatus:
                 "done": stage.finished,
                 "parts_done": stage.done,
                 "parts": stage.parts,
-                "note": stage.note,
+                "remark": stage.remark,
             }
             for stage in self.stages
         }
@@ -171,22 +169,16 @@ def learning_progress(study: Study, directory: RunDirectory) -> list[StageProgre
     if not isinstance(study.source, Collisions):
         return []
     source, products = study.source, Products(study, directory)
-    trained, responses, notes = [], [], []
-    for name, fold in product(source.embeddings, range(source.folds)):
-        trained.append(products.encoder(name, fold).made)
-        if not trained[-1] and (history := read_metrics(directory.model(name, fold) / "metrics.jsonl")):
-            part = f"{name}, fold {fold}" if source.folds > 1 else name
-            notes.append(f"{part}: step {history[-1].step} of {source.training.steps}")
-        orders = {order for embedding, order in study.spaces if embedding == name}
-        responses += [products.response(name, fold, order).made for order in orders]
-    pools = [products.pools(space).made for space in study.spaces]
-    checks = [products.checks(*part).made for part in product(study.spaces, range(source.folds))]
-    events = all(products.fingerprints(name).made for name in (BACKGROUND, *study.signals))
+    made = {stage: [part.made for part in products.of_stage(stage, {})] for stage in LEARNING_STAGES}
+    events = all(made.pop("events"))
     written = "" if events else f"{len(list(directory.events.glob('*.h5')))} files written"
+    trainings = []
+    for (name, fold), is_trained in zip(products.models, made["encoder"], strict=True):
+        if not is_trained and (history := read_metrics(directory.model(name, fold) / "metrics.jsonl")):
+            part = f"{name}, fold {fold}" if source.folds > 1 else name
+            trainings.append(f"{part}: step {history[-1].step} of {source.training.steps}")
+    remarks = {"encoder": "; ".join(trainings)}
     return [
         StageProgress("events", int(events), 1, written),
-        StageProgress("encoder", sum(trained), len(trained), "; ".join(notes)),
-        StageProgress("response", sum(responses), len(responses)),
-        StageProgress("pools", sum(pools), len(pools)),
-        StageProgress("checks", sum(checks), len(checks)),
+        *(StageProgress(stage, sum(x), len(x), remarks.get(stage, "")) for stage, x in made.items()),
     ]

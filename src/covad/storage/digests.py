@@ -27,6 +27,14 @@ def _digest_of_state(path: Path, *state: int) -> str:  # noqa: ARG001
     return file_digest(path)
 
 
-def content_digest(content: Any) -> str:
-    """Return the SHA-256 of plain data: equal for equal data, whatever the order of keys."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+def canonical(content: Any, *, allow_nan: bool = False) -> bytes:
+    """Return the one JSON text of plain data, whatever the order of keys.
+
+    NaN and infinity are refused unless they are allowed: they may be results, but they identify nothing.
+    """
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=allow_nan).encode()
+
+
+def content_digest(content: Any, *, allow_nan: bool = False) -> str:
+    """Return the SHA-256 of plain data, in hexadecimal digits: equal for equal data."""
+    return hashlib.sha256(canonical(content, allow_nan=allow_nan)).hexdigest()

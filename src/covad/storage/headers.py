@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from covad.errors import FileFormatError
+from covad.errors import DamagedFileError, FileFormatError
+from covad.storage.json_files import parse_json
 
 #: The key of covad's own data in the header of a safetensors file.
 HEADER = "covad"
@@ -19,8 +19,9 @@ def read_header(path: Path) -> dict[str, Any]:
             length = int.from_bytes(file.read(8), "little")
             if length > path.stat().st_size:
                 raise ValueError("it is cut short")
-            found = json.loads(json.loads(file.read(length))["__metadata__"][HEADER])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as failure:
+            whole = parse_json(file.read(length), "its header")
+        found = parse_json(whole["__metadata__"][HEADER], "its header")
+    except (OSError, ValueError, KeyError, TypeError, DamagedFileError) as failure:
         raise FileFormatError(f"{path}: not a covad model file, or damaged ({failure})") from failure
     if not isinstance(found, dict):
         raise FileFormatError(f"{path}: not a covad model file")

@@ -20,6 +20,11 @@ def parse_json(text: str | bytes, where: str) -> Any:
         raise DamagedFileError(f"{where}: cannot be read, it is not JSON ({failure})") from failure
 
 
+def as_read(content: Any) -> Any:
+    """Return plain data as they are read after they were written: tuples as lists, keys as text."""
+    return json.loads(json.dumps(content))
+
+
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file; None if there is no such file."""
     try:

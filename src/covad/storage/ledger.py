@@ -105,8 +105,8 @@ class Product:
             return False
         return True
 
-    def to_be_made(self, *beside: str) -> bool:
-        """Return whether a stage has to make the files, and make room for them.
+    def make_room(self, *beside: str) -> bool:
+        """Make room for the files, and return whether a stage has to make them.
 
         Files of another recipe are set aside, with those `beside` them that belong to the making; files of
         this recipe that were set aside before come back.
@@ -119,12 +119,12 @@ class Product:
                 _move(self.run, self._aside(note.recipe), [*note.files, *beside], self._note_name)
         if self.recipe is not None:
             with suppress(FileFormatError):
-                before = self.set_aside()
+                before = self.noted_aside()
                 if before is not None:
                     _move(self._aside(self.recipe), self.run, [*before.files, *beside], self._note_name)
         return not self.whole()
 
-    def set_aside(self) -> Note | None:
+    def noted_aside(self) -> Note | None:
         """Return the note of files of this recipe that were set aside, None if there are none."""
         if self.recipe is None:
             return None

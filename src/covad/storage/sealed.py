@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,16 +10,15 @@ from typing import Any
 from covad.errors import DamagedFileError, FileFormatError
 from covad.storage.atomic import write_json
 from covad.storage.digests import content_digest
-from covad.storage.json_files import read_json
+from covad.storage.json_files import as_read, read_json
 
 SEAL = "seal"
 
 
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
     """Write plain data with its seal, all or nothing."""
-    # as it will be read: tuples as lists, keys as text
-    written = json.loads(json.dumps(content))
-    write_json(path, {**written, SEAL: content_digest(written)})
+    written = as_read(content)
+    write_json(path, {**written, SEAL: content_digest(written, allow_nan=True)})
 
 
 def read_sealed(path: Path, remedy: str = "") -> dict[str, Any] | None:
@@ -41,7 +39,7 @@ def unsealed(content: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return content without its seal; raise DamagedFileError, which names `where`, if they do not agree."""
     found = dict(content)
     seal = found.pop(SEAL, None)
-    if seal != content_digest(found):
+    if seal != content_digest(found, allow_nan=True):
         why = "it has no seal" if seal is None else "its content is not what its seal says"
         raise DamagedFileError(f"{where}: is damaged or was changed by hand ({why})")
     return found

@@ -19,6 +19,7 @@ from safetensors.torch import save
 from covad.errors import DamagedFileError, FileFormatError
 from covad.storage.atomic import write_bytes
 from covad.storage.headers import HEADER
+from covad.storage.json_files import as_read, parse_json
 
 
 def save_weights(
@@ -26,7 +27,7 @@ def save_weights(
 ) -> None:
     """Write tensors and settings atomically."""
     tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    settings = json.loads(json.dumps(settings))
+    settings = as_read(settings)
     header = {"kind": kind, "settings": settings, "sha256": _digest(kind, tensors, settings)}
     write_bytes(path, save(tensors, {HEADER: json.dumps(header, sort_keys=True)}))
 
@@ -44,11 +45,11 @@ def load_weights(path: Path, kind: str) -> tuple[dict[str, torch.Tensor], dict[s
     """Read what `save_weights` wrote, or say in one sentence why the file is not that."""
     try:
         with safe_open(str(path), framework="pt") as file:
-            header = json.loads((file.metadata() or {})[HEADER])
+            header = parse_json((file.metadata() or {})[HEADER], "its header")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError as failure:
         raise FileFormatError(f"{path}: no such model file") from failure
-    except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as failure:
+    except (SafetensorError, OSError, KeyError, ValueError, DamagedFileError) as failure:
         raise DamagedFileError(f"{path}: not a covad model file, or damaged ({failure})") from failure
     if not isinstance(header, dict) or not isinstance(header.get("settings"), dict):
         raise FileFormatError(f"{path}: not a covad model file: its header holds no settings")

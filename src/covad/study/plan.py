@@ -138,6 +138,11 @@ def tuned_convex(study: Study, sizes: Sizes) -> TunedConvex | None:
     return TunedConvex(**given, **dict(sizes))
 
 
+def reach_convex(study: Study) -> TunedConvex:
+    """Return the convex test that the closure reach is measured with: the study's, or a default one."""
+    return tuned_convex(study, study.sizes) or TunedConvex(**dict(study.sizes))
+
+
 def fixed_clips(study: Study) -> dict[str, float]:
     """Return the clips that the study file itself gives."""
     network = study.tests.network

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,10 +11,10 @@ import pyarrow.parquet as pq
 
 from covad.errors import FileFormatError, ToyStoreError
 from covad.nplm.fit import Status
+from covad.storage.digests import canonical, content_digest
 from covad.storage.json_files import parse_json
 from covad.storage.records import restore
 from covad.storage.versions import Versions
-from covad.toys.ensembles import canonical
 from covad.toys.toy import BlockToys, Toy
 
 #: Layout of a block: raise it when a column or the footer changes. Runs with older blocks are then refused.
@@ -85,7 +84,7 @@ class BlockFooter:
             unconverged=[toy.index for toy in toys if toy.status == Status.UNCONVERGED],
             seconds=sum(toy.seconds + toy.draw_seconds for toy in toys),
             versions=block.versions,
-            digest=hashlib.sha256(canonical(content)).hexdigest(),
+            digest=content_digest(content),
         )
 
 

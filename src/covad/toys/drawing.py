@@ -73,11 +73,11 @@ class LatentSource:
     n_nuisances: int = 1
 
     @property
-    def fingerprint(self) -> str:
+    def digest(self) -> str:
         return f"latent-{LATENT_VERSION}-{self.n_nuisances}"
 
-    def fingerprint_of(self, draw: Draw) -> str:  # noqa: ARG002
-        return self.fingerprint
+    def digest_of(self, draw: Draw) -> str:  # noqa: ARG002
+        return self.digest
 
     @property
     def n_dimensions(self) -> int:
@@ -115,24 +115,24 @@ class PoolSource:
     """Rows of memory-mapped pools, without replacement; reference and data are different pools."""
 
     directory: Path
-    fingerprint: str
+    digest: str
 
     @classmethod
     def open(cls, directory: Path, verify: bool = True) -> PoolSource:
         """Return the source of a directory of pools, by default checked against their digests."""
         if verify:
             pools.verify(directory)
-        return cls(directory.resolve(), pools.fingerprint(directory))
+        return cls(directory.resolve(), pools.pools_digest(directory))
 
-    def fingerprint_of(self, draw: Draw) -> str:
-        return pools.fingerprint_of(self.directory, self.fingerprint, draw.nu, draw.signal)
+    def digest_of(self, draw: Draw) -> str:
+        return pools.digest_of(self.directory, self.digest, draw.nu, draw.signal)
 
     @property
     def n_dimensions(self) -> int:
         return int(self._pools().reference.sample.z.shape[1])
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
-        there = pools.open_verified(self.directory, self.fingerprint)
+        there = pools.open_verified(self.directory, self.digest)
         true_nuisances(draw, there.reference.sample.response.n_nuisances)
         reference = there.reference.pick(draw.n_reference, np.random.default_rng(seeds.reference))
         rng = np.random.default_rng(seeds.data)
@@ -142,7 +142,7 @@ class PoolSource:
         return assemble(draw, reference, data, seeds)
 
     def basis_events(self) -> Float32:
-        return pools.open_verified(self.directory, self.fingerprint).basis
+        return pools.open_verified(self.directory, self.digest).basis
 
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
         there = self._pools()
@@ -167,7 +167,7 @@ class PoolSource:
                 )
 
     def _pools(self) -> pools.Pools:
-        return pools.open_pools(self.directory, self.fingerprint)
+        return pools.open_pools(self.directory, self.digest)
 
 
 def largest_number(mean: float) -> float:

@@ -7,7 +7,6 @@ bigger run reuses the toys of a smaller one.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
@@ -21,6 +20,7 @@ from covad.errors import PlanError
 from covad.nplm.dataset import Dataset, Float32
 from covad.nplm.fit import NplmTest
 from covad.settings import Nu
+from covad.storage.digests import canonical, content_digest
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -128,11 +128,11 @@ class Source(Hashable, Protocol):
     """Where the events of toys come from. Small, frozen and picklable: every worker gets a copy."""
 
     @property
-    def fingerprint(self) -> str:
+    def digest(self) -> str:
         """Return a name that changes whenever any of the events would."""
         ...
 
-    def fingerprint_of(self, draw: Draw) -> str:
+    def digest_of(self, draw: Draw) -> str:
         """Return a name that changes whenever the events of such toys, or those of the basis, would."""
         ...
 
@@ -186,7 +186,7 @@ class Ensemble:
         return {
             "schema": TOY_SCHEMA,
             "seed": self.seed,
-            "source": self.source.fingerprint_of(self.draw),
+            "source": self.source.digest_of(self.draw),
             "stream": self.stream.value,
             "draw": draw_recipe(self.draw),
             "test": self.test.describe(),
@@ -196,7 +196,7 @@ class Ensemble:
     @cached_property
     def identity(self) -> str:
         """Return the name of the ensemble on disk."""
-        return hashlib.sha256(canonical(self.describe())).hexdigest()[:20]
+        return content_digest(self.describe())[:20]
 
     @cached_property
     def _seed_words(self) -> tuple[int, ...]:
@@ -281,8 +281,3 @@ def contiguous(indices: Sequence[int]) -> Iterator[tuple[int, int]]:
         previous = index
     if start is not None and previous is not None:
         yield start, previous + 1
-
-
-def canonical(content: Any) -> bytes:
-    """Return the one JSON text of a content, which digests are made of. NaN and infinity are refused."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()

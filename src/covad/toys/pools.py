@@ -6,8 +6,6 @@ nu, every signal at every nu, and events for the basis of the convex test that n
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,10 +20,9 @@ from covad.errors import FileFormatError, PlanError, TooFewEventsError
 from covad.nplm.dataset import Float32, Response
 from covad.settings import Nu
 from covad.storage.atomic import replacing, writing
-from covad.storage.digests import digest_once, file_digest
+from covad.storage.digests import content_digest, digest_once, file_digest
 from covad.storage.json_files import read_json
 from covad.storage.records import Record, restore
-from covad.toys.ensembles import canonical
 
 T = TypeVar("T")
 
@@ -166,8 +163,7 @@ def write_pools(directory: Path, pools: Pools) -> list[Path]:
         "data": _write_all(directory, "data", pools.data),
         "signals": {name: _write_all(directory, name, at) for name, at in pools.signals.items()},
     }
-    with replacing(directory / MANIFEST) as temporary:
-        temporary.write_text(json.dumps(manifest, indent=1) + "\n")
+    write_json(directory / MANIFEST, manifest)
     return [directory / MANIFEST, *(directory / array.file for array in read_manifest(directory).arrays)]
 
 
@@ -211,17 +207,17 @@ def read_manifest(directory: Path) -> Manifest:
     return restore(Manifest, _content(directory), str(directory / MANIFEST))
 
 
-def fingerprint(directory: Path) -> str:
+def pools_digest(directory: Path) -> str:
     """Return a digest of the manifest, and with it of all arrays."""
     content = _content(directory)
     restore(Manifest, content, str(directory / MANIFEST))
-    return hashlib.sha256(canonical(content)).hexdigest()[:20]
+    return content_digest(content)[:20]
 
 
 @lru_cache(maxsize=256)
-def fingerprint_of(directory: Path, expected_fingerprint: str, nu: Nu, signal: str | None) -> str:
+def digest_of(directory: Path, expected_digest: str, nu: Nu, signal: str | None) -> str:
     """Return a digest of the arrays that toys at nu use: more nu or signals leave that of the others."""
-    manifest = read_unchanged(directory, expected_fingerprint)
+    manifest = read_unchanged(directory, expected_digest)
     used: list[PoolEntry] = [manifest.reference, _at(_by_nu(manifest.data), nu, "data")]
     if signal is not None:
         used.append(_at(_by_nu(_of_signal(manifest.signals, signal)), nu, signal))
@@ -230,12 +226,12 @@ def fingerprint_of(directory: Path, expected_fingerprint: str, nu: Nu, signal: s
     # the basis has no yield
     arrays.insert(1, [manifest.basis.sha256])
     yields.insert(1, None)
-    return hashlib.sha256(canonical([arrays, yields])).hexdigest()[:20]
+    return content_digest([arrays, yields])[:20]
 
 
-def read_unchanged(directory: Path, expected_fingerprint: str) -> Manifest:
-    """Read the manifest; raise a FileFormatError if it is not of the fingerprint."""
-    if fingerprint(directory) != expected_fingerprint:
+def read_unchanged(directory: Path, expected_digest: str) -> Manifest:
+    """Read the manifest; raise a FileFormatError if its digest is another."""
+    if pools_digest(directory) != expected_digest:
         raise FileFormatError(f"{directory / MANIFEST}: has changed since the run began")
     return read_manifest(directory)
 
@@ -249,19 +245,19 @@ def verify(directory: Path) -> None:
 
 
 @lru_cache(maxsize=8)
-def open_verified(directory: Path, expected_fingerprint: str) -> Pools:
+def open_verified(directory: Path, expected_digest: str) -> Pools:
     """Map the pools into memory and compare them with their digests, once per process.
 
     Whoever draws toys does so where it is: another machine may see other files under the same name.
     """
     verify(directory)
-    return open_pools(directory, expected_fingerprint)
+    return open_pools(directory, expected_digest)
 
 
 @lru_cache(maxsize=8)
-def open_pools(directory: Path, expected_fingerprint: str) -> Pools:
+def open_pools(directory: Path, expected_digest: str) -> Pools:
     """Map the pools into memory, once per process."""
-    manifest = read_unchanged(directory, expected_fingerprint)
+    manifest = read_unchanged(directory, expected_digest)
     return Pools(
         reference=_open_pool(directory, manifest.reference),
         basis=_map(directory, manifest.basis),

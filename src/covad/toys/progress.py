@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from covad.messages import time_left
+from covad.messages import duration_text
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class ToyProgress:
         self.bar.update(self.task, completed=self.done, description=pace)
         if self.bar.disable and now - self.last_line > LINE_EVERY_SECONDS and self.done < self.total:
             self.last_line = now
-            left = time_left((self.total - self.done) / max(rate, 1e-9))
+            left = duration_text((self.total - self.done) / max(rate, 1e-9))
             log.info("toys: %d of %d, %s, about %s left", self.done, self.total, pace, left)
 
 

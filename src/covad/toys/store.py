@@ -6,7 +6,6 @@ fit its digest is set aside, reported, and computed again; one of another schema
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import time
@@ -22,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
-from covad.storage.atomic import replacing, writing
+from covad.storage.atomic import write_bytes, write_json, writing
 from covad.storage.versions import Versions
 from covad.toys.blocks import BlockFooter, decode, encode, read_footer, refuse_collisions, toy_table
 from covad.toys.ensembles import Block, Request, contiguous
@@ -138,13 +137,9 @@ class ToyStore:
             return False
         description = self.directory / f"{block.ensemble.identity}.json"
         if not description.exists():  # keep beside the blocks what they are
-            with writing(description):
-                self.directory.mkdir(parents=True, exist_ok=True)
-            with replacing(description) as temporary, writing(description):
-                temporary.write_text(json.dumps(block.ensemble.describe(), indent=1) + "\n")
+            write_json(description, block.ensemble.describe())
         path, content = self._path(block), encode(block.ensemble.identity, toys)
-        with replacing(path) as temporary, writing(path):
-            temporary.write_bytes(content)
+        write_bytes(path, content)
         return True
 
     def has(self, block: Block) -> bool:
