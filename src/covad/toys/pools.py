@@ -19,7 +19,7 @@ from pydantic import FiniteFloat
 from covad.errors import FileFormatError, PlanError, TooFewEventsError
 from covad.nplm.dataset import Float32, Response
 from covad.settings import Nu
-from covad.storage.atomic import replacing, writing
+from covad.storage.atomic import replacing, write_json, writing
 from covad.storage.digests import content_digest, digest_once, file_digest
 from covad.storage.json_files import read_json
 from covad.storage.records import Record, restore
