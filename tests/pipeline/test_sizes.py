@@ -161,3 +161,10 @@ def test_events_of_another_engine_refuse_no_sample(tmp_path, caplog):
         try_events(collisions(tmp_path, **few))
     try_events(collisions(tmp_path, {"background": {"simulate": 12000, "engine": "pythia8"}}, **few))
     assert "perhaps too few events, by events of the parametric engine" in caplog.text
+
+
+@pytest.mark.parametrize(("sigma", "warned"), [(0.025, False), (2.5, True)])
+def test_a_sigma_in_per_cent_is_asked_about(tmp_path, caplog, sigma, warned):
+    source = TINY["source"] | {"systematics": [{"name": "jet_energy_scale", "sigma": sigma}]}
+    try_events(CollisionData.of(tiny_study(source=source), RunDirectory(tmp_path)))
+    assert ("one sigma of 'jet_energy_scale' moves pt of jet" in caplog.text) == warned

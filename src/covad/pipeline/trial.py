@@ -11,7 +11,7 @@ from covad.errors import StudyError, TooFewEventsError
 from covad.events.layout import UNLABELLED, Events
 from covad.events.processes import BACKGROUND, process_code
 from covad.events.soundness import check_soundness
-from covad.events.systematics import UserSystematic, in_sample, shift_events
+from covad.events.systematics import Systematic, UserSystematic, in_sample, shift_events
 from covad.pipeline.fingerprints import refuse_copied_files
 from covad.pipeline.sizes import Efficiencies, check_needs
 from covad.runs.collisions import CollisionData
@@ -106,11 +106,35 @@ def _try_shifts(data: CollisionData, events: Events, background: bool) -> None:
             raise StudyError(
                 f"source.systematics: '{systematic.name}' changes none of {len(events)} background events"
             )
+        if background:
+            _warn_of_size(systematic, events)
         # the response describes shapes: a change of the yield is left to the normalisation nuisance
         if data.study.normalisation is None and profiled and any(m.yield_ratio != 1.0 for m in moved):
             raise StudyError(
                 f"normalisation: '{systematic.name}' changes the yield, which only a normalisation "
                 "nuisance can describe: give the uncertainty of the yield, for instance 0.1"
+            )
+
+
+def _warn_of_size(systematic: Systematic, events: Events) -> None:
+    """Warn if one sigma moves objects by more than they differ: per cent may be taken for a share."""
+    varied = systematic.shift(events, 1.0)
+    if not varied.matched:
+        return
+    for collection in events.layout.collections:
+        before, after = (e.objects(collection.name)[..., 0] for e in (events, varied.events))
+        filled = (before > 0) & (after > 0)
+        spread = float(before[filled].std()) if filled.any() else 0.0
+        moved = float(np.abs(after - before)[filled].mean()) if filled.any() else 0.0
+        if moved > spread > 0:
+            log.warning(
+                "source.systematics: one sigma of '%s' moves %s of %s by %.3g on average, more than its "
+                "standard deviation of %.3g; is sigma right?",
+                systematic.name,
+                collection.features[0],
+                collection.name,
+                moved,
+                spread,
             )
 
 
