@@ -211,7 +211,7 @@ def test_nobody_changes_the_study_while_a_shard_starts(run, monkeypatch):
 def test_a_shard_does_not_write_its_study_over_a_changed_one(run, monkeypatch):
     """Another machine may have looked for notes just before ours was there."""
     directory, changed = RunDirectory(run), latent(**ALTERED["sizes"])
-    source = directory.origin()["source"]
+    source = directory.origin()["source_digest"]
     monkeypatch.setattr(
         "covad.pipeline.stages.refuse_unprepared", lambda *_: claim(directory, changed, source)
     )

@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
@@ -183,19 +184,29 @@ def _counted(monkeypatch, summary):
     return calls
 
 
-def test_a_summary_is_made_again_only_if_its_files_have_changed(run, monkeypatch):
+@contextmanager
+def _hidden_block(run):
+    """Take a block of toys away for a while."""
+    block = next((run / "toys").glob("*.parquet"))
+    hidden = block.rename(run / "hidden")
+    yield
+    hidden.rename(block)
+
+
+def test_a_summary_is_made_again_only_if_its_toys_have_changed(run, monkeypatch):
     before = write_summary(collect(run))
     calls = _counted(monkeypatch, before)
+    next((run / "toys").glob("*.parquet")).touch()  # the time of a file says nothing
     assert write_summary(collect(run)) == before
     assert calls == []
-    next((run / "toys").glob("*.parquet")).touch()
-    write_summary(collect(run))
+    with _hidden_block(run):
+        write_summary(collect(run))
     assert calls == [run]
 
 
 def test_toys_that_come_while_a_run_is_read_belong_to_the_next_summary(run, summary, monkeypatch):
-    early = collect(run)
-    next((run / "toys").glob("*.parquet")).touch()
+    with _hidden_block(run):
+        early = collect(run)
     write_summary(early)
     calls = _counted(monkeypatch, summary)
     write_summary(collect(run))

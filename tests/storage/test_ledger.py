@@ -140,5 +140,5 @@ def test_a_note_that_is_no_object_makes_its_product_anew(
     product: Product, content: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (product.run / "made/pools/space.json").write_text(content)
-    assert product.to_be_made()
+    assert product.make_room()
     assert "delete it and run again: what it tells of is made anew" in caplog.text

@@ -81,6 +81,7 @@ def run_study(
     with stoppable(), ExitStack() as stack:
         source = try_source(study, directory)
         if shard.total > 1:
+            refuse_unprepared(study, directory)  # nothing is written for a shard that comes too early
             stack.enter_context(announced_toys(directory, shard))  # from here on nobody changes the study
             refuse_changed(directory, study, source)
             refuse_unprepared(study, directory)
