@@ -33,6 +33,7 @@ from covad.events.layout import Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 from covad.events.selection import Selection
 from covad.inference.nuisances import yield_deviation
+from covad.nplm.dataset import Normalisation
 from covad.nplm.fit import Status
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import read_observed
@@ -278,7 +279,8 @@ def test_a_surprising_yield_is_said(run, observed):
     assert any("210 events are observed where 2000 are expected" in line for line in found.warnings)
     assert any("nulls were made for 200 expected events" in line for line in found.warnings)
     assert yield_deviation(1300, 1000, None) == pytest.approx(300 / np.sqrt(1000))
-    assert yield_deviation(1300, 1000, 0.1) == pytest.approx(300 / np.sqrt(1000 + 100**2))
+    assert yield_deviation(1300, 1000, Normalisation(0.1)) == pytest.approx(300 / np.sqrt(1000 + 100**2))
+    assert yield_deviation(1300, 1000, Normalisation(0.1, np.log(1.3))) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_other_layouts_are_refused(run, tmp_path):

@@ -199,13 +199,15 @@ def test_nobody_changes_the_study_while_a_shard_starts(run, monkeypatch):
     tried = []
 
     def meanwhile(study, directory):
+        tried.append(study)
+        if len(tried) == 1:  # before the shard says that it is there
+            return
         with pytest.raises(RunInUseError, match="computes toys of the study as it was"):
             run_study(latent(**ALTERED["sizes"]), run, here, until="tune")
-        tried.append(study)
 
     monkeypatch.setattr("covad.pipeline.stages.refuse_unprepared", meanwhile)
     run_study(latent(), run, here, Shard(1, 2))
-    assert tried == [latent()]
+    assert tried == [latent(), latent()]
 
 
 def test_a_shard_does_not_write_its_study_over_a_changed_one(run, monkeypatch):

@@ -171,8 +171,7 @@ def compare(
     notes += _blind_spots(z_reference, z_data)
     notes += contradictions(nuisances)
     if expected is not None:
-        sigma = None if yield_nuisance is None else yield_nuisance.sigma
-        deviation = yield_deviation(len(z_data), float(expected), sigma)
+        deviation = yield_deviation(len(z_data), float(expected), yield_nuisance)
         if abs(deviation) > SURPRISING:
             notes.append(
                 f"{len(z_data)} data where {float(expected):g} are expected: {deviation:+.1f} standard "

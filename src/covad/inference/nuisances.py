@@ -24,7 +24,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from covad.nplm.convex.law import ScoreMoments
-from covad.nplm.dataset import Dataset, Float64
+from covad.nplm.dataset import Dataset, Float64, Normalisation
 from covad.nplm.fit import Fit
 from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shift, nuisance_slopes
 
@@ -122,6 +122,12 @@ def _compatible(difference: Float64, variance: Float64) -> Compatibility:
     return Compatibility(statistic, dof, float(chi2.sf(statistic, dof)))
 
 
-def yield_deviation(n_observed: int, expected: float, normalisation: float | None) -> float:
-    """Return it in standard deviations: Poisson, and the normalisation where it is uncertain."""
-    return float((n_observed - expected) / np.hypot(np.sqrt(expected), (normalisation or 0.0) * expected))
+def yield_deviation(n_observed: int, expected: float, normalisation: Normalisation | None) -> float:
+    """Return it in standard deviations: Poisson, and the normalisation where it is uncertain.
+
+    The auxiliary value of the normalisation is part of what is expected.
+    """
+    if normalisation is None:
+        return float((n_observed - expected) / np.sqrt(expected))
+    expected = expected * float(np.exp(normalisation.measured))
+    return float((n_observed - expected) / np.hypot(np.sqrt(expected), normalisation.sigma * expected))

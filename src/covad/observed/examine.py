@@ -17,7 +17,7 @@ from covad.inference.nuisances import (
     yield_deviation,
 )
 from covad.inference.significance import observed_z
-from covad.nplm.dataset import Dataset
+from covad.nplm.dataset import Dataset, Normalisation
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances
 from covad.nplm.statistic import likelihood_ratio
@@ -117,7 +117,7 @@ def examine(
         nuisances=nuisances,
         compatibility=compatibility,
         tests=tests,
-        warnings=(*inputs.warnings, *_warnings(run, len(events), expected, nuisances, tests)),
+        warnings=(*inputs.warnings, *_warnings(run, dataset, expected, nuisances, tests)),
     )
 
 
@@ -136,6 +136,8 @@ def plain_text(name: str) -> str:
 def digest_of_file(file: Path) -> str:
     """Return the digest of an observed file; what cannot be read is one sentence."""
     try:
+        if file.exists() and not file.is_file():
+            raise FileFormatError(f"{plain_text(str(file))}: is not a regular file")
         return digest_once(file)
     except (OSError, ValueError) as failure:
         raise FileFormatError(f"{plain_text(str(file))}: cannot be read ({failure})") from failure
@@ -174,12 +176,14 @@ def _answer_name(
 
 def _warnings(
     run: FinishedRun,
-    n_observed: int,
+    dataset: Dataset,
     expected: float,
     nuisances: tuple[NuisanceFit, ...],
     tests: tuple[ObservedTest, ...],
 ) -> Iterator[str]:
-    deviation = yield_deviation(n_observed, expected, run.study.normalisation)
+    sigma, n_observed = run.study.normalisation, len(dataset.data)
+    normalisation = dataset.normalisation or (None if sigma is None else Normalisation(sigma))
+    deviation = yield_deviation(n_observed, expected, normalisation)
     if abs(deviation) > SURPRISING:
         yield (
             f"{n_observed} events are observed where {expected:g} are expected: {deviation:+.1f} standard "
