@@ -142,3 +142,22 @@ def test_a_note_that_is_no_object_makes_its_product_anew(
     (product.run / "made/pools/space.json").write_text(content)
     assert product.make_room()
     assert "delete it and run again: what it tells of is made anew" in caplog.text
+
+
+def test_the_note_of_another_product_moves_nothing(product: Product, caplog: pytest.LogCaptureFixture) -> None:
+    other = Product(product.run, "checks", "checks/space.json", {"seed": 3})
+    other.path.parent.mkdir()
+    other.path.write_bytes(b"{}")
+    other.note()
+    notes = [product.run / "made" / f"{found.name}.json" for found in (product, other)]
+    first, second = (note.read_bytes() for note in notes)
+    notes[0].write_bytes(second)
+    notes[1].write_bytes(first)
+    for damaged in (product, other):
+        with pytest.raises(DamagedFileError, match="is the note of another product"):
+            damaged.verified()
+        assert damaged.make_room()
+    assert other.path.exists()
+    assert len(list(product.path.iterdir())) == 2
+    assert not (product.run / "aside").exists()
+    assert "it is made anew" in caplog.text

@@ -86,8 +86,16 @@ class Product:
 
     def noted(self) -> Note | None:
         """Return the note; None if there is none. Raise DamagedFileError if it cannot be trusted."""
-        content = read_sealed(self._note_file, _REMEDY)
-        return None if content is None else restore(Note, content, str(self._note_file))
+        return self._read(self._note_file)
+
+    def _read(self, path: Path) -> Note | None:
+        content = read_sealed(path, _REMEDY)
+        if content is None:
+            return None
+        note = restore(Note, content, str(path))
+        if any(name != self.name and not name.startswith(f"{self.name}/") for name in note.files):
+            raise DamagedFileError(f"{path}: is the note of another product; {_REMEDY}")
+        return note
 
     @property
     def made(self) -> bool:
@@ -128,9 +136,7 @@ class Product:
         """Return the note of files of this recipe that were set aside, None if there are none."""
         if self.recipe is None:
             return None
-        path = self._aside(self.recipe) / self._note_name
-        content = read_sealed(path, _REMEDY)
-        return None if content is None else restore(Note, content, str(path))
+        return self._read(self._aside(self.recipe) / self._note_name)
 
     def _aside(self, recipe: Recipe) -> Path:
         return self.run / ASIDE / content_digest(dict(recipe))[:12]
