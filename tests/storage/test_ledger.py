@@ -144,7 +144,9 @@ def test_a_note_that_is_no_object_makes_its_product_anew(
     assert "delete it and run again: what it tells of is made anew" in caplog.text
 
 
-def test_the_note_of_another_product_moves_nothing(product: Product, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_note_of_another_product_moves_nothing(
+    product: Product, caplog: pytest.LogCaptureFixture
+) -> None:
     other = Product(product.run, "checks", "checks/space.json", {"seed": 3})
     other.path.parent.mkdir()
     other.path.write_bytes(b"{}")
