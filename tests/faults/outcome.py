@@ -29,7 +29,7 @@ LIMIT_SECONDS = 60.0
 LIMIT_BYTES = 8 * 2**30
 #: Keys of JSON whose values are times, or digests that times and places enter.
 TIMES = frozenset(
-    {"seconds", "seconds_per_toy", "core_seconds_left", "draw_seconds", "modified", "made_of", "seal"}
+    {"seconds", "seconds_per_toy", "core_seconds_left", "draw_seconds", "since", "made_of", "seal"}
 )
 
 

@@ -13,6 +13,7 @@ from covad.pipeline.export import export_run
 from covad.pipeline.manifest import timed
 from covad.pipeline.report import report_run
 from covad.results.run import open_run
+from covad.runs.status import run_status
 from covad.runs.directory import RunDirectory
 
 #: A file of every kind that the answer for an observed file comes from, and a byte in its numbers.
@@ -66,6 +67,13 @@ def test_reports_and_notebooks_verify_what_they_show(run: Path, tmp_path: Path, 
         report_run(copy)
     with pytest.raises(DamagedFileError, match=Path(file).name):
         _ = open_run(copy).summary
+
+
+def test_a_status_counts_no_toys_by_a_damaged_manifest(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    damaged(run, copy, "pools/covariant_linear/manifest.json", 200)
+    with pytest.raises(DamagedFileError, match=r"manifest\.json"):
+        run_status(copy)
 
 
 def test_models_are_verified_before_they_are_exported(run: Path, tmp_path: Path) -> None:

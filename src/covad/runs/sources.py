@@ -7,6 +7,7 @@ from covad.runs.products import Products
 from covad.study import Collisions, LatentSection, PoolSection, Study
 from covad.study.plan import Sources
 from covad.toys.drawing import LatentSource, PoolSource
+from covad.toys.pools import MANIFEST
 
 
 def given_source(study: Study, verify: bool = True) -> LatentSource | PoolSource:
@@ -21,13 +22,12 @@ def given_source(study: Study, verify: bool = True) -> LatentSource | PoolSource
 def open_sources(study: Study, directory: RunDirectory, verify: bool = True) -> Sources:
     """Open what toys of each space come from; spaces whose pools are not there yet are left out.
 
-    `verify` reads the pools once and compares their digests.
+    `verify` reads the pools once and compares their digests; else only the manifest is verified.
     """
     if not isinstance(study.source, Collisions):
         return dict.fromkeys(study.spaces, given_source(study, verify))
     pools = {space: Products(study, directory).pools(space) for space in study.spaces}
     ready = {space: product for space, product in pools.items() if product.made}
     for product in ready.values():
-        if verify:
-            product.verified()
+        product.verified(*([] if verify else [f"{product.name}/{MANIFEST}"]))
     return {space: PoolSource.open(product.path, verify=False) for space, product in ready.items()}
