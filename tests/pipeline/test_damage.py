@@ -13,8 +13,8 @@ from covad.pipeline.export import export_run
 from covad.pipeline.manifest import timed
 from covad.pipeline.report import report_run
 from covad.results.run import open_run
-from covad.runs.status import run_status
 from covad.runs.directory import RunDirectory
+from covad.runs.status import run_status
 
 #: A file of every kind that the answer for an observed file comes from, and a byte in its numbers.
 USED = {
