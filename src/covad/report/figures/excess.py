@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from covad.nplm.dataset import Float64
 from covad.observed.result import ObservableComparison, Observation
 from covad.report.figures.canvas import BLACK, GREY, Figure, drawing, headroom, legend, panel
 from covad.report.figures.latent import filled
@@ -66,15 +67,19 @@ def draw_observable(above: Axes, observable: ObservableComparison, below: Axes |
     if below is None:
         return
 
-    observed, expected = np.array(observable.observed), np.array(observable.everywhere)
-    some = expected > 0
-    ratio, error = (x[some] / expected[some] for x in (observed, np.sqrt(observed)))
-    below.axhline(1.0, color=GREY, linestyle="--")
-    below.errorbar(centres[some], ratio, error, fmt=".", color=BLACK)
-    beyond = observed > HIGHEST_RATIO * expected
-    below.plot(centres[beyond], np.full(beyond.sum(), 0.93 * HIGHEST_RATIO), "^", color=BLACK, markersize=4)
-    below.set_ylim(0.0, HIGHEST_RATIO)
+    draw_ratio(below, centres, np.array(observable.observed), np.array(observable.everywhere))
     below.set_ylabel("all / exp.")
+
+
+def draw_ratio(axes: Axes, centres: Float64, counts: Float64, expected: Float64) -> None:
+    """Draw counts over their expectation; an arrow stands for a ratio beyond the axis."""
+    some = expected > 0
+    ratio, error = (x[some] / expected[some] for x in (counts, np.sqrt(counts)))
+    axes.axhline(1.0, color=GREY, linestyle="--")
+    axes.errorbar(centres[some], ratio, error, fmt=".", color=BLACK)
+    beyond = counts > HIGHEST_RATIO * expected
+    axes.plot(centres[beyond], np.full(beyond.sum(), 0.93 * HIGHEST_RATIO), "^", color=BLACK, markersize=4)
+    axes.set_ylim(0.0, HIGHEST_RATIO)
 
 
 def axis_label(observable: str) -> str:

@@ -10,8 +10,8 @@ from matplotlib.ticker import MaxNLocator
 
 from covad.inference.inputs import InputComparison, Quantity
 from covad.observed.result import Observation
-from covad.report.figures.canvas import BLACK, FILL, GREY, Figure, drawing, headroom, legend, panel
-from covad.report.figures.excess import HIGHEST_RATIO, axis_label
+from covad.report.figures.canvas import BLACK, FILL, Figure, drawing, headroom, legend, panel
+from covad.report.figures.excess import axis_label, draw_ratio
 from covad.report.figures.latent import filled
 from covad.report.names import slug
 from covad.report.tables.observed import compared_files
@@ -69,13 +69,7 @@ def draw_input(above: Axes, quantity: Quantity, below: Axes | None = None) -> No
     lowest.xaxis.set_major_locator(MaxNLocator(6, integer=quantity.feature is None))
     if below is None:
         return
-    some = expected > 0
-    ratio, ratio_error = (x[some] / expected[some] for x in (counts, np.sqrt(counts)))
-    band = np.divide(error, expected, out=np.zeros_like(error), where=some)
+    band = np.divide(error, expected, out=np.zeros_like(error), where=expected > 0)
     below.stairs(1 + band, edges, baseline=1 - band, fill=True, color=FILL)
-    below.axhline(1.0, color=GREY, linestyle="--")
-    below.errorbar(centres[some], ratio, ratio_error, fmt=".", color=BLACK)
-    beyond = counts > HIGHEST_RATIO * expected
-    below.plot(centres[beyond], np.full(beyond.sum(), 0.93 * HIGHEST_RATIO), "^", color=BLACK, markersize=4)
-    below.set_ylim(0.0, HIGHEST_RATIO)
+    draw_ratio(below, centres, counts, expected)
     below.set_ylabel("data / sim.")
