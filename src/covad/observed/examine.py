@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
+from covad.inference.joint import smaller_p
 from covad.inference.nuisances import (
     SURPRISING,
     NuisanceFit,
@@ -16,9 +17,11 @@ from covad.inference.nuisances import (
     judge_nuisances,
     yield_deviation,
 )
-from covad.inference.significance import observed_z
+from covad.inference.significance import AnalyticNull, observed_z
+from covad.nplm.convex.convex import ConvexTest
+from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Dataset, Normalisation
-from covad.nplm.fit import Status
+from covad.nplm.fit import Fit, Status
 from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
@@ -36,16 +39,16 @@ from covad.observed.excess import find_excess
 from covad.observed.inputs import compare_observed
 from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
-from covad.results.collect import Group
+from covad.results.collect import Group, joint_null
 from covad.runs.collisions import derived_seed, sample_of_file
 from covad.storage.digests import content_digest, digest_once
-from covad.study.plan import default_test
+from covad.study.plan import default_result, default_test
 
 #: Sigma of an auxiliary value: further out it is a slip of the units, and its fit would hardly end.
 LARGEST_AUXILIARY = 10.0
 #: Characters of an observed file's name that name its answer: file systems have a limit.
 _LONGEST_STEM = 100
-#: Relative difference of the expected yield from that of the toys which their nulls are good for.
+#: Log of the yield over that of the toys for which nulls at one yield are good.
 _TOLERATED_YIELD = 0.1
 
 
@@ -101,8 +104,12 @@ def examine(
     default = default_test(run.study)
     groups = sorted(run.groups, key=lambda group: group.test != default)  # it speaks first
     tests = tuple(_test(group, dataset, events, background, int(sha256[:8], 16)) for group in groups)
+    joint, p = None, [test.p for test in tests if test.p is not None]
+    if len(p) == 2:
+        joint = observed_z(float(smaller_p(*p)), joint_null(*groups))
     return Observation(
         name=_answer_name(run, file, sha256, expected, measured),
+        rule=default_result(run.study),
         file=plain_text(file.name),
         sha256=sha256,
         configuration=run.configuration.slug,
@@ -117,6 +124,7 @@ def examine(
         nuisances=nuisances,
         compatibility=compatibility,
         tests=tests,
+        joint=joint,
         warnings=(*inputs.warnings, *_warnings(run, dataset, expected, nuisances, tests)),
     )
 
@@ -146,11 +154,22 @@ def digest_of_file(file: Path) -> str:
 def _test(
     group: Group, dataset: Dataset, events: ObservedEvents, background: BackgroundEvents, seed: int
 ) -> ObservedTest:
-    """Run one test on the dataset, and hold its t against every null of the run."""
+    """Run one test on the dataset, and hold its t against every null of the run.
+
+    The law of t is taken at the fitted nuisances, exactly; toys see t moved to the yield that they have.
+    """
     test = group.ensemble.test.build(group.ensemble.source)
     outcome = likelihood_ratio(dataset, test, seed)
     if outcome.status is Status.FAILED:
-        return ObservedTest(group.test, outcome.status, None, None, None, (), (), None)
+        return ObservedTest(group.test, outcome.status, None, None, None, (), group.quoted, (), None)
+    t = float(outcome.t)
+    if group.moments is not None:
+        t = float(group.moments.at_nominal(t, relative_yield(group, dataset, outcome.delta)))
+    nulls = {name: (t, null) for name, null in group.nulls.items()}
+    if isinstance(test, ConvexTest):
+        law = analytic_null(test, dataset, join_nuisances(outcome.delta, dataset)).law
+        n_toys = len(group.null_t)
+        nulls["analytic"] = float(outcome.t), AnalyticNull(law.sf, "analytic", n_toys)
     per_sigma = np.sqrt(GaussianPenalty.of_nuisances(dataset).precision)
     return ObservedTest(
         test=group.test,
@@ -159,9 +178,15 @@ def _test(
         tau=float(outcome.tau.value),
         delta=float(outcome.delta.value),
         nu_with_h=tuple(float(x) for x in join_nuisances(outcome.tau, dataset) * per_sigma),
-        significances=tuple(observed_z(outcome.t, null) for null in group.nulls.values()),
+        quoted=group.quoted,
+        significances=tuple(observed_z(t, null) for t, null in nulls.values()),
         excess=find_excess(events, background, dataset, test, outcome),
     )
+
+
+def relative_yield(group: Group, dataset: Dataset, delta: Fit) -> float:
+    """Return the log of the fitted yield of the background over that of the toys of R_0."""
+    return delta.nu_norm + math.log(dataset.weights.sum() / group.ensemble.draw.expected)
 
 
 def _answer_name(
@@ -190,9 +215,15 @@ def _warnings(
             "deviations, the uncertainty of the normalisation included; is --expected right?"
         )
     yield from contradictions(nuisances)
-    drawn = run.sizes.expected
-    if abs(expected / drawn - 1.0) > _TOLERATED_YIELD:
-        yield f"the nulls were made for {drawn:g} expected events, not {expected:g}: their p are approximate"
+    delta = fit_nuisances(dataset)
+    for group in run.groups:
+        fitted = relative_yield(group, dataset, delta)
+        known = abs(fitted) < _TOLERATED_YIELD if group.moments is None else group.moments.covers(fitted)
+        if not known:
+            yield (
+                f"the fit has {math.exp(fitted):.2f} times the yield of the toys of the {group.test} test, "
+                "farther from it than its nulls were drawn: their p are approximate"
+            )
     for test in tests:
         if test.status is not Status.CONVERGED:
             yield f"the fit of the {test.test} test ended as '{test.status}'"

@@ -77,7 +77,7 @@ class FinishedRun:
         nulls = [
             entry
             for entry in plan(study, {where: source}, clips, bases)
-            if entry.configuration == configuration and entry.draw.signal is None
+            if entry.configuration == configuration and not (entry.draw.signal or entry.draw.prior)
         ]
         toys = directory.toys.load_all(requests(nulls))
         for found in toys.values():

@@ -99,7 +99,7 @@ def needs(data: CollisionData, counts: EventCounts) -> Iterator[Need]:
     largest: dict[tuple[str, Nu], tuple[float, str]] = {}
     for draw in (draw for configuration in study.configurations for draw in draws(study, configuration)):
         drawn = [("reference", centre, float(draw.n_reference), "sizes.reference")]
-        roles = [("data", draw.expected, "sizes.expected")]
+        roles = [("data", draw.largest.expected_background, "sizes.expected")]
         if draw.signal is not None:
             roles.append((draw.signal, draw.injected, f"signals.{draw.signal}"))
         for role, expected, key in roles:

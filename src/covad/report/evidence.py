@@ -9,7 +9,7 @@ from pathlib import Path
 from covad.nplm.dataset import Float64
 from covad.observed.result import Observation, digest_of_nulls, read_observations
 from covad.results.latent import LatentSpace, Marginal, marginals, read_latent_space
-from covad.results.summary import Summary, select
+from covad.results.summary import EnsembleSummary, Summary, select
 from covad.runs.checks import SpaceChecks, read_checks
 from covad.runs.directory import RunDirectory, space_name
 from covad.runs.products import Products
@@ -36,14 +36,14 @@ class Evidence:
     ) -> Ensembles:
         """Return t at every nu, the central one first; ensembles of fewer than two toys are left out."""
         key = {"test": test, "configuration": configuration, "signal": signal, "injected": injected}
+        key |= {"nu_norm": 0.0, "prior": False}
         identities = {line.nu: line.identity or "" for line in select(self.summary.ensembles, **key)}
         found = {nu: self.t.get(identities.get(nu, "")) for nu in self.summary.points}
         return {nu: t for nu, t in found.items() if t is not None and len(t) > 1}
 
     def toys_of_nulls(self, observation: Observation) -> int:
         """Return how many toys the nulls of an answer have now."""
-        lines = select(self.summary.ensembles, configuration=observation.configuration, signal=None)
-        return sum(line.done for line in lines)
+        return sum(line.done for line in _null_lines(self.summary, observation))
 
     def marginals(self, space: str) -> list[Marginal]:
         return marginals(self.checks.get(space), self.spaces.get(space))
@@ -72,5 +72,10 @@ def read_evidence(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Evid
 
 def _nulls(summary: Summary, observation: Observation) -> str:
     """Return the digest of the nulls that an answer for this configuration has now."""
-    lines = select(summary.ensembles, configuration=observation.configuration, signal=None)
-    return digest_of_nulls(line.identity for line in lines)
+    return digest_of_nulls(line.identity for line in _null_lines(summary, observation))
+
+
+def _null_lines(summary: Summary, observation: Observation) -> list[EnsembleSummary]:
+    """Return the ensembles that the nulls of an answer are made of."""
+    key = {"configuration": observation.configuration, "signal": None, "prior": False}
+    return select(summary.ensembles, **key)

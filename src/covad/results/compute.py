@@ -198,6 +198,8 @@ def _ensemble(run: RunToys, entry: Entry) -> EnsembleSummary:
         expected=draw.expected,
         reference=draw.n_reference,
         nu=draw.nu,
+        nu_norm=draw.nu_norm,
+        prior=draw.prior,
         signal=draw.signal,
         injected=draw.injected,
         identity=None if ensemble is None else ensemble.identity,
@@ -217,7 +219,7 @@ def _bins(group: Group, n_toys: int) -> tuple[int, ...]:
 
 def _null(group: Group, seed: int) -> NullSummary:
     """Compare R_0 with chi2 (network) or the analytic law (convex)."""
-    t, bins = group.null.t, _bins(group, len(group.null.t))
+    t, bins = group.null_t, _bins(group, len(group.null_t))
     if group.analytic is None:
         dof = round(group.capacity)
         distribution = chi2_law(dof)
@@ -246,10 +248,10 @@ def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
     """Compare every shifted ensemble with R_0; whether they follow chi2 is another matter."""
     if not group.shifted:
         return
-    shifted = {null_name(nu): toys.t for nu, toys in group.shifted.items()}
-    bins = _bins(group, min(len(t) for t in (group.null.t, *shifted.values())))
-    table = closure_tests(shifted, group.null.t, seed, bins)
-    shifts = {name: median_shift(t, group.null.t, seed) for name, t in shifted.items()}
+    shifted = {null_name(nu): group.t(toys) for nu, toys in group.shifted.items()}
+    bins = _bins(group, min(len(t) for t in (group.null_t, *shifted.values())))
+    table = closure_tests(shifted, group.null_t, seed, bins)
+    shifts = {name: median_shift(t, group.null_t, seed) for name, t in shifted.items()}
     verdict = judge(table, shifts.values())
     against_chi2: ClosureTests = {}
     if group.analytic is None:
@@ -274,7 +276,7 @@ def _significance(group: Group) -> Iterator[SignalSignificance]:
     for (nu, signal, injected), toys in group.signals.items():
         for null in group.nulls.values():
             yield SignalSignificance(
-                **vars(median_z(toys.t, null)),
+                **vars(median_z(group.t(toys), null)),
                 test=group.test,
                 configuration=group.configuration.slug,
                 nu=nu,
@@ -287,7 +289,7 @@ def _significance(group: Group) -> Iterator[SignalSignificance]:
 def _power(group: Group) -> Iterator[SignalPower]:
     for (nu, signal, injected), toys in group.signals.items():
         for null in group.nulls.values():
-            curve = power_curve(toys.t, null, POWER_THRESHOLDS)
+            curve = power_curve(group.t(toys), null, POWER_THRESHOLDS)
             measured = zip(curve.power, curve.resolved, strict=True)
             yield SignalPower(
                 test=group.test,

@@ -156,6 +156,8 @@ class EnsembleSummary(ToyCounts):
     expected: float
     reference: int
     nu: Nu
+    nu_norm: float  # true nuisance of the normalisation, in units of its sigma
+    prior: bool  # every toy has a truth of its own
     signal: str | None
     injected: float
     identity: str | None
@@ -338,6 +340,13 @@ class Summary(Record):
 def nu_text(nu: Sequence[float], separator: str = ", ", unit: str = "") -> str:
     """Return how nu is written everywhere: '+1', '0', or '-1, 0' for several nuisances."""
     return separator.join(f"{x:+g}{unit}" if x else "0" for x in nu)
+
+
+def truth_text(nu: Sequence[float], nu_norm: float = 0.0, prior: bool = False) -> str:
+    """Return how the truth of an ensemble is written: as `nu_text`, 'nu_N = -1.5' or 'prior'."""
+    if prior:
+        return "prior"
+    return f"nu_N = {nu_norm:+g}" if nu_norm else nu_text(nu)
 
 
 def select(lines: Iterable[T], **values: Any) -> list[T]:

@@ -21,6 +21,7 @@ from covad.study.plan import (
     Space,
     clips_to_tune,
     fixed_clips,
+    n_prior_points,
     null_draw,
     reach_convex,
     sizes_of,
@@ -31,7 +32,7 @@ from covad.toys.ensembles import Source, draw_recipe
 
 #: Raise it when a stage computes another thing from the same settings, or a default of a setting changes:
 #: recipes hold what differs from the defaults, so that a setting that covad gets later ends no run.
-RECIPES = 1
+RECIPES = 2
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
 LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
 
@@ -144,6 +145,7 @@ class Products:
                 encoder=self.encoder(embedding, fold).digest,
                 response=self.response(embedding, fold, order).digest,
                 nu=self.study.points,
+                prior=n_prior_points(self.study),
                 signals={name: self._events_digest(name) or "" for name in self.study.signals},
             ),
         )

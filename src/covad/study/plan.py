@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from covad.nplm.convex.convex import ConvexTest
 from covad.study import Collisions, Configuration, Sizes, Study
@@ -12,6 +13,10 @@ from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
 
 #: The tests that a study may have, in the order of tables.
 TESTS = ("network", "convex")
+#: Signals are drawn at points nu where no nuisance is farther out.
+_FARTHEST_SIGNAL = 1.0
+#: Points of the prior at which pools are embedded.
+_PRIOR_POINTS = 64
 #: (embedding, order of the response).
 Space = tuple[str, int]
 #: Where toys are drawn from, as far as it is there.
@@ -53,7 +58,7 @@ def plan(study: Study, sources: Sources, clips: Clips, bases: Bases | None = Non
             tests["convex"] = convex
         for draw in draws(study, configuration):
             toys = configuration.toys or study.toys
-            if draw.signal is None:
+            if draw.signal is None and not (draw.nu_norm or draw.prior):
                 toys = configuration.background_toys or toys
             for name, test in tests.items():
                 ensemble = None
@@ -74,20 +79,34 @@ def requests(entries: list[Entry]) -> list[Request]:
 
 
 def draws(study: Study, configuration: Configuration) -> Iterator[Draw]:
-    """Draw background at every nu, and signals on top.
+    """Draw background at every nu, nu_norm and from the prior, and signals on top of it at some nu.
 
-    Without nuisances in the test, signals are drawn at nu = 0 only: elsewhere the background alone alarms.
+    Without nuisances in the test, signals are drawn at nu = 0 only, and the normalisation is not varied:
+    elsewhere the background alone alarms. Otherwise signals are drawn where no |nu| exceeds 1.
     """
     null = null_draw(study, configuration)
     points = configuration.nu or study.nu
+    profiled = configuration.treatment is Treatment.PROFILED
     for nu in points:
         yield replace(null, nu=nu)
+    if profiled and study.normalisation is not None:
+        for nu_norm in study.nu_norm:
+            yield replace(null, nu_norm=nu_norm)
+    if profiled and study.prior:
+        yield replace(null, prior=True)
     if not configuration.signals:
         return
-    for nu in points if configuration.treatment is Treatment.PROFILED else (null.nu,):
+    near = [nu for nu in points if max(map(abs, nu)) <= _FARTHEST_SIGNAL]
+    for nu in near if profiled else [null.nu]:
         for signal, yields in study.signals.items():
             for injected in yields:
                 yield replace(null, nu=nu, signal=signal, injected=injected)
+
+
+def n_prior_points(study: Study) -> int:
+    """Return at how many truths of the prior toys can be drawn from pools; 0 if none are asked for."""
+    profiled = any(c.treatment is Treatment.PROFILED for c in study.configurations)
+    return _PRIOR_POINTS if study.prior and profiled else 0
 
 
 def null_draw(study: Study, configuration: Configuration) -> Draw:
@@ -104,9 +123,15 @@ def null_draw(study: Study, configuration: Configuration) -> Draw:
     )
 
 
+def default_result(study: Study) -> Literal["convex", "network", "joint"]:
+    """Return whose p-value is quoted: what the study names, else the test with an analytic null, if there."""
+    return study.result or ("convex" if study.tests.convex is not None else "network")
+
+
 def default_test(study: Study) -> str:
-    """Return the test that is meant if none is named: the one with an analytic null, if the study has it."""
-    return "convex" if study.tests.convex is not None else "network"
+    """Return the test that is meant if none is named: that of the result; of both, the convex one."""
+    result = default_result(study)
+    return "convex" if result == "joint" else result
 
 
 def space(configuration: Configuration) -> Space:

@@ -35,12 +35,12 @@ def true_nuisances(draw: Draw, n_nuisances: int) -> Float64:
 
 
 def assemble(draw: Draw, reference: LatentEvents, data: LatentEvents, seeds: ToySeeds) -> Dataset:
-    """Make one toy, with auxiliary values thrown around the truth: nu0 ~ N(nu, 1), nu_N0 ~ N(0, sigma)."""
+    """Make one toy, with auxiliary values thrown around the truth: nu0 ~ N(nu, 1), nu_N0 ~ N(nu_N, sigma)."""
     rng = np.random.default_rng(seeds.auxiliary)
     measured = rng.normal(draw.nu, 1.0)
     normalisation = None
     if draw.normalisation_sigma is not None:
-        thrown = float(rng.normal(0.0, draw.normalisation_sigma))
+        thrown = float(rng.normal(draw.true_norm, draw.normalisation_sigma))
         normalisation = Normalisation(draw.normalisation_sigma, thrown)
     if draw.treatment is Treatment.NONE:
         measured, normalisation = np.empty(0), None
@@ -83,12 +83,16 @@ class LatentSource:
     def n_dimensions(self) -> int:
         return latent.N_DIMENSIONS
 
+    def throw(self, draw: Draw, seeds: ToySeeds) -> Draw:
+        rng = np.random.default_rng(seeds.truth)
+        return draw.thrown(tuple(rng.normal(size=self.n_nuisances).tolist()), rng)
+
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
         self.check(draw)
         truth = true_nuisances(draw, self.n_nuisances)
         reference = latent.background(draw.n_reference, np.random.default_rng(seeds.reference))
         rng = np.random.default_rng(seeds.data)
-        data = latent.tilted_background(draw.expected, truth, rng)
+        data = latent.tilted_background(draw.expected_background, truth, rng)
         if draw.signal:
             data = np.concatenate([data, latent.signal(rng.poisson(draw.injected), rng)])
         return assemble(draw, self._sample(draw, reference), self._sample(draw, data), seeds)
@@ -125,18 +129,27 @@ class PoolSource:
         return cls(directory.resolve(), pools.pools_digest(directory))
 
     def digest_of(self, draw: Draw) -> str:
-        return pools.digest_of(self.directory, self.digest, draw.nu, draw.signal)
+        nu = None if draw.prior else draw.nu
+        return pools.digest_of(self.directory, self.digest, nu, draw.signal)
 
     @property
     def n_dimensions(self) -> int:
         return int(self._pools().reference.sample.z.shape[1])
+
+    def throw(self, draw: Draw, seeds: ToySeeds) -> Draw:
+        """Throw one of the points of the prior that pools exist at."""
+        points = list(self._pools().prior)
+        if not points:
+            raise PlanError(f"{self.directory}: there are no pools for toys of the prior")
+        rng = np.random.default_rng(seeds.truth)
+        return draw.thrown(points[int(rng.integers(len(points)))], rng)
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
         there = pools.open_verified(self.directory, self.digest)
         true_nuisances(draw, there.reference.sample.response.n_nuisances)
         reference = there.reference.pick(draw.n_reference, np.random.default_rng(seeds.reference))
         rng = np.random.default_rng(seeds.data)
-        data = there.background(draw.nu).pick_poisson(draw.expected, rng)
+        data = there.background(draw.nu, draw.prior).pick_poisson(draw.expected_background, rng)
         if draw.signal:
             data = data.joined(there.signal(draw.signal, draw.nu).pick_poisson(draw.injected, rng))
         return assemble(draw, reference, data, seeds)
@@ -146,15 +159,19 @@ class PoolSource:
 
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
         there = self._pools()
-        return len(there.reference), len(there.background(draw.nu))
+        data = there.prior.values() if draw.prior else [there.background(draw.nu)]
+        return len(there.reference), min((len(pool) for pool in data), default=0)
 
     def check(self, draw: Draw) -> None:
         """Raise if a toy may need more events than a pool has."""
         there = self._pools()
-        data = there.background(draw.nu)
+        if draw.prior:
+            data = min(there.prior.values(), key=lambda pool: len(pool) / pool.yield_ratio)
+        else:
+            data = there.background(draw.nu)
         needs = [
             ("reference", there.reference, float(draw.n_reference)),
-            ("data", data, largest_number(draw.expected * data.yield_ratio)),
+            ("data", data, largest_number(draw.largest.expected_background * data.yield_ratio)),
         ]
         if draw.signal:
             signal = there.signal(draw.signal, draw.nu)

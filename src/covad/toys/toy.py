@@ -30,6 +30,8 @@ class Toy:
     events: int | None  # 64 bits of a digest of the first events: equal only if they are
     status: str
     reason: str = ""
+    true_nu: tuple[float, ...] | None = None
+    true_norm: float | None = None  # as nu_norm_delta, a log yield
     t: float | None = None
     tau: float | None = None
     delta: float | None = None
@@ -82,7 +84,11 @@ def run_toy(ensemble: Ensemble, index: int) -> Toy:
     facts: dict[str, Any] = {"index": index, "seed": seeds.number, "events": None}
     clock = time.process_time()
     try:
-        dataset = ensemble.source.draw(ensemble.draw, seeds)
+        draw = ensemble.draw
+        if draw.prior:
+            draw = ensemble.source.throw(draw, seeds)
+        facts |= {"true_nu": draw.nu, "true_norm": draw.true_norm}
+        dataset = ensemble.source.draw(draw, seeds)
         facts["draw_seconds"] = time.process_time() - clock
         digest = hashlib.blake2b(digest_size=8)
         for events in (dataset.data, dataset.reference):
