@@ -25,11 +25,11 @@ from faults.world import COVAD, World, make_inputs
 
 KILLS = 100
 SEED = 9
-#: When a command is killed, at least and at most, in units of the time that it takes undisturbed. A run goes on
-#: where it was, so that it ends some time; a report is drawn from the start.
+#: When a command is killed, at least and at most, in units of the time that it takes undisturbed. A run goes
+#: on where it was, so that it ends some time; a report is drawn from the start.
 PATIENCE = {"run": (0.02, 0.3), "report": (0.02, 1.5)}
-#: Seconds after which workers without a parent have to be gone; where many processes share a core, so much the
-#: longer: a worker that is still importing does not know its parent yet.
+#: Seconds after which workers without a parent have to be gone; where many processes share a core, so much
+#: the longer: a worker that is still importing does not know its parent yet.
 ORPHANS_SECONDS = 10.0
 
 
