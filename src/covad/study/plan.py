@@ -8,6 +8,7 @@ from typing import Literal
 
 from covad.nplm.convex.convex import ConvexTest
 from covad.study import Collisions, Configuration, Sizes, Study
+from covad.study.sources import NORMALISATION
 from covad.toys.ensembles import Draw, Ensemble, Request, Source, Stream, Treatment, TunedTest
 from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
 
@@ -132,6 +133,15 @@ def default_test(study: Study) -> str:
     """Return the test that is meant if none is named: that of the result; of both, the convex one."""
     result = default_result(study)
     return "convex" if result == "joint" else result
+
+
+def nuisance_names(study: Study) -> tuple[str, ...]:
+    """Return what the nuisances are called, in the order of the fits: the shapes, then the normalisation."""
+    source = study.source
+    shape = [f"nu_{k + 1}" for k in range(len(study.nu[0]))]
+    if isinstance(source, Collisions):
+        shape = [entry.name for entry in source.systematics]
+    return (*shape, *([] if study.normalisation is None else [NORMALISATION]))
 
 
 def space(configuration: Configuration) -> Space:
