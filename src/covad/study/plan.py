@@ -14,8 +14,8 @@ from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
 
 #: The tests that a study may have, in the order of tables.
 TESTS = ("network", "convex")
-#: Signals are drawn at points nu where no nuisance is farther out.
-_FARTHEST_SIGNAL = 1.0
+#: Sigma up to which signals are drawn, and background for tests without nuisances.
+_NEAR = 1.0
 #: Points of the prior at which pools are embedded.
 _PRIOR_POINTS = 64
 #: (embedding, order of the response).
@@ -82,13 +82,14 @@ def requests(entries: list[Entry]) -> list[Request]:
 def draws(study: Study, configuration: Configuration) -> Iterator[Draw]:
     """Draw background at every nu, nu_norm and from the prior, and signals on top of it at some nu.
 
-    Without nuisances in the test, signals are drawn at nu = 0 only, and the normalisation is not varied:
-    elsewhere the background alone alarms. Otherwise signals are drawn where no |nu| exceeds 1.
+    Signals are drawn where no |nu| exceeds 1. Without nuisances in the test the background alone alarms where
+    nu is not 0: signals are drawn at nu = 0 only, background up to 1, and the normalisation is not varied.
     """
     null = null_draw(study, configuration)
     points = configuration.nu or study.nu
+    near = [nu for nu in points if max(map(abs, nu)) <= _NEAR]
     profiled = configuration.treatment is Treatment.PROFILED
-    for nu in points:
+    for nu in points if profiled else near:
         yield replace(null, nu=nu)
     if profiled and study.normalisation is not None:
         for nu_norm in study.nu_norm:
@@ -97,7 +98,6 @@ def draws(study: Study, configuration: Configuration) -> Iterator[Draw]:
         yield replace(null, prior=True)
     if not configuration.signals:
         return
-    near = [nu for nu in points if max(map(abs, nu)) <= _FARTHEST_SIGNAL]
     for nu in near if profiled else [null.nu]:
         for signal, yields in study.signals.items():
             for injected in yields:

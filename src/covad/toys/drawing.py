@@ -138,9 +138,9 @@ class PoolSource:
 
     def throw(self, draw: Draw, seeds: ToySeeds) -> Draw:
         """Throw one of the points of the prior that pools exist at."""
-        points = list(self._pools().prior)
-        if not points:
-            raise PlanError(f"{self.directory}: there are no pools for toys of the prior")
+        there = self._pools()
+        self._check_prior(there)
+        points = list(there.prior)
         rng = np.random.default_rng(seeds.truth)
         return draw.thrown(points[int(rng.integers(len(points)))], rng)
 
@@ -166,6 +166,7 @@ class PoolSource:
         """Raise if a toy may need more events than a pool has."""
         there = self._pools()
         if draw.prior:
+            self._check_prior(there)
             data = min(there.prior.values(), key=lambda pool: len(pool) / pool.yield_ratio)
         else:
             data = there.background(draw.nu)
@@ -182,6 +183,10 @@ class PoolSource:
                     f"{self.directory}: the pool '{name}' has {len(pool)} events at nu = {list(draw.nu)}, "
                     f"but toys may need {need:.0f}"
                 )
+
+    def _check_prior(self, there: pools.Pools) -> None:
+        if not there.prior:
+            raise PlanError(f"{self.directory}: has no pools at points of the prior: set prior to false")
 
     def _pools(self) -> pools.Pools:
         return pools.open_pools(self.directory, self.digest)
