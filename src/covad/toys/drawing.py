@@ -159,8 +159,9 @@ class PoolSource:
 
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
         there = self._pools()
-        data = there.prior.values() if draw.prior else [there.background(draw.nu)]
-        return len(there.reference), min((len(pool) for pool in data), default=0)
+        if draw.prior:  # parts of the data at many points, all of them together
+            return len(there.reference), max(len(pool) for pool in there.data.values())
+        return len(there.reference), len(there.background(draw.nu))
 
     def check(self, draw: Draw) -> None:
         """Raise if a toy may need more events than a pool has."""
