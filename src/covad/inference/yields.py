@@ -66,16 +66,13 @@ class NullMoments:
     def at_nominal(self, t: ArrayLike, nu_norm: ArrayLike) -> Float64:
         """Return t' of every t, whose fitted nu_N is held within the range that the moments are known in."""
         where = np.clip(np.asarray(nu_norm, dtype=np.float64), self.nu_norm[0], self.nu_norm[-1])
-        (mean, std), (nominal_mean, nominal_std) = self._moments(where), self._moments(np.float64(0.0))
-        return np.asarray(nominal_mean + (np.asarray(t, dtype=np.float64) - mean) * (nominal_std / std))
+        mean, std = self._splines
+        deviation = (np.asarray(t, dtype=np.float64) - mean(where)) / std(where)
+        return np.asarray(mean(0.0) + std(0.0) * deviation)
 
     def covers(self, nu_norm: float) -> bool:
         """Return whether the moments are known at this fitted nu_N."""
         return bool(self.nu_norm[0] <= nu_norm <= self.nu_norm[-1])
-
-    def _moments(self, nu_norm: Float64) -> tuple[Float64, Float64]:
-        mean, std = self._splines
-        return mean(nu_norm), std(nu_norm)
 
     @cached_property
     def _splines(self) -> tuple[CubicSpline, CubicSpline]:
