@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import simpson
 from scipy.optimize import brentq
-from scipy.stats import binom, norm
+from scipy.special import betainc
+from scipy.stats import norm
 
 from covad.errors import InferenceError
 from covad.inference.goodness import PEARSON_DOF, GoodnessOfFit, two_sample
@@ -249,4 +250,6 @@ def detectable_ratio(n_toys: int, rates: Float64) -> float | None:
 
 def _probability_of(k: int, n: int, rates: Float64) -> float:
     """Return P(K >= k) in n toys, averaged over the possible true rates."""
-    return float(np.mean(binom.sf(k - 1, n, np.minimum(rates, 1.0))))
+    if k <= 0 or k > n:
+        return float(k <= 0)
+    return float(betainc(k, n - k + 1, np.minimum(rates, 1.0)).mean())

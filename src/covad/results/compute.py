@@ -12,14 +12,7 @@ import numpy as np
 from covad import __version__
 from covad.embedding.metrics import read_history
 from covad.errors import FileFormatError
-from covad.inference.closure import (
-    ClosureTests,
-    closure_tests,
-    corrected,
-    false_positives,
-    judge,
-    median_shift,
-)
+from covad.inference.closure import ClosureTests, closure_tests, corrected, false_positives
 from covad.inference.goodness import (
     FEWEST_PER_BIN,
     PEARSON_DOF,
@@ -29,6 +22,7 @@ from covad.inference.goodness import (
 )
 from covad.inference.power import power_curve
 from covad.inference.significance import median_z
+from covad.inference.verdict import judge
 from covad.nplm.dataset import Float64
 from covad.results.collect import Group, RunToys, null_name
 from covad.results.summary import (
@@ -243,30 +237,36 @@ def _null(group: Group, seed: int) -> NullSummary:
 
 
 def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
-    """Compare every shifted ensemble with R_0; whether they follow chi2 is another matter."""
+    """Judge every ensemble of background by the law, where there is one, or by R_0.
+
+    Where there is a law, R_0 is one of the points that have to close. Goodness of fit stands beside it;
+    whether the network's toys follow chi2 is another matter.
+    """
     if not group.shifted:
         return
     shifted = {null_name(nu): toys.t for nu, toys in group.shifted.items()}
     bins = _bins(group, min(len(t) for t in (group.null.t, *shifted.values())))
-    table = closure_tests(shifted, group.null.t, seed, bins)
-    shifts = {name: median_shift(t, group.null.t, seed) for name, t in shifted.items()}
-    verdict = judge(table, shifts.values())
+    against_null = closure_tests(shifted, group.null.t, seed, bins)
     against_chi2: ClosureTests = {}
     if group.analytic is None:
         law = chi2_law(round(group.capacity))
         against_chi2 = corrected({name: one_sample(t, law, seed, bins) for name, t in shifted.items()})
-    calibration = group.nulls["R_0" if group.analytic is None else "analytic"]
-    for nu in group.shifted:
-        name = null_name(nu)
+        points, null = shifted, group.nulls["R_0"]
+    else:
+        points, null = {"R_0": group.null.t, **shifted}, group.nulls["analytic"]
+    closure = judge(points, null)
+    for name, found in closure.points.items():
         yield ClosureSummary(
             test=group.test,
             configuration=group.configuration.slug,
-            nu=nu,
-            verdict=verdict,
-            against_null=table[name],
+            point=name,
+            n_toys=len(points[name]),
+            verdict=closure.verdict,
+            reason=closure.reason,
+            against_null=against_null.get(name, ()),
             against_chi2=against_chi2.get(name, ()),
-            median_shift=shifts[name],
-            false_positives=false_positives(shifted[name], calibration, name),
+            median_shift=found.median_shift,
+            false_positives=found.false_positives,
         )
 
 
