@@ -59,18 +59,20 @@ def _kolmogorov(goodness: Sequence[GoodnessOfFit]) -> str:
 
 
 def closure(summary: Summary) -> Iterator[str]:
-    """Every point with its shift of the median and its rate at 2 sigma over nominal, and the verdict on all."""
+    """Every point with its shift of the median and its rate at 2 sigma over nominal; the verdict on all."""
     yield "| configuration | test | shift of the median (90 %) | rate at 2 sigma / nominal (90 %) | verdict |"
     yield "| --- | --- | --- | --- | --- |"
     for configuration, test in dict.fromkeys((line.configuration, line.test) for line in summary.closure):
         overview = closure_overview(summary, test, configuration)
         lines = select(summary.closure, configuration=configuration, test=test)
-        shifts = ", ".join(
-            f"{line.point}: {_with(line.median_shift.shift, line.median_shift.interval)}" for line in lines
-        )
+        shifts = ", ".join(f"{line.point}: {_shift(line)}" for line in lines)
         rates = ", ".join(f"{line.point}: {_ratio(line)}" for line in lines)
         label = summary.configuration(configuration).label
         yield f"| {label} | {test} | {shifts} | {rates} | {overview.verdict}: {overview.reason} |"
+
+
+def _shift(line: ClosureSummary) -> str:
+    return _with(line.median_shift.shift, line.median_shift.interval)
 
 
 def _ratio(line: ClosureSummary) -> str:
