@@ -9,12 +9,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from scipy.stats import norm
 from click.testing import CliRunner
 from event_files import write_events
 from finished_run import EVERYWHERE, make_run, simulated
 from observations import failed_convex
 from samples import random_events
+from scipy.stats import norm
 
 import covad
 from covad.cli.main import commands
