@@ -31,6 +31,8 @@ REPEATED = 0.01
 #: Repeated values of a single column are told from coarse ones in stretches of so many, over their share; at
 #: least so many are needed for it.
 _STRETCH, _FEWEST_REPEATED = 10.0, 50
+#: A reference of so many times the data is large enough for no word; toys have checked the law of t from there.
+SMALLEST_RATIO = 2.0
 #: Coordinates are standardised and then held within this, so that float32 can square them.
 FARTHEST = 1e6
 #: Range of a column, relative to its largest value, which is rounding only.
@@ -285,19 +287,19 @@ def check_copies(coordinates: Coordinates, reference: Float64, data: Float64) ->
 def count_copies(points: Float64) -> int:
     """Return how many events are copies of another one; 0 if less than 1 % of the different events have any.
 
-    Equal events are copies if they share a value that no other event has, in a column whose values do not
-    repeat because they are coarse. Events that are alike in round numbers are no copies, nor are those that
-    all have the one value of a missing object: that is one event among many different ones.
+    Equal events are copies if they share a value that no other event has, in a column of which coarseness is
+    no reason to repeat, and in no column of which it is. Events that are alike in round numbers are no copies,
+    nor are those that all have the one value of a missing object: that is one event among many.
     """
     _, group, size = np.unique(row_hashes(points), return_inverse=True, return_counts=True)
     if (size > 1).mean() <= REPEATED:
         return 0
-    copied = np.zeros(len(size), dtype=bool)
+    alone, coarse = np.zeros((2, len(size)), dtype=bool)  # by different event
     for column in points.T:
         values, place, count = np.unique(column, return_inverse=True, return_counts=True)
-        if not _is_coarse(values, count):
-            copied[group[count[place] == size[group]]] = True
-    copied &= size > 1
+        own = group[count[place] == size[group]]
+        (coarse if _is_coarse(values, count) else alone)[own] = True
+    copied = alone & ~coarse & (size > 1)
     return int((size[copied] - 1).sum()) if copied.mean() > REPEATED else 0
 
 
@@ -314,6 +316,22 @@ def _is_coarse(values: Float64, count: NDArray[np.intp]) -> bool:
     length = max(round(_STRETCH / share), 50)
     stretches = np.array_split(np.diff(values), max(len(values) // length, 1))
     return float(np.mean([gaps.min() / np.median(gaps) for gaps in stretches])) > 0.5 * share
+
+
+def small_reference(n_reference: float, n_data: float) -> str | None:
+    """Return what a reference of so few events costs; None if it is at least twice as large as the data.
+
+    The score of the data has the variance F, that of the reference adds F N_D / N_R. A signal is as
+    significant as without that if it is larger by the root of their sum.
+    """
+    if n_reference >= SMALLEST_RATIO * n_data:
+        return None
+    added = n_data / n_reference
+    return (
+        f"the reference is worth {n_reference:.0f} events, fewer than twice the {n_data:.0f} data: its "
+        f"fluctuations add {100 * added:.0f} % to the variance of the data, so that a signal must be "
+        f"{np.sqrt(1.0 + added):.2f} times as large for the same Z; use more reference events"
+    )
 
 
 def count_shared(coordinates: Coordinates, reference: Float64, others: Float64) -> int:

@@ -16,6 +16,7 @@ from covad.inference.nuisances import (
     judge_nuisances,
     yield_deviation,
 )
+from covad.inference.samples import small_reference
 from covad.inference.significance import observed_z
 from covad.nplm.dataset import Dataset, Normalisation
 from covad.nplm.fit import Status
@@ -190,6 +191,8 @@ def _warnings(
             "deviations, the uncertainty of the normalisation included; is --expected right?"
         )
     yield from contradictions(nuisances)
+    if cost := small_reference(len(dataset.reference), n_observed):
+        yield cost
     drawn = run.sizes.expected
     if abs(expected / drawn - 1.0) > _TOLERATED_YIELD:
         yield f"the nulls were made for {drawn:g} expected events, not {expected:g}: their p are approximate"
