@@ -347,6 +347,12 @@ def test_other_configurations_are_tested_too(run, observed):
     assert len({f.name for f in (quadratic, plain)}) == 2
 
 
+def test_what_a_small_reference_costs_is_said(run, tmp_path):
+    many = simulated(tmp_path / "many.h5", "background", 800, seed=78)
+    found = examine(run, many, expected=800.0, configuration=NONE)
+    assert any("a signal must be 1.34 times as large for the same Z" in line for line in found.warnings)
+
+
 def test_a_surprising_yield_is_said(run, observed):
     found = examine(run, observed, expected=2000.0)
     assert any("210 events are observed where 2000 are expected" in line for line in found.warnings)

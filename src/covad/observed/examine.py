@@ -17,6 +17,7 @@ from covad.inference.nuisances import (
     judge_nuisances,
     yield_deviation,
 )
+from covad.inference.samples import small_reference
 from covad.inference.significance import AnalyticNull, observed_z
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import analytic_null
@@ -216,6 +217,8 @@ def _warnings(
             "deviations, the uncertainty of the normalisation included; is --expected right?"
         )
     yield from contradictions(nuisances)
+    if cost := small_reference(len(dataset.reference), n_observed):
+        yield cost
     delta = fit_nuisances(dataset)
     for group in run.groups:
         fitted = relative_yield(group, dataset, delta)
