@@ -66,7 +66,7 @@ def correlated_pairs(n_events: int, covariance: np.ndarray, seed: int) -> Pairs:
 
 
 def test_a_quadratic_response_has_the_yield_at_one_sigma_and_of_the_planes() -> None:
-    """log n(z|nu)/n(z|0) = 0.1 nu.P.z - 0.005 nu.P.nu: the constant of D is -0.01 P, P the inverse covariance."""
+    """log n(z|nu)/n(z|0) = 0.1 nu.P.z - 0.005 nu.P.nu, P the inverse covariance: D has the constant -0.01 P."""
     covariance = np.array([[1.0, 0.6], [0.6, 1.0]])
     precision = np.linalg.inv(covariance)
     pairs = correlated_pairs(400_000, covariance, seed=1)
@@ -109,7 +109,7 @@ def fitted() -> ResponseModel:
 
 def selected(expected: float, nu: float, rng: np.random.Generator) -> np.ndarray:
     """A Poisson number of events above the cut, `expected` at nu = 0."""
-    z = rng.normal(size=(rng.poisson(expected / norm.sf(CUT)), 2)) + [SLOPE * nu, 0.0]
+    z = rng.normal(size=(rng.poisson(expected / norm.sf(CUT)), 2)) + np.array([SLOPE * nu, 0.0])
     return z[z[:, 0] > CUT].astype(np.float32)
 
 

@@ -170,7 +170,7 @@ def _yield(
 
 
 def _warn_of_yields(name: str, yields: Sequence[YieldAt]) -> None:
-    """Warn of what the response leaves of the yield, if it is certain to move t by more than a reach allows."""
+    """Warn if what the response leaves of the yield moves t by more than a reach allows for."""
     for at in yields:
         if at.low > REACH_SHIFT:
             log.warning(

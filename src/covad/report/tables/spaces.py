@@ -138,7 +138,7 @@ def _reach_cell(reach: Reach) -> Cell:
 
 
 def yield_table(summary: Summary) -> Table | None:
-    """Compare the yields of fresh events with those of the response, and tell what the difference does to t."""
+    """Compare the yields of fresh events with those of the response; tell what the difference does to t."""
     rows = []
     for space in summary.spaces:
         for line in space.yields:
