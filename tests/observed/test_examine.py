@@ -32,8 +32,6 @@ from covad.events.files import open_events
 from covad.events.layout import Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 from covad.events.selection import Selection
-from covad.inference.nuisances import yield_deviation
-from covad.nplm.dataset import Normalisation
 from covad.nplm.fit import Status
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import read_observed

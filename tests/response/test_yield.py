@@ -66,7 +66,7 @@ def correlated_pairs(n_events: int, covariance: np.ndarray, seed: int) -> Pairs:
 
 
 def test_a_quadratic_response_has_the_yield_at_one_sigma_and_of_the_planes() -> None:
-    """log n(z|nu)/n(z|0) = 0.1 nu.P.z - 0.005 nu.P.nu, P the inverse covariance: D has the constant -0.01 P."""
+    """log n(z|nu)/n(z|0) = 0.1 nu.P.z - 0.005 nu.P.nu, P the inverse covariance: -0.01 P is that of D."""
     covariance = np.array([[1.0, 0.6], [0.6, 1.0]])
     precision = np.linalg.inv(covariance)
     pairs = correlated_pairs(400_000, covariance, seed=1)
