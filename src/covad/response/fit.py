@@ -143,7 +143,7 @@ def yield_constants(model: ResponseModel, pairs: Pairs) -> NDArray[np.float64]:
         return pairs.log_yield(tuple(nu.tolist())) - float(np.log(np.exp(f).mean()))
 
     up, down = (np.array([missing(sign * axis) for axis in axes]) for sign in (1.0, -1.0))
-    linear = 0.5 * (up - down)
+    linear: NDArray[np.float64] = 0.5 * (up - down)
     if order == 1:
         return linear
     quadratic = np.diag(up + down)
