@@ -34,9 +34,7 @@ from covad.events.files import open_events
 from covad.events.layout import Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 from covad.events.selection import Selection
-from covad.inference.nuisances import yield_deviation
 from covad.nplm.convex.convex import ConvexTest
-from covad.nplm.dataset import Normalisation
 from covad.nplm.fit import Status
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
@@ -356,9 +354,6 @@ def test_what_a_small_reference_costs_is_said(run, tmp_path):
 def test_a_surprising_yield_is_said(run, observed):
     found = examine(run, observed, expected=2000.0)
     assert any("210 events are observed where 2000 are expected" in line for line in found.warnings)
-    assert yield_deviation(1300, 1000, None) == pytest.approx(300 / np.sqrt(1000))
-    assert yield_deviation(1300, 1000, Normalisation(0.1)) == pytest.approx(300 / np.sqrt(1000 + 100**2))
-    assert yield_deviation(1300, 1000, Normalisation(0.1, np.log(1.3))) == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -168,11 +168,11 @@ def compare(
     notes += _blind_spots(coordinates.scale(z_reference), coordinates.scale(z_data))
     notes += contradictions(nuisances)
     if expected is not None:
-        deviation = yield_deviation(len(z_data), float(expected), yield_nuisance)
+        deviation = yield_deviation(dataset)
         if abs(deviation) > SURPRISING:
             notes.append(
                 f"{len(z_data)} data where {float(expected):g} are expected: {deviation:+.1f} standard "
-                "deviations, the uncertainty of the normalisation included; is expected right?"
+                "deviations, the uncertainties of the nuisances included; is expected right?"
             )
     if outcome.status is not Status.CONVERGED:
         notes.append(f"the fit ended as '{outcome.status.value}': t may be too small")
