@@ -10,14 +10,16 @@ import numpy as np
 
 from covad.embedding.metrics import Metrics, ProbeResult
 from covad.inference.clip import ClipPoint
-from covad.inference.closure import closure_tests, corrected, false_positives, judge, median_shift
+from covad.inference.closure import closure_tests, corrected, false_positives
 from covad.inference.goodness import chi2_law, one_sample
 from covad.inference.intervals import Interval
 from covad.inference.power import power_curve
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, median_z
+from covad.inference.verdict import judge
 from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.report.tables.table import Cell, Column, Row, Table
+from covad.results.collect import null_name
 from covad.results.summary import (
     SUMMARY_SCHEMA,
     ClipSummary,
@@ -268,25 +270,24 @@ def _null(key: Any, null: Any, law: Any) -> NullSummary:
 
 def _closure(key: Any, background: Any, law: Any) -> list[ClosureSummary]:
     null = background[0.0,]
-    shifted = {nu: toys for nu, toys in background.items() if any(nu)}
-    table = closure_tests({str(nu): toys for nu, toys in shifted.items()}, null, 1, (10, 25))
-    moved = {nu: median_shift(toys, null, 1) for nu, toys in shifted.items()}
+    shifted = {null_name(nu): toys for nu, toys in background.items() if any(nu)}
+    table = closure_tests(shifted, null, 1, (10, 25))
     network = key["test"] == "network"
-    alone = {
-        str(nu): one_sample(toys, chi2_law(DOF), 1, (10, 25)) if network else ()
-        for nu, toys in shifted.items()
-    }
+    alone = {point: one_sample(toys, chi2_law(DOF), 1, (10, 25)) for point, toys in shifted.items()}
+    points = shifted if network else {"R_0": null, **shifted}
+    closure = judge(points, EmpiricalNull(null) if network else law)
     return [
         ClosureSummary(
             **key,
-            nu=nu,
-            verdict=judge(table, moved.values()),
-            against_null=table[str(nu)],
-            against_chi2=corrected(alone)[str(nu)],
-            median_shift=moved[nu],
-            false_positives=false_positives(toys, EmpiricalNull(null) if network else law, "R"),
+            point=point,
+            n_toys=len(points[point]),
+            verdict=closure.verdict,
+            reason=closure.reason,
+            against_null=table.get(point, ()),
+            against_chi2=corrected(alone)[point] if network else (),
+            **vars(found),
         )
-        for nu, toys in shifted.items()
+        for point, found in closure.points.items()
     ]
 
 

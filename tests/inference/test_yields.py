@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 from convex_world import bumps
 from scipy.optimize import brentq
-from scipy.stats import binom, norm
-from toy_world import small_ensemble
+from scipy.stats import norm
 
 from covad.errors import InferenceError
 from covad.inference.yields import NullMoments
 from covad.nplm.convex.law import ConvexNulls, analytic_null, analytic_nulls
 from covad.toys import latent_world as latent
 from covad.toys.latent_world import LatentWorld
-from covad.toys.tests import TunedConvex
-from covad.toys.toy import run_toy
 
 #: Yields within 30 % of the nominal one, as the docstring of the module has it.
 WITHIN = (np.log(0.7), -0.2, -0.1, 0.0, 0.1, 0.2, np.log(1.3))

@@ -9,12 +9,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from scipy.stats import norm
 from click.testing import CliRunner
 from event_files import write_events
 from finished_run import EVERYWHERE, make_run, simulated
 from observations import failed_convex
 from samples import random_events
+from scipy.stats import norm
 
 import covad
 from covad.cli.main import commands
@@ -345,6 +345,12 @@ def test_other_configurations_are_tested_too(run, observed):
     assert all(test.delta == 0.0 and test.t == test.tau for test in plain.tests)
     assert all(test.nu_with_h == () for test in plain.tests)
     assert len({f.name for f in (quadratic, plain)}) == 2
+
+
+def test_what_a_small_reference_costs_is_said(run, tmp_path):
+    many = simulated(tmp_path / "many.h5", "background", 800, seed=78)
+    found = examine(run, many, expected=800.0, configuration=NONE)
+    assert any("a signal must be 1.34 times as large for the same Z" in line for line in found.warnings)
 
 
 def test_a_surprising_yield_is_said(run, observed):

@@ -295,6 +295,21 @@ def test_a_known_yield_cannot_be_shifted(tmp_path):
         run_study(parse_study(content, "here"), tmp_path, here, workers=1)
 
 
+def test_jets_that_the_sample_lacks_below_the_cut_are_told(tmp_path, caplog):
+    """Jets are stored from 15 GeV on and cut at 23: e^{0.2 nu} is more from 2.1 sigma on, of three."""
+    dry_run(study(), tmp_path)
+    assert "source.cuts" not in caplog.text
+    dry_run(study(systematics=[{"name": "jet_energy_scale", "sigma": 0.2}]), tmp_path)
+    assert "source.cuts: 'jet_energy_scale' scales jet, which the sample holds from 15" in caplog.text
+
+
+def test_a_filter_too_tight_for_two_sigma_is_refused_at_once(tmp_path):
+    """Toys are drawn to one sigma, but the response learns from two: 22.7 e^{0.02} is more than 23."""
+    tight = {"simulate": 25_000, "lepton_filter": 22.7}
+    with pytest.raises(StudyError, match="sample 'background': .* lepton above 22.7 GeV.* below 22.5"):
+        dry_run(study(systematics=[{"name": "lepton_energy_scale"}], background=tight), tmp_path)
+
+
 def test_shards_wait_for_the_learning(tmp_path):
     with pytest.raises(PlanError, match="--until tune"):
         run_study(study(), tmp_path / "run", here, Shard(1, 2), workers=1)

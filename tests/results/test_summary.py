@@ -15,13 +15,13 @@ from latent_run import STUDY
 from scipy.stats import norm
 
 from covad.errors import FileFormatError, UnknownNameError
-from covad.inference.closure import Verdict
+from covad.inference.verdict import Verdict
 from covad.pipeline import run_study
 from covad.pipeline.report import write_summary
 from covad.report.names import nu_label
 from covad.results import Summary, collect, read_summary, select, summarise, summary_lines
 from covad.results.collect import null_name
-from covad.results.summary import nu_text
+from covad.results.summary import SUMMARY_SCHEMA, nu_text
 from covad.storage.sealed import write_sealed
 from covad.study import parse_study
 
@@ -122,9 +122,12 @@ def test_the_analytic_null_is_near_the_toys(summary):
 
 
 def test_closure_has_a_line_per_shift_and_a_verdict_per_configuration(summary):
-    assert len(summary.closure) == 4
+    points = {test: [line.point for line in select(summary.closure, test=test)] for test in summary.tests}
+    assert points == {"network": ["R_+1"] * 2, "convex": ["R_0", "R_+1"] * 2}
     for line in summary.closure:
-        assert line.median_shift.shift in line.median_shift.interval_95
+        assert line.median_shift.shift in line.median_shift.interval
+        assert bool(line.against_null) == (line.point != "R_0")
+        assert line.reason
         assert all(cell.corrected_p >= cell.p for cell in line.against_null)
         assert line.verdict in Verdict
         assert {rate.null for rate in line.false_positives} == {
@@ -147,7 +150,9 @@ def test_lines_say_what_closes_and_what_is_there(summary):
     for test in ("network", "convex"):
         for label in ("latent, no nuisances", "latent, profiled"):
             mine = [line for line in lines if line.startswith(f"{test}, {label}: ")]
-            assert sum("the median of t moves" in line for line in mine) == 1
+            assert sum(any(f": {verdict}: " in line for verdict in Verdict) for line in mine) == 1
+    points = [line.split(": ")[0] for line in lines if line.startswith("  ")]
+    assert points == ["  nu = +1", "  nu = 0", "  nu = +1"]
     assert sum("40 events of signal give a median Z of" in line for line in lines) == 4
 
 
@@ -217,7 +222,7 @@ def test_a_summary_of_another_layout_is_made_again(run, summary, made_of, monkey
     content = json.loads((run / "summary.json").read_text()) | {"schema": 1, "made_of": made_of}
     (run / "summary.json").write_text(json.dumps(content))
     calls = _counted(monkeypatch, summary)
-    assert write_summary(collect(run)).schema == 4
+    assert write_summary(collect(run)).schema == SUMMARY_SCHEMA
     assert calls == [run]
 
 
@@ -261,7 +266,7 @@ def test_a_number_that_could_not_be_computed_stays_what_it_is(learned):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"schema": 1}, r"here: has the layout 1 of another version of covad, not 4"),
+        ({"schema": 1}, r"here: has the layout 1 of another version of covad, not 5"),
         ({"schema": None}, "here: has the layout None"),
         ({"more": 1}, "here: cannot be read, it has an unknown key 'more'"),
         ({"toys": {"requested": 1, "done": 1, "failed": 0}}, "the key 'toys.missing' is missing"),

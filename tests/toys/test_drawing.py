@@ -15,7 +15,6 @@ from covad.toys.run import run_toys
 from covad.toys.store import ToyStore
 from covad.toys.toy import run_toy
 
-
 PRIOR = (-1.5, -0.25, 0.5, 2.0)
 
 

@@ -65,14 +65,22 @@ class NullMoments:
 
     def at_nominal(self, t: ArrayLike, nu_norm: ArrayLike) -> Float64:
         """Return t' of every t, whose fitted nu_N is held within the range that the moments are known in."""
-        where = np.clip(np.asarray(nu_norm, dtype=np.float64), self.nu_norm[0], self.nu_norm[-1])
+        where = np.clip(np.asarray(nu_norm, dtype=np.float64), self.low, self.high)
         mean, std = self._splines
         deviation = (np.asarray(t, dtype=np.float64) - mean(where)) / std(where)
         return np.asarray(mean(0.0) + std(0.0) * deviation)
 
     def covers(self, nu_norm: float) -> bool:
         """Return whether the moments are known at this fitted nu_N."""
-        return bool(self.nu_norm[0] <= nu_norm <= self.nu_norm[-1])
+        return self.low <= nu_norm <= self.high
+
+    @property
+    def low(self) -> float:
+        return float(self.nu_norm[0])
+
+    @property
+    def high(self) -> float:
+        return float(self.nu_norm[-1])
 
     @cached_property
     def _splines(self) -> tuple[CubicSpline, CubicSpline]:

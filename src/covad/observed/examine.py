@@ -17,6 +17,7 @@ from covad.inference.nuisances import (
     judge_nuisances,
     yield_deviation,
 )
+from covad.inference.samples import small_reference
 from covad.inference.significance import AnalyticNull, observed_z
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import analytic_null
@@ -145,7 +146,8 @@ def digest_of_file(file: Path) -> str:
     """Return the digest of an observed file; what cannot be read is one sentence."""
     try:
         if file.exists() and not file.is_file():
-            raise FileFormatError(f"{plain_text(str(file))}: is not a regular file")
+            kind = "a directory" if file.is_dir() else "not a regular file"
+            raise FileFormatError(f"{plain_text(str(file))}: is {kind}")
         return digest_once(file)
     except (OSError, ValueError) as failure:
         raise FileFormatError(f"{plain_text(str(file))}: cannot be read ({failure})") from failure
@@ -215,6 +217,8 @@ def _warnings(
             "deviations, the uncertainty of the normalisation included; is --expected right?"
         )
     yield from contradictions(nuisances)
+    if cost := small_reference(len(dataset.reference), n_observed):
+        yield cost
     delta = fit_nuisances(dataset)
     for group in run.groups:
         fitted = relative_yield(group, dataset, delta)
