@@ -361,7 +361,7 @@ def test_a_surprising_yield_is_said(run, observed):
     [
         ({}, []),
         ({"expected": 230.0, "auxiliary": {"normalisation": -1.4}}, []),
-        ({"expected": 420.0}, ["network"]),
+        ({"expected": 1100.0}, ["network"]),
         ({"expected": 2000.0}, ["convex", "network"]),
         ({"configuration": NONE}, []),
         ({"configuration": NONE, "expected": 250.0}, ["convex", "network"]),

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import report_world
+from finished_run import here
+from latent_run import STUDY
 from scipy.stats import norm
 
 from covad.errors import FileFormatError, UnknownNameError
@@ -22,31 +24,6 @@ from covad.results.collect import null_name
 from covad.results.summary import SUMMARY_SCHEMA, nu_text
 from covad.storage.sealed import write_sealed
 from covad.study import parse_study
-from covad.toys.toy import run_block
-
-STUDY = {
-    "seed": 5,
-    "source": {"kind": "latent"},
-    "sizes": {"expected": 300, "reference": 1500},
-    "tests": {"network": {"clip": 1.5}, "convex": {"bumps": 8}},
-    "configurations": [{"treatment": "none"}, {"treatment": "profiled"}],
-    "nu": [0, 1],
-    "signals": {"signal": [40]},
-    "toys": 40,
-}
-
-
-def here(blocks):
-    for block in blocks:
-        yield block, run_block(block)
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    path = tmp_path_factory.mktemp("run")
-    run_study(parse_study(STUDY, "here"), path, here)
-    return path
-
 
 @pytest.fixture(scope="module")
 def summary(run):
@@ -86,11 +63,11 @@ def test_study_and_summary_know_a_configuration_by_the_same_names(summary, name,
 
 
 def test_every_ensemble_adds_up(summary):
-    assert len(summary.ensembles) == 2 * (2 + 1 + 2 + 2)
+    assert len(summary.ensembles) == 2 * (2 + 1 + 2 + 2 + 4 + 1)
     for line in summary.ensembles:
         assert line.requested == line.done + line.failed + line.missing == 40
     toys = summary.toys
-    assert (toys.requested, toys.done, toys.failed, toys.missing) == (560, 560, 0, 0)
+    assert (toys.requested, toys.done, toys.failed, toys.missing) == (960, 960, 0, 0)
     assert toys.complete
 
 
@@ -101,18 +78,20 @@ def test_means_are_those_of_the_toys(run, summary):
 
 
 def test_the_significance_is_that_of_the_median_among_the_null(run, summary):
-    values = collect(run).values
+    """Of t at the nominal yield, among toys of five yields."""
+    group = next(g for g in collect(run).groups() if (g.test, g.configuration.slug) == ("convex", "latent-profiled"))
+    (signal,) = (toys for (nu, *_), toys in group.signals.items() if nu == (0.0,))
+    beyond = int((group.null_t >= np.median(group.t(signal))).sum())
     key = {"test": "convex", "configuration": "latent-profiled", "nu": (0.0,)}
-    (null,), (signal,) = (select(summary.ensembles, **key, signal=signal) for signal in (None, "signal"))
-    beyond = int((values[null.identity] >= np.median(values[signal.identity])).sum())
     (found,) = select(summary.significance, **key, null="R_0")
-    assert found.z == pytest.approx(norm.isf((beyond + 1) / 41))
+    assert found.z == pytest.approx(norm.isf((beyond + 1) / 201))
 
 
 def test_a_law_beyond_the_toys_is_marked(summary):
-    """40 toys resolve 1.97."""
+    """40 toys resolve 1.97, 200 of five yields 2.58."""
     for line in summary.significance:
-        assert line.extrapolated == (line.null in ("chi2", "analytic") and line.z > 1.972)
+        resolved = 2.577 if line.configuration == "latent-profiled" else 1.972
+        assert line.extrapolated == (line.null in ("chi2", "analytic") and line.z > resolved)
 
 
 def test_each_test_has_its_own_calibrations(summary):
@@ -161,13 +140,13 @@ def test_an_unfinished_run_says_what_it_can(tmp_path):
     run_study(study, tmp_path, here)
     found = summarise(collect(tmp_path))
     assert found.nulls == found.closure == found.significance == ()
-    assert found.toys.done == 35
+    assert found.toys.done == 60
     assert list(collect(tmp_path).groups()) == []
 
 
 def test_lines_say_what_closes_and_what_is_there(summary):
     lines = list(summary_lines(summary))
-    assert lines[-1] == "toys: 560 requested = 560 done + 0 failed + 0 missing"
+    assert lines[-1] == "toys: 960 requested = 960 done + 0 failed + 0 missing"
     for test in ("network", "convex"):
         for label in ("latent, no nuisances", "latent, profiled"):
             mine = [line for line in lines if line.startswith(f"{test}, {label}: ")]
@@ -220,11 +199,11 @@ def test_toys_that_come_while_a_run_is_read_belong_to_the_next_summary(run, summ
 
 def test_a_summary_of_toys_that_no_longer_count_is_made_again(run, monkeypatch):
     """Another identity orphans the stored toys, though no file has changed."""
-    assert write_summary(collect(run)).toys.done == 560
+    assert write_summary(collect(run)).toys.done == 960
     monkeypatch.setattr("covad.toys.ensembles.TOY_SCHEMA", 99)
     assert write_summary(collect(run)).toys.done == 0
     monkeypatch.undo()
-    assert write_summary(collect(run)).toys.done == 560
+    assert write_summary(collect(run)).toys.done == 960
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ dependence needs, so that every t is moved to where it would lie at the nominal 
     t' = m(0) + (t - m(nu_N)) s(0) / s(nu_N),
 
 with mean m and standard deviation s of t under the null at the nu_N of the Delta fit. Mean and spread take
-all of the dependence: for the convex test Z of t' is that of the law at the fitted nu_N to 0.004 at 2 sigma
-and 0.03 at 5 sigma for yields within 30 % of the nominal one. The shape nuisances hardly move the law.
+all of the dependence: for the convex test Z of t' is that of the law at the fitted nu_N to 0.006 at 2 sigma
+and 0.04 at 5 sigma for yields within 30 % of the nominal one. The shape nuisances hardly move the law.
 """
 
 from __future__ import annotations
