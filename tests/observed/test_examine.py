@@ -111,7 +111,9 @@ def test_the_last_line_is_the_result(run, observed, tmp_path):
     said = ask(run, observed, "--json", tmp_path / "answer.json")
     assert said.exit_code == 0
     assert said.stdout.splitlines()[-1] == answer.line
-    told = f"result: p = {answer.p:.3g}, Z = {answer.z:.2f} (the convex test, law of t at the fitted nuisances"
+    told = (
+        f"result: p = {answer.p:.3g}, Z = {answer.z:.2f} (the convex test, law of t at the fitted nuisances"
+    )
     assert answer.line.startswith(told)
     written = json.loads((tmp_path / "answer.json").read_text())["result"]
     assert (written["p"], written["z"], written["rule"]) == (answer.p, answer.z, "convex")
@@ -372,7 +374,9 @@ def test_a_yield_beyond_the_nulls_is_said_for_each_test(run, observed, question,
     """Toys lie within +-3 sigma_N and what the data add, the law within 6; without a fit, all at one yield."""
     found = examine(run, observed, **question)
     said = [line for line in found.warnings if "times the yield of the toys of the" in line]
-    assert [test for test in ("convex", "network") if any(f"the {test} test" in line for line in said)] == warned
+    assert [
+        test for test in ("convex", "network") if any(f"the {test} test" in line for line in said)
+    ] == warned
     for line in said:
         assert line.endswith("farther from it than its nulls were drawn: their p are approximate")
 

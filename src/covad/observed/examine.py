@@ -167,7 +167,7 @@ def _test(
         return ObservedTest(group.test, outcome.status, None, None, None, (), group.quoted, (), None)
     t = float(outcome.t)
     if group.moments is not None:
-        t = float(group.moments.at_nominal(t, relative_yield(group, dataset, outcome.delta)))
+        t = float(group.moments.at_nominal(t, fitted_yield(group, dataset, outcome.delta)))
     nulls = {name: (t, null) for name, null in group.nulls.items()}
     if isinstance(test, ConvexTest):
         law = analytic_null(test, dataset, join_nuisances(outcome.delta, dataset)).law
@@ -187,7 +187,7 @@ def _test(
     )
 
 
-def relative_yield(group: Group, dataset: Dataset, delta: Fit) -> float:
+def fitted_yield(group: Group, dataset: Dataset, delta: Fit) -> float:
     """Return the log of the fitted yield of the background over that of the toys of R_0."""
     return delta.nu_norm + math.log(dataset.weights.sum() / group.ensemble.draw.expected)
 
@@ -223,7 +223,7 @@ def _warnings(
         yield cost
     delta = fit_nuisances(dataset)
     for group in run.groups:
-        fitted = relative_yield(group, dataset, delta)
+        fitted = fitted_yield(group, dataset, delta)
         moments = group.moments
         if not (abs(fitted) < _TOLERATED_YIELD if moments is None else moments.covers(fitted)):
             yield (
