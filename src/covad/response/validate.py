@@ -108,7 +108,7 @@ class MarginalBins:
 def compare_counts(
     model: ResponseModel, pairs: Pairs, nu: Nu, cells: AdaptiveCells | MarginalBins
 ) -> CountComparison:
-    """Predict the counts at nu from the nominal events, and compare their shape with that of the shifted ones.
+    """Predict the counts at nu from the nominal events, and compare their shape with that of shifted ones.
 
     The total is compared elsewhere, by what it does to t (`covad.inference.reach.yield_part`).
     """
