@@ -244,6 +244,8 @@ def _ensemble(
             expected=10_000.0,
             reference=52_000,
             nu=nu,
+            nu_norm=0.0,
+            prior=False,
             signal=signal,
             injected=injected,
             identity=identity,

@@ -32,6 +32,8 @@ SMALL = {
     "source": {"kind": "latent", "nuisances": 1},
     "sizes": {"expected": 200, "reference": 1000},
     "tests": {"convex": {"bumps": 5}},
+    "nu_norm": [],
+    "prior": False,
     "toys": 12,
 }
 

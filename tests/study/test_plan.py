@@ -24,6 +24,8 @@ def study(**changes):
         "tests": {"network": {"clip": 1.9}, "convex": {}},
         "configurations": [{"treatment": "none"}, {"treatment": "profiled"}],
         "nu": [0, 1, -1],
+        "nu_norm": [],
+        "prior": False,
         "signals": {"signal": [50, 100]},
         "toys": 7,
     }

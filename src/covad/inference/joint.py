@@ -30,11 +30,6 @@ class JointNull(EmpiricalNull):
         beyond = np.minimum(2.0 * np.exp(-np.asarray(t, dtype=np.float64)), ranked)
         return np.asarray(np.where(self.count(t) == 0, np.maximum(beyond, self.smallest_p), ranked))
 
-    def saturated(self, t: ArrayLike) -> bool:
-        """Return whether p is a bound: beyond all toys, or below all of them."""
-        k = self.count(t)
-        return bool(np.all((k == 0) | (k == len(self.t))))
-
 
 def smaller_p(first: ArrayLike, second: ArrayLike) -> Float64:
     """Return -log of the smaller p, which is large where one of the tests objects."""

@@ -16,41 +16,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 
 from covad.errors import InferenceError
 from covad.inference.intervals import finite_sample
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 
-#: Degree of the mean of toys and of their variance as functions of e^{nu_N}, and of both as a law gives them.
-_MEAN_DEGREE, _VARIANCE_DEGREE, _LAW_DEGREE = 2, 1, 4
-#: Values of nu_N at which a law is computed.
-_NODES = 11
+#: Degree of the mean of toys and of their variance as functions of e^{nu_N}.
+_MEAN_DEGREE, _VARIANCE_DEGREE = 2, 1
+#: Distance in nu_N at which the moments are tabulated, and the farthest nu_N that they are asked for.
+_STEP, _FARTHEST = 0.1, 3.0
 
 
 @dataclass(frozen=True)
 class NullMoments:
-    """Mean and variance of t under the null as functions of e^{nu_N}, for nu_N from `low` to `high`."""
+    """Mean and standard deviation of t under the null, tabulated by nu_N."""
 
-    mean: Polynomial
-    variance: Polynomial
-    low: float
-    high: float
+    nu_norm: Float64
+    mean: Float64
+    std: Float64
 
     @classmethod
     def of_law(cls, law: Callable[[float], GeneralisedChi2], largest: float) -> NullMoments:
         """Take them from the law of t at any nu_N, for |nu_N| up to `largest`."""
-        nu_norm = np.linspace(-largest, largest, _NODES)
+        nu_norm = _table(-largest, largest)
         laws = [law(float(x)) for x in nu_norm]
-        mean, variance = (
-            Polynomial.fit(np.exp(nu_norm), values, _LAW_DEGREE)
-            for values in ([each.mean for each in laws], [each.std**2 for each in laws])
-        )
-        return cls(mean, variance, -largest, largest)
+        return cls(nu_norm, np.array([each.mean for each in laws]), np.array([each.std for each in laws]))
 
     @classmethod
     def of_toys(cls, t: ArrayLike, nu_norm: ArrayLike) -> NullMoments:
@@ -60,17 +57,28 @@ class NullMoments:
         growth = np.exp(fitted)
         mean = Polynomial.fit(growth, sample, _MEAN_DEGREE)
         variance = Polynomial.fit(growth, np.square(sample - mean(growth)), _VARIANCE_DEGREE)
-        low, high = float(fitted.min()), float(fitted.max())
-        if min(variance(np.exp(low)), variance(np.exp(high)), variance(1.0)) <= 0.0:
+        table = _table(float(fitted.min()), float(fitted.max()))
+        squares = variance(np.exp(table))
+        if squares.min() <= 0.0:
             raise InferenceError("the spread of t at several yields is not positive: there are too few toys")
-        return cls(mean, variance, low, high)
+        return cls(table, mean(np.exp(table)), np.sqrt(squares))
 
     def at_nominal(self, t: ArrayLike, nu_norm: ArrayLike) -> Float64:
         """Return t' of every t, whose fitted nu_N is held within the range that the moments are known in."""
-        growth = np.exp(np.clip(np.asarray(nu_norm, dtype=np.float64), self.low, self.high))
-        scale = np.sqrt(self.variance(1.0) / self.variance(growth))
-        return np.asarray(self.mean(1.0) + (np.asarray(t, dtype=np.float64) - self.mean(growth)) * scale)
+        where = np.clip(np.asarray(nu_norm, dtype=np.float64), self.nu_norm[0], self.nu_norm[-1])
+        mean, std = self._splines
+        deviation = (np.asarray(t, dtype=np.float64) - mean(where)) / std(where)
+        return np.asarray(mean(0.0) + std(0.0) * deviation)
 
     def covers(self, nu_norm: float) -> bool:
         """Return whether the moments are known at this fitted nu_N."""
-        return self.low <= nu_norm <= self.high
+        return bool(self.nu_norm[0] <= nu_norm <= self.nu_norm[-1])
+
+    @cached_property
+    def _splines(self) -> tuple[CubicSpline, CubicSpline]:
+        return CubicSpline(self.nu_norm, self.mean), CubicSpline(self.nu_norm, self.std)
+
+
+def _table(low: float, high: float) -> Float64:
+    low, high = max(low, -_FARTHEST), min(high, _FARTHEST)
+    return np.linspace(low, high, max(int(np.ceil((high - low) / _STEP)) + 1, 4))

@@ -148,7 +148,8 @@ class Answer(Record):
         """Return the last line of `covad test`: 'result: p = 0.43, Z = 0.18 (...)', or bounds, or none."""
         name = "both tests" if self.rule == "joint" else f"the {self.rule} test"
         if self.p is None or self.z is None:
-            return f"result: none, because the fit of {name} failed"
+            whose = "one of the tests" if self.rule == "joint" else name
+            return f"result: none, because the fit of {whose} failed"
         above = self.bound and self.z > 0
         p = f"p {'<=' if above else '='} {self.p:.3g}"
         z = f"Z {'>=' if above else '<=' if self.bound else '='} {self.z:.2f}"

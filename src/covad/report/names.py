@@ -73,6 +73,15 @@ def nu_label(nu: Sequence[float]) -> Label:
     return Label(f"ν = {text.replace('-', '−')}", rf"$\nu = {tex}$")
 
 
+def truth_label(nu: Sequence[float], nu_norm: float, prior: bool) -> Label:
+    """Name the truth of an ensemble: nu, the normalisation where it is not nominal, or the prior."""
+    if prior:
+        return Label("prior", "prior")
+    if not nu_norm:
+        return nu_label(nu)
+    return Label(f"ν_N = {nu_norm:+g}σ".replace("-", "−"), rf"$\nu_N = {nu_norm:+g}\sigma$")
+
+
 def null_label(null: str) -> Label:
     """Name a null by its key in the summary."""
     if null == "R_0":

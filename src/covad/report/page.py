@@ -23,6 +23,7 @@ from covad.report.tables import significance as significance_tables
 from covad.report.tables import spaces as space_tables
 from covad.report.tables import toys as toy_tables
 from covad.report.tables.observed import input_table, nuisance_table, observed_table
+from covad.report.tables.prior import prior_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
 from covad.results.summary import Summary
@@ -118,6 +119,7 @@ def closure(evidence: Evidence) -> Chapter:
         figure = statistic_figures.closure_figure(evidence, test)
         chapter.figure(figure, f"Closure of the {test} test: no background-only toys at shifted ν.")
     chapter.table(closure_tables.shift_table(summary), "False positives: no background toys at shifted ν.")
+    chapter.table(prior_table(summary), "Dependence on the truth: no toys are thrown from the prior.")
     chapter.paper(summary)
     chapter.tables += [t for t in paper.other_tables(summary) if t.quantity == "p-value"]
     return chapter

@@ -20,6 +20,7 @@ from covad.inference.closure import (
     judge,
     median_shift,
 )
+from covad.inference.coverage import prior_dependence
 from covad.inference.goodness import (
     FEWEST_PER_BIN,
     PEARSON_DOF,
@@ -42,6 +43,7 @@ from covad.results.summary import (
     Manifest,
     NullLaw,
     NullSummary,
+    PriorSummary,
     SignalPower,
     SignalSignificance,
     SpaceSummary,
@@ -56,8 +58,8 @@ from covad.runs.products import Products
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_clip_choices, read_clips
 from covad.storage.records import restore
-from covad.study import Collisions
-from covad.study.plan import Entry, main_configuration, sizes_of
+from covad.study import Collisions, Study
+from covad.study.plan import Entry, main_configuration, nuisance_names, sizes_of
 
 #: Thresholds of the power curves.
 POWER_THRESHOLDS = np.linspace(0.0, 5.0, 51)
@@ -91,6 +93,7 @@ def summarise(run: RunToys) -> Summary:
         ensembles=ensembles,
         nulls=tuple(_null(group, seed) for group in groups),
         closure=tuple(line for group in groups for line in _closure(group, seed)),
+        prior=tuple(line for group in groups for line in _prior(run.study, group)),
         significance=tuple(line for group in groups for line in _significance(group)),
         power=tuple(line for group in groups for line in _power(group)),
         toy_versions=_toy_versions(run),
@@ -270,6 +273,22 @@ def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
             median_shift=shifts[name],
             false_positives=false_positives(shifted[name], calibration, name),
         )
+
+
+def _prior(study: Study, group: Group) -> Iterator[PriorSummary]:
+    """Regress t of the prior ensemble on its truth, in units of sigma."""
+    if group.prior is None:
+        return
+    truth, sigma = group.prior.column("true_nu"), study.normalisation
+    if sigma is not None:
+        truth = np.column_stack([truth, group.prior.column("true_norm") / sigma])
+    null = group.null_t
+    mean, std = float(null.mean()), float(null.std(ddof=1))
+    if group.analytic is not None:
+        mean, std = group.analytic.law.mean, group.analytic.law.std
+    names = nuisance_names(study)
+    dependence = prior_dependence(group.t(group.prior), truth, names, mean, std)
+    yield PriorSummary(group.test, group.configuration.slug, dependence)
 
 
 def _significance(group: Group) -> Iterator[SignalSignificance]:

@@ -18,6 +18,7 @@ from covad.embedding.metrics import Metrics, ProbeResult
 from covad.errors import FileFormatError
 from covad.inference.clip import ClipPoint
 from covad.inference.closure import CorrectedGoodness, FalsePositives, MedianShift, Verdict
+from covad.inference.coverage import PriorDependence
 from covad.inference.goodness import GoodnessOfFit, Law
 from covad.inference.histograms import density_curve
 from covad.inference.significance import Significance
@@ -231,6 +232,15 @@ class ClosureSummary(Record):
 
 
 @dataclass(frozen=True)
+class PriorSummary(Record):
+    """Background toys at truths thrown from the prior: which nuisances t depends on, if any."""
+
+    test: str
+    configuration: str
+    dependence: PriorDependence
+
+
+@dataclass(frozen=True)
 class SignalSignificance(Significance):
     """The median significance of one ensemble with a signal, against one null."""
 
@@ -284,6 +294,7 @@ class Summary(Record):
     ensembles: tuple[EnsembleSummary, ...]
     nulls: tuple[NullSummary, ...]
     closure: tuple[ClosureSummary, ...]
+    prior: tuple[PriorSummary, ...]
     significance: tuple[SignalSignificance, ...]
     power: tuple[SignalPower, ...]
     toys: ToyCounts

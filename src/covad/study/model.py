@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from covad.errors import UnknownNameError
 from covad.nplm.settings import ConvexSettings, NetworkSettings, Sizes
 from covad.settings import Index, NuEntry, Positive, Real, Settings, ToyCount
-from covad.study.sources import AnySource, Collisions, LatentSection
+from covad.study.sources import AnySource, Collisions, LatentSection, PoolSection
 from covad.toys import latent_world as latent
 from covad.toys.backends.dask import BatchCluster
 from covad.toys.ensembles import Treatment
@@ -112,6 +112,8 @@ class Study(Settings):
     @model_validator(mode="after")
     def _settled(self) -> Self:
         """Fill in what the configurations leave to the study, and refuse two of one slug."""
+        if isinstance(self.source, PoolSection) and "prior" not in self.model_fields_set:
+            object.__setattr__(self, "prior", False)  # only covad's own pools have points of the prior
         named = self.source.embeddings_named
         default = named[0] if len(named) == 1 else None
         settled = tuple(

@@ -8,13 +8,14 @@ from typing import Literal
 
 from covad.nplm.convex.convex import ConvexTest
 from covad.study import Collisions, Configuration, Sizes, Study
+from covad.study.sources import NORMALISATION
 from covad.toys.ensembles import Draw, Ensemble, Request, Source, Stream, Treatment, TunedTest
 from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
 
 #: The tests that a study may have, in the order of tables.
 TESTS = ("network", "convex")
-#: Signals are drawn at points nu where no nuisance is farther out.
-_FARTHEST_SIGNAL = 1.0
+#: Sigma up to which signals are drawn, and background for tests without nuisances.
+_NEAR = 1.0
 #: Points of the prior at which pools are embedded.
 _PRIOR_POINTS = 64
 #: (embedding, order of the response).
@@ -81,13 +82,14 @@ def requests(entries: list[Entry]) -> list[Request]:
 def draws(study: Study, configuration: Configuration) -> Iterator[Draw]:
     """Draw background at every nu, nu_norm and from the prior, and signals on top of it at some nu.
 
-    Without nuisances in the test, signals are drawn at nu = 0 only, and the normalisation is not varied:
-    elsewhere the background alone alarms. Otherwise signals are drawn where no |nu| exceeds 1.
+    Signals are drawn where no |nu| exceeds 1. Without nuisances in the test the background alone alarms where
+    nu is not 0: signals are drawn at nu = 0 only, background up to 1, and the normalisation is not varied.
     """
     null = null_draw(study, configuration)
     points = configuration.nu or study.nu
+    near = [nu for nu in points if max(map(abs, nu)) <= _NEAR]
     profiled = configuration.treatment is Treatment.PROFILED
-    for nu in points:
+    for nu in points if profiled else near:
         yield replace(null, nu=nu)
     if profiled and study.normalisation is not None:
         for nu_norm in study.nu_norm:
@@ -96,7 +98,6 @@ def draws(study: Study, configuration: Configuration) -> Iterator[Draw]:
         yield replace(null, prior=True)
     if not configuration.signals:
         return
-    near = [nu for nu in points if max(map(abs, nu)) <= _FARTHEST_SIGNAL]
     for nu in near if profiled else [null.nu]:
         for signal, yields in study.signals.items():
             for injected in yields:
@@ -132,6 +133,15 @@ def default_test(study: Study) -> str:
     """Return the test that is meant if none is named: that of the result; of both, the convex one."""
     result = default_result(study)
     return "convex" if result == "joint" else result
+
+
+def nuisance_names(study: Study) -> tuple[str, ...]:
+    """Return what the nuisances are called, in the order of the fits: the shapes, then the normalisation."""
+    source = study.source
+    shape = [f"nu_{k + 1}" for k in range(len(study.nu[0]))]
+    if isinstance(source, Collisions):
+        shape = [entry.name for entry in source.systematics]
+    return (*shape, *([] if study.normalisation is None else [NORMALISATION]))
 
 
 def space(configuration: Configuration) -> Space:

@@ -5,6 +5,7 @@ N_D ~ Poisson, signal ~ Poisson on top, both at the same nu. Reference and data 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from covad.errors import PlanError, TooFewEventsError
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
+from covad.settings import Nu
 from covad.toys import latent_world as latent
 from covad.toys import pools
 from covad.toys.ensembles import Draw, Ensemble, ToySeeds, Treatment
@@ -138,9 +140,7 @@ class PoolSource:
 
     def throw(self, draw: Draw, seeds: ToySeeds) -> Draw:
         """Throw one of the points of the prior that pools exist at."""
-        points = list(self._pools().prior)
-        if not points:
-            raise PlanError(f"{self.directory}: there are no pools for toys of the prior")
+        points = list(self._prior())
         rng = np.random.default_rng(seeds.truth)
         return draw.thrown(points[int(rng.integers(len(points)))], rng)
 
@@ -159,14 +159,16 @@ class PoolSource:
 
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
         there = self._pools()
-        data = there.prior.values() if draw.prior else [there.background(draw.nu)]
-        return len(there.reference), min((len(pool) for pool in data), default=0)
+        data = len(there.background(draw.nu))
+        if draw.prior:  # parts of the data, over which the offset averages: their number under a root
+            data = int(np.sqrt(data * min(len(pool) for pool in self._prior().values())))
+        return len(there.reference), data
 
     def check(self, draw: Draw) -> None:
         """Raise if a toy may need more events than a pool has."""
         there = self._pools()
         if draw.prior:
-            data = min(there.prior.values(), key=lambda pool: len(pool) / pool.yield_ratio)
+            data = min(self._prior().values(), key=lambda pool: len(pool) / pool.yield_ratio)
         else:
             data = there.background(draw.nu)
         needs = [
@@ -176,15 +178,23 @@ class PoolSource:
         if draw.signal:
             signal = there.signal(draw.signal, draw.nu)
             needs.append((draw.signal, signal, largest_number(draw.injected * signal.yield_ratio)))
+        where = "a point of the prior" if draw.prior else f"nu = {list(draw.nu)}"
         for name, pool, need in needs:
             if len(pool) < need:
                 raise TooFewEventsError(
-                    f"{self.directory}: the pool '{name}' has {len(pool)} events at nu = {list(draw.nu)}, "
+                    f"{self.directory}: the pool '{name}' has {len(pool)} events at {where}, "
                     f"but toys may need {need:.0f}"
                 )
 
     def _pools(self) -> pools.Pools:
         return pools.open_pools(self.directory, self.digest)
+
+    def _prior(self) -> Mapping[Nu, pools.Pool]:
+        """Return the pools at points of the prior; raise PlanError if there are none."""
+        found = self._pools().prior
+        if not found:
+            raise PlanError(f"{self.directory}: there are no pools for toys of the prior; set prior to false")
+        return found
 
 
 def largest_number(mean: float) -> float:
@@ -216,5 +226,5 @@ def pool_offset(ensemble: Ensemble) -> PoolOffset:
     if sizes is None:
         return PoolOffset(0.0, 0.0)
     draw = ensemble.draw
-    share = sum(1.0 / size for size in sizes) / (1.0 / draw.expected + 1.0 / draw.n_reference)
+    share = sum(1.0 / size for size in sizes) / (1.0 / draw.expected_background + 1.0 / draw.n_reference)
     return PoolOffset(float(np.sqrt(2.0 * round(ensemble.test.capacity))) * share, share)

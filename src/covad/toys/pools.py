@@ -234,7 +234,8 @@ def digest_of(directory: Path, expected_digest: str, nu: Nu | None, signal: str 
     # the basis has no yield
     arrays.insert(1, [manifest.basis.sha256])
     yields.insert(1, None)
-    return content_digest([arrays, yields])[:20]
+    points = [[entry.nu for entry in manifest.prior]] if nu is None else []  # else the draw has it
+    return content_digest([arrays, yields, *points])[:20]
 
 
 def read_unchanged(directory: Path, expected_digest: str) -> Manifest:
