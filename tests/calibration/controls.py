@@ -265,7 +265,7 @@ def wrong_sign(suite: Suite) -> Control:
 
 def still_reference(suite: Suite) -> Control:
     """C is taken to grow as the yield, though the weights of the reference enter it squared."""
-    truth = Truth(nu_norm=2.0, sigma=WIDE)
+    truth = max(suite.scale.truths_of(WIDE), key=lambda truth: truth.log_yield)
     nulls = suite.convex_nulls(truth)
 
     def wrong_law(nu_norm: float) -> GeneralisedChi2:
@@ -278,9 +278,10 @@ def still_reference(suite: Suite) -> Control:
     return rate_control(suite, truth, fault, moments.at_nominal)
 
 
-def rate_control(suite: Suite, truth: Truth, fault: str, at_nominal: AtNominal, z: float = 2.0) -> Control:
-    """The number of background toys beyond 2 sigma at a true nu_N, if t is moved in another way."""
-    group, toys, alpha = suite.group("convex", truth.sigma), suite.judged("convex", truth), norm.sf(z)
+def rate_control(suite: Suite, truth: Truth, fault: str, at_nominal: AtNominal) -> Control:
+    """The number of background toys beyond a threshold at a true nu_N, if t is moved in another way."""
+    group, toys = suite.group("convex", truth.sigma), suite.judged("convex", truth)
+    z, alpha = suite.scale.fault_sigma, norm.sf(suite.scale.fault_sigma)
     null, n = group.nulls[group.quoted], len(toys.t)
     right = binom(n, alpha)
     low, high = int(right.ppf(0.5 * LEVEL)), int(right.isf(0.5 * LEVEL))

@@ -12,7 +12,7 @@ exact law 0.25, nuisances alone 0.013 (0.003 with 1 000 events).
 | convex: judged at 10 truths | 2000 | 27 |
 | convex, sigma_N = 0.3: null at 5 yields | 250 | 2 |
 | convex, sigma_N = 0.3: judged at 4 truths | 1500 | 9 |
-| convex: exact law at 4 truths | 200 | 3 |
+| convex: exact law at 5 truths | 200 | 4 |
 | convex: without nuisances, 3; with signal, 3 | 600; 300 | 4 |
 | network: W, two treatments | about 350 | 4 |
 | network: null at 5 yields | 400 | 11 |
@@ -20,7 +20,7 @@ exact law 0.25, nuisances alone 0.013 (0.003 with 1 000 events).
 | network, sigma_N = 0.3: null at 5 yields | 250 | 8 |
 | network, sigma_N = 0.3: judged at 4 truths | 300 | 8 |
 | network: without nuisances, 3; with signal, 3 | 150; 80 | 4 |
-| together | | 121 |
+| together | | 122 |
 
 Two cores have 150 core-minutes in the 75 minutes that the suite may take.
 """
@@ -129,6 +129,7 @@ class Scale:
     truths: tuple[Truth, ...]  # at which type-I errors are counted
     exact: tuple[Truth, ...]  # at which t' is compared with the law at the fitted nuisances, some of `truths`
     old: tuple[Truth, ...]  # at which the law at nu_N = 0 must be noticed, some of `truths`
+    fault_sigma: float  # beyond which toys are counted to notice that
     network_faults: bool  # whether the network has toys enough to notice faults of its null
     injected: tuple[float, ...]
     clip: float | None = None
@@ -152,8 +153,12 @@ FULL = Scale(
         Truth(prior=True),
         *(Truth(nu_norm=nu_norm, sigma=WIDE) for nu_norm in (0.0, -2.0, 1.0, 2.0)),
     ),
-    exact=(Truth(nu_norm=3.0), Truth(nu=2.0), Truth(prior=True), Truth(nu_norm=2.0, sigma=WIDE)),
+    exact=(
+        *(Truth(nu_norm=3.0), Truth(nu=2.0), Truth(prior=True)),
+        *(Truth(nu_norm=nu_norm, sigma=WIDE) for nu_norm in (-2.0, 2.0)),
+    ),
     old=(Truth(nu_norm=3.0), Truth(nu_norm=1.0, sigma=WIDE)),
+    fault_sigma=2.0,
     network_faults=True,
     injected=(25.0, 50.0, 100.0),
 )
@@ -161,7 +166,7 @@ SMALL = Scale(
     expected=4_000,
     reference=20_800,
     bumps=20,
-    convex=Toys(null=12, judged=120, wide_null=10, wide_judged=120, untreated=100, signal=60),
+    convex=Toys(null=12, judged=120, wide_null=10, wide_judged=300, untreated=100, signal=60),
     network=Toys(null=12, judged=25, wide_null=0, wide_judged=0, untreated=0, signal=0),
     control_toys=100,
     pull_toys=300,
@@ -171,10 +176,11 @@ SMALL = Scale(
         Truth(nu_norm=2.0),
         Truth(nu=2.0),
         Truth(prior=True),
-        Truth(nu_norm=2.0, sigma=WIDE),
+        Truth(nu_norm=3.0, sigma=WIDE),
     ),
-    exact=(Truth(nu_norm=2.0, sigma=WIDE),),
-    old=(Truth(nu_norm=2.0, sigma=WIDE),),
+    exact=(Truth(nu_norm=3.0, sigma=WIDE),),
+    old=(Truth(nu_norm=3.0, sigma=WIDE),),
+    fault_sigma=1.0,
     network_faults=False,
     injected=(40.0, 80.0, 160.0),
     clip=1.3,

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from calibration.ensembles import SEED
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 from scipy.stats import binom, chi2, norm
 
 from covad.errors import InferenceError
@@ -72,9 +73,11 @@ class SimulatedNull:
     toys: Mapping[float, int]
 
     def t(self, standard: Float64, log_yield: Float64) -> Float64:
-        """Return t of standardised values where the true yields are these."""
-        growth = np.exp(log_yield)
-        return np.asarray(self.moments.mean(growth) + np.sqrt(self.moments.variance(growth)) * standard)
+        """Return t of standardised values where the true yields are these, within those that are known."""
+        table = self.moments
+        where = np.clip(log_yield, table.nu_norm[0], table.nu_norm[-1])
+        mean, std = (CubicSpline(table.nu_norm, values)(where) for values in (table.mean, table.std))
+        return np.asarray(mean + std * standard)
 
     @cached_property
     def _nodes(self) -> Float64:
