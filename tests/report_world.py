@@ -10,14 +10,16 @@ import numpy as np
 
 from covad.embedding.metrics import Metrics, ProbeResult
 from covad.inference.clip import ClipPoint
-from covad.inference.closure import closure_tests, corrected, false_positives, judge, median_shift
+from covad.inference.closure import closure_tests, corrected, false_positives
 from covad.inference.goodness import chi2_law, one_sample
 from covad.inference.intervals import Interval
 from covad.inference.power import power_curve
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, median_z
+from covad.inference.verdict import judge
 from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.report.tables.table import Cell, Column, Row, Table
+from covad.results.collect import null_name
 from covad.results.summary import (
     SUMMARY_SCHEMA,
     ClipSummary,
@@ -36,7 +38,7 @@ from covad.results.summary import (
     ToyCounts,
     ToyVersions,
 )
-from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts
+from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts, YieldAt
 from covad.storage.versions import Versions
 from covad.study import Study, parse_study
 from covad.toys.ensembles import Treatment
@@ -150,6 +152,7 @@ def _space(space: str, embedding: str, order: int, checks: SpaceChecks) -> Space
         name=space,
         embedding=embedding,
         order=order,
+        yields=checks.yields,
         reach=checks.reach,
         probe=checks.probe,
         linearity=checks.linearity,
@@ -162,6 +165,10 @@ def _checks(rng: np.random.Generator) -> SpaceChecks:
     known, unknown = (12_000.0, Interval(9_000.0, 15_000.0)), (None, Interval(8_000.0, None))
     return SpaceChecks(
         comparisons=tuple(comparison((nu,), rng) for nu in (-2.0, -1.0, 1.0, 2.0)),
+        yields=tuple(
+            YieldAt((nu,), 1 + 0.011 * nu, 1 + 0.01 * nu, 0.0005, 10_000.0, nu / 10, 0.0, 0.3)
+            for nu in (-2.0, 2.0)
+        ),
         reach=tuple(ReachAt(*reach, 0.25, 500, (nu,)) for nu, reach in ((1.0, known), (-1.0, unknown))),
         probe=_PROBE,
         linearity=tuple(
@@ -268,25 +275,24 @@ def _null(key: Any, null: Any, law: Any) -> NullSummary:
 
 def _closure(key: Any, background: Any, law: Any) -> list[ClosureSummary]:
     null = background[0.0,]
-    shifted = {nu: toys for nu, toys in background.items() if any(nu)}
-    table = closure_tests({str(nu): toys for nu, toys in shifted.items()}, null, 1, (10, 25))
-    moved = {nu: median_shift(toys, null, 1) for nu, toys in shifted.items()}
+    shifted = {null_name(nu): toys for nu, toys in background.items() if any(nu)}
+    table = closure_tests(shifted, null, 1, (10, 25))
     network = key["test"] == "network"
-    alone = {
-        str(nu): one_sample(toys, chi2_law(DOF), 1, (10, 25)) if network else ()
-        for nu, toys in shifted.items()
-    }
+    alone = {point: one_sample(toys, chi2_law(DOF), 1, (10, 25)) for point, toys in shifted.items()}
+    points = shifted if network else {"R_0": null, **shifted}
+    closure = judge(points, EmpiricalNull(null) if network else law)
     return [
         ClosureSummary(
             **key,
-            nu=nu,
-            verdict=judge(table, moved.values()),
-            against_null=table[str(nu)],
-            against_chi2=corrected(alone)[str(nu)],
-            median_shift=moved[nu],
-            false_positives=false_positives(toys, EmpiricalNull(null) if network else law, "R"),
+            point=point,
+            n_toys=len(points[point]),
+            verdict=closure.verdict,
+            reason=closure.reason,
+            against_null=table.get(point, ()),
+            against_chi2=corrected(alone)[point] if network else (),
+            **vars(found),
         )
-        for nu, toys in shifted.items()
+        for point, found in closure.points.items()
     ]
 
 

@@ -102,6 +102,10 @@ def test_a_run_has_summary_and_toys(run):
     assert (toys.t != run.toys("latent, profiled", nu=0, test="network").t).all()
     assert (run.toys(nu=np.int64(1)).t == run.toys(nu=1).t).all()
     assert (run.toys(nu=1).t == run.toys("latent, profiled", nu=[1.0], test="convex").t).all()
+    assert run.toys(nu_norm=-1.5).column("true_norm") == pytest.approx(-0.15)
+    assert (run.toys(nu_norm=np.float64(3)).t != run.toys().t).all()
+    assert len(set(run.toys(prior=True).column("true_norm"))) == 12
+    assert (run.toys(prior=True).t != run.toys().t).all()
     signals = run.toys("latent, profiled", signal="signal", injected=40)
     assert len(signals.t) == 12
     assert (signals.t != run.toys("latent, profiled", signal="signal", injected=20).t).all()
@@ -121,7 +125,13 @@ def test_opening_a_run_writes_nothing(run):
     ("asked", "sentence"),
     [
         ({"configuration": "magic"}, "no configuration 'magic'"),
-        ({"nu": 2}, "0 ensembles of the test 'convex' at nu = .2 .it has: nu = 0; nu = .1"),
+        (
+            {"nu": 2},
+            "0 ensembles of the test 'convex' at nu = .2 .it has: nu = 0; nu = .1; nu_N = -3; .*; prior",
+        ),
+        ({"nu_norm": 2}, r"0 ensembles of the test 'convex' at nu_N = \+2 .it has: nu = 0"),
+        ({"nu_norm": 3, "signal": "signal"}, r"0 ensembles .* at nu_N = \+3 with signal"),
+        ({"configuration": "latent-none", "prior": True}, "0 ensembles .* at prior .it has: nu = 0"),
         ({"signal": "signal"}, "2 ensembles .* with signal"),
         ({"signal": "magic"}, "0 ensembles .* with magic"),
         ({"test": "magic"}, "test 'magic'"),

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import report_world
 
-from covad.inference.closure import Verdict
-from covad.report.answers import answers, shown_signs
+from covad.inference.verdict import Verdict
+from covad.report.answers import answers
+from covad.report.names import shown_signs
 from covad.report.paper import tables as paper
 
 CLOSES, DOES_NOT_CLOSE, CANNOT_TELL = Verdict

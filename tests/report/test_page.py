@@ -16,7 +16,7 @@ from observations import observation
 
 import covad.report
 from covad.errors import FileFormatError
-from covad.inference.closure import Verdict
+from covad.inference.verdict import Verdict
 from covad.report import write_report
 from covad.report.figures.canvas import inline_svg
 from covad.report.figures.statistic import null_figure

@@ -82,6 +82,26 @@ def truth_label(nu: Sequence[float], nu_norm: float, prior: bool) -> Label:
     return Label(f"ν_N = {nu_norm:+g}σ".replace("-", "−"), rf"$\nu_N = {nu_norm:+g}\sigma$")
 
 
+def point_label(point: str) -> Label:
+    """Name a point of closure by its key in the summary: R_nu by its nu, any other by its own name."""
+    if not point.startswith("R_"):
+        return Label(point, point.replace("$", r"\$"))
+    values = ", ".join(f"{x}σ" if x != "0" else x for x in point.removeprefix("R_").split(","))
+    text = f"({values})" if "," in point else values
+    tex = text.replace("σ", r"\sigma")
+    return Label(f"ν = {text.replace('-', '−')}", rf"$\nu = {tex}$")
+
+
+def shown_reason(reason: str) -> str:
+    """Return the reason of a verdict in the report's signs."""
+    return shown_signs(reason.replace("nu = ", "ν = ").replace(" sigma", "σ"))
+
+
+def shown_signs(text: str) -> str:
+    """Put minus signs before numbers; a hyphen inside a word stays."""
+    return re.sub(r"(?<!\w)-(?=\.?\d)", "−", text)
+
+
 def null_label(null: str) -> Label:
     """Name a null by its key in the summary."""
     if null == "R_0":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +12,7 @@ import numpy as np
 from covad import __version__
 from covad.embedding.metrics import read_history
 from covad.errors import FileFormatError
-from covad.inference.closure import (
-    ClosureTests,
-    closure_tests,
-    corrected,
-    false_positives,
-    judge,
-    median_shift,
-)
+from covad.inference.closure import ClosureTests, closure_tests, corrected, false_positives
 from covad.inference.coverage import prior_dependence
 from covad.inference.goodness import (
     FEWEST_PER_BIN,
@@ -30,6 +23,7 @@ from covad.inference.goodness import (
 )
 from covad.inference.power import power_curve
 from covad.inference.significance import median_z
+from covad.inference.verdict import judge
 from covad.nplm.dataset import Float64
 from covad.results.collect import Group, RunToys, null_name
 from covad.results.summary import (
@@ -155,6 +149,7 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
             name=space_name(space),
             embedding=space[0],
             order=space[1],
+            yields=checks.yields,
             reach=checks.reach,
             probe=checks.probe,
             linearity=checks.linearity,
@@ -248,31 +243,47 @@ def _null(group: Group, seed: int) -> NullSummary:
 
 
 def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
-    """Compare every shifted ensemble with R_0; whether they follow chi2 is another matter."""
-    if not group.shifted:
+    """Judge every ensemble of background by the law, where there is one, or by R_0.
+
+    Where there is a law, R_0 is one of the points that have to close. Goodness of fit stands beside it;
+    whether the network's toys follow chi2 is another matter.
+    """
+    points = {null_name(nu): group.t(toys) for nu, toys in group.shifted.items()}
+    against_null, against_chi2 = _goodness(group, points, seed)
+    if group.prior is not None:
+        points["prior"] = group.t(group.prior)
+    if group.analytic is not None:  # toys of other yields are no part of the null
+        yields = {f"nu_N = {nu_norm:+g}": group.t(toys) for nu_norm, toys in group.yields.items()}
+        points = {"R_0": group.t(group.null), **points, **yields}
+    if not points:
         return
-    shifted = {null_name(nu): group.t(toys) for nu, toys in group.shifted.items()}
-    bins = _bins(group, min(len(t) for t in (group.null_t, *shifted.values())))
-    table = closure_tests(shifted, group.null_t, seed, bins)
-    shifts = {name: median_shift(t, group.null_t, seed) for name, t in shifted.items()}
-    verdict = judge(table, shifts.values())
-    against_chi2: ClosureTests = {}
-    if group.analytic is None:
-        law = chi2_law(round(group.capacity))
-        against_chi2 = corrected({name: one_sample(t, law, seed, bins) for name, t in shifted.items()})
-    calibration = group.nulls["R_0" if group.analytic is None else "analytic"]
-    for nu in group.shifted:
-        name = null_name(nu)
+    null = group.nulls[group.quoted]
+    closure = judge(points, null)
+    for name, found in closure.points.items():
         yield ClosureSummary(
             test=group.test,
             configuration=group.configuration.slug,
-            nu=nu,
-            verdict=verdict,
-            against_null=table[name],
+            point=name,
+            n_toys=len(points[name]),
+            verdict=closure.verdict,
+            reason=closure.reason,
+            against_null=against_null.get(name, ()),
             against_chi2=against_chi2.get(name, ()),
-            median_shift=shifts[name],
-            false_positives=false_positives(shifted[name], calibration, name),
+            median_shift=found.median_shift,
+            false_positives=found.false_positives,
         )
+
+
+def _goodness(group: Group, shifted: Mapping[str, Float64], seed: int) -> tuple[ClosureTests, ClosureTests]:
+    """Test every R_nu against R_0, and against chi2 where the network's clip was tuned to that."""
+    if not shifted:
+        return {}, {}
+    bins = _bins(group, min(len(t) for t in (group.null_t, *shifted.values())))
+    against_null = closure_tests(shifted, group.null_t, seed, bins)
+    if group.analytic is not None:
+        return against_null, {}
+    law = chi2_law(round(group.capacity))
+    return against_null, corrected({name: one_sample(t, law, seed, bins) for name, t in shifted.items()})
 
 
 def _prior(study: Study, group: Group) -> Iterator[PriorSummary]:

@@ -17,14 +17,15 @@ from scipy.stats import chi2, norm
 from covad.embedding.metrics import Metrics, ProbeResult
 from covad.errors import FileFormatError
 from covad.inference.clip import ClipPoint
-from covad.inference.closure import CorrectedGoodness, FalsePositives, MedianShift, Verdict
+from covad.inference.closure import CorrectedGoodness, FalsePositives, MedianShift
 from covad.inference.coverage import PriorDependence
 from covad.inference.goodness import GoodnessOfFit, Law
 from covad.inference.histograms import density_curve
 from covad.inference.significance import Significance
+from covad.inference.verdict import Verdict
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
-from covad.runs.checks import Departure, ReachAt, Validation
+from covad.runs.checks import Departure, ReachAt, Validation, YieldAt
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
@@ -34,7 +35,7 @@ from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 4
+SUMMARY_SCHEMA = 5
 T = TypeVar("T")
 
 
@@ -110,6 +111,7 @@ class SpaceSummary(Record):
     name: str
     embedding: str
     order: int
+    yields: tuple[YieldAt, ...]
     reach: tuple[ReachAt, ...]
     probe: ProbeResult
     linearity: tuple[Departure, ...]
@@ -213,16 +215,19 @@ class NullSummary(Record):
 
 @dataclass(frozen=True)
 class ClosureSummary(Record):
-    """One shifted ensemble against R_0; the verdict is that of all nu of its test and configuration.
+    """One ensemble of background against the null: R_0 for the network, the analytic law for the convex test.
 
-    The false positives of the network are calibrated by R_0, those of the convex test by its analytic law.
+    R_0 is a point of its own where the null is a law. The verdict and its reason are those of all points of
+    a test and configuration; goodness of fit has no say in them.
     """
 
     test: str
     configuration: str
-    nu: Nu
+    point: str  # 'R_+1', or another name
+    n_toys: int
     verdict: Verdict
-    against_null: tuple[CorrectedGoodness, ...]
+    reason: str
+    against_null: tuple[CorrectedGoodness, ...]  # against the toys of R_0; none for R_0 itself
     against_chi2: tuple[CorrectedGoodness, ...]  # of the network, whose clip was tuned to that law
     median_shift: MedianShift
     false_positives: tuple[FalsePositives, ...]

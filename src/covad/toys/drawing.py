@@ -157,6 +157,10 @@ class PoolSource:
     def basis_events(self) -> Float32:
         return pools.open_verified(self.directory, self.digest).basis
 
+    def reference_events(self) -> Float32:
+        """Return z of all reference events."""
+        return self._pools().reference.sample.z
+
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
         there = self._pools()
         data = len(there.background(draw.nu))

@@ -15,7 +15,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.stats import qmc, truncnorm
 
 from covad.errors import PlanError
 from covad.nplm.dataset import Dataset, Float32
@@ -99,6 +98,8 @@ class Draw:
 
     def thrown(self, nu: Nu, rng: np.random.Generator) -> Draw:
         """Return this draw at a truth of the prior: nu as given, nu_norm thrown."""
+        from scipy.stats import truncnorm  # takes its time, and reading a study does not need it
+
         floats = self.normalisation_sigma is not None and np.isfinite(self.normalisation_sigma)
         nu_norm = float(truncnorm.rvs(-LARGEST_THROW, LARGEST_THROW, random_state=rng)) if floats else 0.0
         return replace(self, nu=nu, nu_norm=nu_norm)
@@ -112,6 +113,8 @@ class Draw:
 
 def prior_points(number: int, n_nuisances: int, seed: int) -> tuple[Nu, ...]:
     """Return points that fill the prior N(0, 1)^K evenly: a scrambled Sobol sequence of a power of two."""
+    from scipy.stats import qmc, truncnorm  # take their time, and reading a study does not need them
+
     uniform = qmc.Sobol(n_nuisances, seed=seed).random(number)
     points = truncnorm.ppf(uniform, -LARGEST_THROW, LARGEST_THROW).round(6)
     return tuple(tuple(point) for point in points.tolist())
