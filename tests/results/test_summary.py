@@ -25,6 +25,7 @@ from covad.results.summary import SUMMARY_SCHEMA, nu_text
 from covad.storage.sealed import write_sealed
 from covad.study import parse_study
 
+
 @pytest.fixture(scope="module")
 def summary(run):
     return write_summary(collect(run))
