@@ -40,7 +40,7 @@ from covad.results.summary import (
     ToyCounts,
     ToyVersions,
 )
-from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts
+from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts, YieldAt
 from covad.storage.versions import Versions
 from covad.study import Study, parse_study
 from covad.toys.ensembles import Treatment
@@ -154,6 +154,7 @@ def _space(space: str, embedding: str, order: int, checks: SpaceChecks) -> Space
         name=space,
         embedding=embedding,
         order=order,
+        yields=checks.yields,
         reach=checks.reach,
         probe=checks.probe,
         linearity=checks.linearity,
@@ -166,6 +167,10 @@ def _checks(rng: np.random.Generator) -> SpaceChecks:
     known, unknown = (12_000.0, Interval(9_000.0, 15_000.0)), (None, Interval(8_000.0, None))
     return SpaceChecks(
         comparisons=tuple(comparison((nu,), rng) for nu in (-2.0, -1.0, 1.0, 2.0)),
+        yields=tuple(
+            YieldAt((nu,), 1 + 0.011 * nu, 1 + 0.01 * nu, 0.0005, 10_000.0, nu / 10, 0.0, 0.3)
+            for nu in (-2.0, 2.0)
+        ),
         reach=tuple(ReachAt(*reach, 0.25, 500, (nu,)) for nu, reach in ((1.0, known), (-1.0, unknown))),
         probe=_PROBE,
         linearity=tuple(

@@ -125,7 +125,10 @@ def test_opening_a_run_writes_nothing(run):
     ("asked", "sentence"),
     [
         ({"configuration": "magic"}, "no configuration 'magic'"),
-        ({"nu": 2}, "0 ensembles of the test 'convex' at nu = .2 .it has: nu = 0; nu = .1; nu_N = -3; .*; prior"),
+        (
+            {"nu": 2},
+            "0 ensembles of the test 'convex' at nu = .2 .it has: nu = 0; nu = .1; nu_N = -3; .*; prior",
+        ),
         ({"nu_norm": 2}, r"0 ensembles of the test 'convex' at nu_N = \+2 .it has: nu = 0"),
         ({"nu_norm": 3, "signal": "signal"}, r"0 ensembles .* at nu_N = \+3 with signal"),
         ({"configuration": "latent-none", "prior": True}, "0 ensembles .* at prior .it has: nu = 0"),

@@ -58,7 +58,8 @@ def latent_pools(size: int = 2000, seed: int = 5, prior: tuple[float, ...] = ())
         signals={"bump": {(nu,): Pool(latent_sample(latent.signal(300, rng))) for nu in (0.0, 1.0)}},
         prior={
             (nu,): Pool(
-                latent_sample(latent.tilted_background(size / 4, np.array([nu]), rng)), yield_ratio=1.0 + 0.1 * nu
+                latent_sample(latent.tilted_background(size / 4, np.array([nu]), rng)),
+                yield_ratio=1.0 + 0.1 * nu,
             )
             for nu in prior
         },

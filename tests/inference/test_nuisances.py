@@ -5,7 +5,13 @@ import pytest
 from calibration.pulls import pulls
 from scipy.stats import kstest
 
-from covad.inference.nuisances import difference_variance, judge_nuisances, nuisance_covariance
+from covad.inference.nuisances import (
+    difference_variance,
+    judge_nuisances,
+    nuisance_covariance,
+    yield_deviation,
+)
+from covad.nplm.dataset import Dataset, Normalisation, Response
 from covad.nplm.likelihood import fit_nuisances
 from covad.toys.latent_world import LatentWorld
 
@@ -63,6 +69,30 @@ def test_a_nuisance_that_does_nothing_is_not_counted():
     assert agreement.dof == 2
     assert nuisances[1].fitted == pytest.approx(nuisances[1].auxiliary)
     assert abs(nuisances[1].pull) < 1e-3 or not np.isfinite(nuisances[1].pull)
+
+
+def many(normalisation: Normalisation | None, slope: float | None = None, measured: float = 0.0) -> Dataset:
+    """1300 data where 1000 are expected at nu = 0; a nuisance changes the log of the yield by `slope`."""
+    k = int(slope is not None)
+    return Dataset(
+        reference=np.zeros((500, 1), np.float32),
+        data=np.zeros((1300, 1), np.float32),
+        weights=np.full(500, 2.0),
+        reference_response=Response(np.full((500, k), slope or 0.0, np.float32)),
+        data_response=Response(np.full((1300, k), slope or 0.0, np.float32)),
+        measured=np.full(k, measured),
+        normalisation=normalisation,
+    )
+
+
+def test_a_yield_is_surprising_by_poisson_and_all_that_changes_it():
+    assert yield_deviation(many(None)) == pytest.approx(300 / np.sqrt(1000))
+    assert yield_deviation(many(Normalisation(0.1))) == pytest.approx(300 / np.sqrt(1000 + 100**2))
+    assert yield_deviation(many(Normalisation(0.1, np.log(1.3)))) == pytest.approx(0.0, abs=1e-9)
+    assert yield_deviation(many(None, 0.2)) == pytest.approx(300 / np.sqrt(1000 + 200**2))
+    both = many(Normalisation(0.1), 0.2)
+    assert yield_deviation(both) == pytest.approx(300 / np.sqrt(1000 + 100**2 + 200**2))
+    assert yield_deviation(many(None, np.log(1.3), 1.0)) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_a_test_without_nuisances_has_none():

@@ -7,9 +7,9 @@ import pytest
 from convex_world import bumps
 
 from covad.inference.misfit import MatchedEvents, Misfit
-from covad.inference.reach import ScalableNull, closure_reach, predicted_shift
+from covad.inference.reach import ScalableNull, closure_reach, predicted_shift, yield_part
 from covad.nplm.convex.convex import ConvexProblem, columns
-from covad.nplm.convex.law import analytic_null
+from covad.nplm.convex.law import ScoreMoments, analytic_null
 from covad.nplm.dataset import Response
 from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty
 from covad.nplm.maximise import maximise
@@ -112,6 +112,36 @@ def test_the_null_scales_to_that_of_a_dataset():
     # two samples of the same moments: 50 000 and 20 800 events
     assert at.law.mean == pytest.approx(expected.law.mean, rel=0.01)
     assert at.law.std == pytest.approx(expected.law.std, rel=0.01)
+
+
+def test_a_yield_that_is_missing_moves_t_by_what_the_normalisation_does_not_absorb():
+    """A constant in h and one of width sigma: the mean of t moves by N d^2 / (1 + N sigma^2)."""
+    sigma, n_events, missing = 0.005, 50_000, 0.0111
+    null = ScalableNull.of(
+        np.ones((100, 2), np.float32), np.zeros(100), np.zeros(2), np.array([0.0, sigma**-2]), n_basis=1
+    )
+    misfit = Misfit(np.full(2, missing), np.zeros((2, 2)), 100)
+    found = predicted_shift(yield_part(misfit, null, 0), null, n_events)
+    moved = n_events * missing**2 / (1.0 + n_events * sigma**2)
+    assert found.shift * found.null_std == pytest.approx(moved)
+    # 0.29 standard deviations of a test with 45 degrees of freedom
+    assert moved / np.sqrt(90.0) == pytest.approx(0.29, abs=0.005)
+
+
+def test_the_misfit_of_a_response_without_its_yield_is_that_of_the_yield():
+    """A response less a constant has the shapes right: all of its misfit is the part of the yield."""
+    world = EXACT
+    z = latent.background(50_000, np.random.default_rng(5))
+    x, f = world.columns(z), world.log_ratio(z) - 0.02
+    misfit = Misfit.matched([MatchedEvents(x, x, f, shifted_weights=world.true_ratio(z))])
+    full = world.null()
+    null = replace(full, per_event=ScoreMoments.of(x, np.full(len(z), 1 / len(z)), np.exp(f)))
+    constant = world.test.basis.n_ridged
+    part = yield_part(misfit, null, constant)
+    np.testing.assert_allclose(part.delta, misfit.delta, rtol=1e-4, atol=1e-7)
+    assert part.delta[constant] / null.per_event.information[constant, constant] == pytest.approx(
+        np.expm1(0.02), rel=1e-6
+    )
 
 
 def test_an_exact_response_reaches_to_infinity():

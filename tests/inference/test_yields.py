@@ -104,7 +104,9 @@ def test_moments_of_toys_are_found_and_undone():
     for nu_norm in (*YIELDS, 0.07, -0.22):
         t, fitted = known_toys(rng, nu_norm, 4000)
         moved = moments.at_nominal(t, fitted)
-        assert moved.mean() == pytest.approx(known_mean(0.0), abs=5 * known_spread(0.0) * np.hypot(0.05, 0.016))
+        assert moved.mean() == pytest.approx(
+            known_mean(0.0), abs=5 * known_spread(0.0) * np.hypot(0.05, 0.016)
+        )
         assert moved.std() / known_spread(0.0) == pytest.approx(1.0, abs=5 * 1.15 * np.hypot(0.035, 0.011))
         if abs(nu_norm) > 0.2:
             assert abs(t.mean() - known_mean(0.0)) > 5 * known_spread(0.0) * np.hypot(0.05, 0.016)
@@ -117,7 +119,13 @@ def test_beyond_the_yields_of_the_toys_the_nearest_one_counts():
     low, high = columns[1].min(), columns[1].max()
     assert moments.at_nominal(60.0, 5.0) == moments.at_nominal(60.0, high)
     assert moments.at_nominal(60.0, -5.0) == moments.at_nominal(60.0, low)
-    assert [moments.covers(x) for x in (low - 0.01, low, 0.0, high, high + 0.01)] == [False, True, True, True, False]
+    assert [moments.covers(x) for x in (low - 0.01, low, 0.0, high, high + 0.01)] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_too_few_toys_are_refused():

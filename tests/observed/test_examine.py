@@ -34,9 +34,7 @@ from covad.events.files import open_events
 from covad.events.layout import Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 from covad.events.selection import Selection
-from covad.inference.nuisances import yield_deviation
 from covad.nplm.convex.convex import ConvexTest
-from covad.nplm.dataset import Normalisation
 from covad.nplm.fit import Status
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
@@ -113,7 +111,9 @@ def test_the_last_line_is_the_result(run, observed, tmp_path):
     said = ask(run, observed, "--json", tmp_path / "answer.json")
     assert said.exit_code == 0
     assert said.stdout.splitlines()[-1] == answer.line
-    told = f"result: p = {answer.p:.3g}, Z = {answer.z:.2f} (the convex test, law of t at the fitted nuisances"
+    told = (
+        f"result: p = {answer.p:.3g}, Z = {answer.z:.2f} (the convex test, law of t at the fitted nuisances"
+    )
     assert answer.line.startswith(told)
     written = json.loads((tmp_path / "answer.json").read_text())["result"]
     assert (written["p"], written["z"], written["rule"]) == (answer.p, answer.z, "convex")
@@ -356,9 +356,6 @@ def test_what_a_small_reference_costs_is_said(run, tmp_path):
 def test_a_surprising_yield_is_said(run, observed):
     found = examine(run, observed, expected=2000.0)
     assert any("210 events are observed where 2000 are expected" in line for line in found.warnings)
-    assert yield_deviation(1300, 1000, None) == pytest.approx(300 / np.sqrt(1000))
-    assert yield_deviation(1300, 1000, Normalisation(0.1)) == pytest.approx(300 / np.sqrt(1000 + 100**2))
-    assert yield_deviation(1300, 1000, Normalisation(0.1, np.log(1.3))) == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -377,7 +374,9 @@ def test_a_yield_beyond_the_nulls_is_said_for_each_test(run, observed, question,
     """Toys lie within +-3 sigma_N and what the data add, the law within 6; without a fit, all at one yield."""
     found = examine(run, observed, **question)
     said = [line for line in found.warnings if "times the yield of the toys of the" in line]
-    assert [test for test in ("convex", "network") if any(f"the {test} test" in line for line in said)] == warned
+    assert [
+        test for test in ("convex", "network") if any(f"the {test} test" in line for line in said)
+    ] == warned
     for line in said:
         assert line.endswith("farther from it than its nulls were drawn: their p are approximate")
 

@@ -36,7 +36,9 @@ CONVEX = replace(
     NETWORK,
     test="convex",
     quoted="analytic",
-    significances=tuple(significance(null, z) for null, z in (("R_0", 1.75), ("R_+1", 1.0), ("analytic", 1.25))),
+    significances=tuple(
+        significance(null, z) for null, z in (("R_0", 1.75), ("R_+1", 1.0), ("analytic", 1.25))
+    ),
 )
 JOINT = significance("joint", 1.625)
 
@@ -108,7 +110,9 @@ def test_a_failed_fit_leaves_no_answer_where_the_rule_needs_it(rule, failed, sai
 )
 def test_the_one_line_says_how_p_was_made_and_is_honest_about_bounds(rule, found, said):
     tests = [replace(test, significances=(found,)) for test in (CONVEX, NETWORK)]
-    assert Answer.of(rule, "here", tests, JOINT if rule != "joint" else found).line.startswith(f"result: {said}")
+    assert Answer.of(rule, "here", tests, JOINT if rule != "joint" else found).line.startswith(
+        f"result: {said}"
+    )
 
 
 def test_a_fit_that_did_not_converge_is_said_in_the_line():

@@ -56,7 +56,9 @@ def test_the_largest_configuration_decides(tmp_path):
     large = {"treatment": "profiled", "sizes": {"expected": 600, "reference": 1000}}
     data = collisions(tmp_path, 10, configurations=[{"treatment": "profiled"}, large])
     assert len(list(prior_parts(data, 2200))) == 1
-    without = collisions(tmp_path, 10, configurations=[{"treatment": "profiled"}, large | {"treatment": "none"}])
+    without = collisions(
+        tmp_path, 10, configurations=[{"treatment": "profiled"}, large | {"treatment": "none"}]
+    )
     assert len(list(prior_parts(without, 2200))) == 16
 
 

@@ -42,8 +42,14 @@ def test_every_ensemble_is_in_its_place(groups):
 
 def test_t_is_moved_by_the_fitted_yield_of_each_toy(convex, network):
     for group in (convex, network):
-        for toys in (group.null, group.yields[3.0], group.shifted[1.0,], group.prior, *group.signals.values()):
-            moved = group.moments.at_nominal(toys.t, toys.column("nu_norm_delta"))
+        for toys in (
+            group.null,
+            group.yields[3.0],
+            group.shifted[1.0,],
+            group.prior,
+            *group.signals.values(),
+        ):
+            moved = group.moments.at_nominal(toys.t, toys.column("log_yield"))
             np.testing.assert_array_equal(group.t(toys), moved)
             assert (moved != toys.t).all()
 
@@ -51,7 +57,9 @@ def test_t_is_moved_by_the_fitted_yield_of_each_toy(convex, network):
 def test_the_convex_test_moves_t_by_its_law_and_the_network_by_its_toys(convex, network):
     """The law is known to 6 sigma_N, toys where they were fitted."""
     assert [convex.moments.covers(x) for x in (-0.61, -0.6, 0.6, 0.61)] == [False, True, True, False]
-    fitted = np.concatenate([toys.column("nu_norm_delta") for toys in (network.null, *network.yields.values())])
+    fitted = np.concatenate(
+        [toys.column("log_yield") for toys in (network.null, *network.yields.values())]
+    )
     assert network.moments.covers(fitted.max())
     assert not network.moments.covers(fitted.max() + 0.001)
     law = convex._analytic.at_yield(0.2).law
@@ -76,9 +84,7 @@ def test_the_null_is_made_of_toys_at_all_yields(convex, network):
         assert len(group.null_t) == 200
         everywhere = np.concatenate([group.t(toys) for toys in (group.null, *group.yields.values())])
         np.testing.assert_array_equal(np.sort(group.nulls["R_0"].t), np.sort(everywhere))
-        np.testing.assert_array_equal(
-            np.sort(group.nulls["R_+1"].t), np.sort(group.t(group.shifted[1.0,]))
-        )
+        np.testing.assert_array_equal(np.sort(group.nulls["R_+1"].t), np.sort(group.t(group.shifted[1.0,])))
         law = group.nulls[group.law_name]
         assert law.n_toys == 200
     assert (convex.quoted, network.quoted) == ("analytic", "R_0")

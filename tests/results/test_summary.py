@@ -80,7 +80,9 @@ def test_means_are_those_of_the_toys(run, summary):
 
 def test_the_significance_is_that_of_the_median_among_the_null(run, summary):
     """Of t at the nominal yield, among toys of five yields."""
-    group = next(g for g in collect(run).groups() if (g.test, g.configuration.slug) == ("convex", "latent-profiled"))
+    group = next(
+        g for g in collect(run).groups() if (g.test, g.configuration.slug) == ("convex", "latent-profiled")
+    )
     (signal,) = (toys for (nu, *_), toys in group.signals.items() if nu == (0.0,))
     beyond = int((group.null_t >= np.median(group.t(signal))).sum())
     key = {"test": "convex", "configuration": "latent-profiled", "nu": (0.0,)}

@@ -108,7 +108,11 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("[0, 1, -1]", "[1, -1]", "nu: the central point 0 is needed"),
         ("[0, 1, -1]", "[0, 1, 1.0]", "nu: an entry stands twice"),
         ("[0, 1, -1]", "[0, [1, 1]]", "nu: all points need the same number"),
-        ("nu: [0", "nu_norm: [1, 0]\nnu: [0", "nu_norm: an entry stands twice, or is 0, where toys are drawn"),
+        (
+            "nu: [0",
+            "nu_norm: [1, 0]\nnu: [0",
+            "nu_norm: an entry stands twice, or is 0, where toys are drawn",
+        ),
         ("nu: [0", "nu_norm: [2, 1, 2.0]\nnu: [0", "nu_norm: an entry stands twice, or is 0"),
         ("nu: [0", "nu_norm: [6]\nnu: [0", "nu_norm.0: it should be less than or equal to 5"),
         ("nu: [0", "nu_norm: [.nan]\nnu: [0", "nu_norm.0: it should be a finite number"),

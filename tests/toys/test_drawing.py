@@ -55,7 +55,9 @@ def test_numbers_of_events_are_poisson(kind, pool_source):
 def test_the_true_yield_moves_the_data_and_what_was_measured_of_it(kind, nu_norm, pool_source):
     """sigma_N = 0.1: the expectation, which is in the weights, knows nothing of it."""
     source = LatentSource(1) if kind == "latent" else pool_source
-    drawn = datasets(Ensemble(small_draw(expected=100, n_reference=50, nu_norm=nu_norm), CHEAP, source, 1), 400)
+    drawn = datasets(
+        Ensemble(small_draw(expected=100, n_reference=50, nu_norm=nu_norm), CHEAP, source, 1), 400
+    )
     n, mean = np.array([len(d.data) for d in drawn]), 100 * np.exp(0.1 * nu_norm)
     assert abs(n.mean() - mean) < 5 * np.sqrt(mean / 400)
     assert abs(n.var() / mean - 1) < 5 * np.sqrt(2 / 400)
@@ -120,7 +122,9 @@ def test_pools_that_cannot_serve_the_largest_yield_are_refused(pool_source):
     """2000 events at nu = 0 and 500 at each point of the prior, 4 sigma_N and 6 standard deviations up."""
     for draw in (small_draw(expected=1400), small_draw(expected=1400, nu_norm=2), small_draw(prior=True)):
         pool_source.check(draw)
-    with pytest.raises(TooFewEventsError, match=r"'data' has \d+ events at nu = \[0.0\], but toys may need 2151"):
+    with pytest.raises(
+        TooFewEventsError, match=r"'data' has \d+ events at nu = \[0.0\], but toys may need 2151"
+    ):
         pool_source.check(small_draw(expected=1400, nu_norm=3))
     with pytest.raises(TooFewEventsError, match="the pool 'data' has .* events at a point of the prior, but"):
         pool_source.check(small_draw(expected=300, prior=True))

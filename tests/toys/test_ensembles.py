@@ -132,7 +132,10 @@ def test_the_stream_of_the_truth_comes_after_those_of_older_toys():
     ("changes", "said"),
     [
         ({"nu_norm": 1.0, "normalisation_sigma": None}, r"nu_N = 1 sigma needs the sigma of a normalisation"),
-        ({"nu_norm": -2, "normalisation_sigma": np.inf}, r"nu_N = -2 sigma needs the sigma of a normalisation"),
+        (
+            {"nu_norm": -2, "normalisation_sigma": np.inf},
+            r"nu_N = -2 sigma needs the sigma of a normalisation",
+        ),
         ({"prior": True, "signal": "signal", "injected": 5}, "toys with a signal have one truth"),
     ],
 )

@@ -86,7 +86,12 @@ def test_only_toys_of_the_prior_depend_on_its_pools(tmp_path):
     moved, altered, other_data = pools(prior=((0.3, -0.2), (1.1, 0.5))), pools(), pools()
     altered.prior[1.1, 0.4].sample.z[0, 0] += 1
     other_data.data[1.0, -1.0].sample.z[0, 0] += 1
-    variants = {"usual": pools(), "fewer": pools(prior=((0.3, -0.2),)), "altered": altered, "data": other_data}
+    variants = {
+        "usual": pools(),
+        "fewer": pools(prior=((0.3, -0.2),)),
+        "altered": altered,
+        "data": other_data,
+    }
     digests = {}
     for name, written in (variants | {"moved": moved}).items():
         write_pools(tmp_path / name, written)

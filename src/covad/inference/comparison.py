@@ -168,11 +168,11 @@ def compare(
     notes += _blind_spots(coordinates.scale(z_reference), coordinates.scale(z_data))
     notes += contradictions(nuisances)
     if expected is not None:
-        deviation = yield_deviation(len(z_data), float(expected), yield_nuisance)
+        deviation = yield_deviation(dataset)
         if abs(deviation) > SURPRISING:
             notes.append(
                 f"{len(z_data)} data where {float(expected):g} are expected: {deviation:+.1f} standard "
-                "deviations, the uncertainty of the normalisation included; is expected right?"
+                "deviations, the uncertainties of the nuisances included; is expected right?"
             )
     if outcome.status is not Status.CONVERGED:
         notes.append(f"the fit ended as '{outcome.status.value}': t may be too small")
@@ -272,7 +272,7 @@ def _weak_law(n_data: int, weights: Float64, mean: float, capacity: float) -> It
 
 
 def _blind_spots(reference: Float64, data: Float64) -> Iterator[str]:
-    """Tell where the test sees nothing because the reference has no events; both are in units of its scale."""
+    """Tell where the reference has no events, so that the test sees nothing; both in units of its scale."""
     beyond = np.maximum(reference.min(axis=0) - data, data - reference.max(axis=0))
     outside, far = (beyond > 0).sum(axis=0), (beyond > FAR_OUTSIDE).sum(axis=0)
     by_chance = 2.0 * len(data) / len(reference)  # of independent samples, in one column

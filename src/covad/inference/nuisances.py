@@ -24,7 +24,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from covad.nplm.convex.law import ScoreMoments
-from covad.nplm.dataset import Dataset, Float64, Normalisation
+from covad.nplm.dataset import Dataset, Float64
 from covad.nplm.fit import Fit
 from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shift, nuisance_slopes
 
@@ -122,12 +122,13 @@ def _compatible(difference: Float64, variance: Float64) -> Compatibility:
     return Compatibility(statistic, dof, float(chi2.sf(statistic, dof)))
 
 
-def yield_deviation(n_observed: int, expected: float, normalisation: Normalisation | None) -> float:
-    """Return it in standard deviations: Poisson, and the normalisation where it is uncertain.
+def yield_deviation(dataset: Dataset) -> float:
+    """Return how far the number of data is from what the auxiliary values let expect, in standard deviations.
 
-    The auxiliary value of the normalisation is part of what is expected.
+    They are those of a Poisson number and of all nuisances, as far as these change the yield.
     """
-    if normalisation is None:
-        return float((n_observed - expected) / np.sqrt(expected))
-    expected = expected * float(np.exp(normalisation.measured))
-    return float((n_observed - expected) / np.hypot(np.sqrt(expected), normalisation.sigma * expected))
+    penalty, response = GaussianPenalty.of_nuisances(dataset), dataset.reference_response
+    density = dataset.weights * np.exp(nuisance_shift(response, penalty.centre))
+    expected = float(density.sum())
+    changes = (density @ nuisance_slopes(response, penalty.centre)) / np.sqrt(penalty.precision)
+    return (len(dataset.data) - expected) / float(np.sqrt(expected + changes @ changes))

@@ -137,6 +137,19 @@ def closure_reach(
     )
 
 
+def yield_part(misfit: Misfit, null: ScalableNull, constant: int) -> Misfit:
+    """Return the part of the misfit that is the yield alone, as if the response had the shapes right.
+
+    `constant` is a column of ones. There the misfit is N_nu/N_0 - E_0[e^f], in which all columns share in
+    proportion to E_0[x e^f]. Without other nuisances the mean of t moves by N d^2 / (1 + N sigma_N^2) with
+    d that difference in units of E_0[e^f]: `predicted_shift` with the ridge and all nuisances.
+    """
+    modelled = null.per_event.information[:, constant]
+    share: Float64 = np.asarray(modelled / modelled[constant])
+    variance = misfit.covariance[constant, constant]
+    return Misfit(misfit.delta[constant] * share, variance * np.outer(share, share), misfit.n_events)
+
+
 @dataclass(frozen=True)
 class _NoisyForm:
     """delta^.M.delta^ as a noncentral chi2: scale, degrees of freedom, and the observed value."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Dataset, Normalisation
 from covad.nplm.fit import Fit, Status
-from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances
+from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances, log_yield
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import (
@@ -166,7 +167,7 @@ def _test(
         return ObservedTest(group.test, outcome.status, None, None, None, (), group.quoted, (), None)
     t = float(outcome.t)
     if group.moments is not None:
-        t = float(group.moments.at_nominal(t, relative_yield(group, dataset, outcome.delta)))
+        t = float(group.moments.at_nominal(t, fitted_yield(group, dataset, outcome.delta)))
     nulls = {name: (t, null) for name, null in group.nulls.items()}
     if isinstance(test, ConvexTest):
         law = analytic_null(test, dataset, join_nuisances(outcome.delta, dataset)).law
@@ -186,9 +187,9 @@ def _test(
     )
 
 
-def relative_yield(group: Group, dataset: Dataset, delta: Fit) -> float:
+def fitted_yield(group: Group, dataset: Dataset, delta: Fit) -> float:
     """Return the log of the fitted yield of the background over that of the toys of R_0."""
-    return delta.nu_norm + math.log(dataset.weights.sum() / group.ensemble.draw.expected)
+    return log_yield(dataset, delta) + math.log(dataset.weights.sum() / group.ensemble.draw.expected)
 
 
 def _answer_name(
@@ -208,22 +209,23 @@ def _warnings(
     nuisances: tuple[NuisanceFit, ...],
     tests: tuple[ObservedTest, ...],
 ) -> Iterator[str]:
-    sigma, n_observed = run.study.normalisation, len(dataset.data)
-    normalisation = dataset.normalisation or (None if sigma is None else Normalisation(sigma))
-    deviation = yield_deviation(n_observed, expected, normalisation)
+    sigma, known = run.study.normalisation, dataset
+    if dataset.normalisation is None and sigma is not None:  # no nuisances are fitted, but the yield has one
+        known = replace(dataset, normalisation=Normalisation(sigma))
+    deviation = yield_deviation(known)
     if abs(deviation) > SURPRISING:
         yield (
-            f"{n_observed} events are observed where {expected:g} are expected: {deviation:+.1f} standard "
-            "deviations, the uncertainty of the normalisation included; is --expected right?"
+            f"{len(dataset.data)} events are observed where {expected:g} are expected: {deviation:+.1f} "
+            "standard deviations, the uncertainties of the nuisances included; is --expected right?"
         )
     yield from contradictions(nuisances)
-    if cost := small_reference(len(dataset.reference), n_observed):
+    if cost := small_reference(len(dataset.reference), len(dataset.data)):
         yield cost
     delta = fit_nuisances(dataset)
     for group in run.groups:
-        fitted = relative_yield(group, dataset, delta)
-        known = abs(fitted) < _TOLERATED_YIELD if group.moments is None else group.moments.covers(fitted)
-        if not known:
+        fitted = fitted_yield(group, dataset, delta)
+        moments = group.moments
+        if not (abs(fitted) < _TOLERATED_YIELD if moments is None else moments.covers(fitted)):
             yield (
                 f"the fit has {math.exp(fitted):.2f} times the yield of the toys of the {group.test} test, "
                 "farther from it than its nulls were drawn: their p are approximate"

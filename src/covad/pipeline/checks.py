@@ -1,13 +1,13 @@
 """Stage `checks`: how well the response of each space describes events that nobody has seen.
 
-Predicted against observed counts in every latent dimension and in cells, the closure reach, the separation of
-the processes and the linearity: all from the `check` split, without toys, for every fold.
+Predicted against observed counts in every latent dimension and in cells, the yield, the closure reach, the
+separation of the processes and the linearity: all from the `check` split, without toys, for every fold.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from covad.embedding.probe import linear_probe
 from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
 from covad.inference.misfit import MatchedEvents, Misfit
-from covad.inference.reach import Reach, ScalableNull, closure_reach
+from covad.inference.reach import REACH_SHIFT, ScalableNull, closure_reach, predicted_shift, yield_part
 from covad.messages import counted
 from covad.nplm.convex.convex import ConvexTest, columns
 from covad.nplm.dataset import Float32, Response
@@ -29,7 +29,7 @@ from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
 from covad.results.lines import reach_text
 from covad.results.summary import nu_text
-from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts
+from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts, YieldAt
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
 from covad.runs.models import response_of
@@ -77,20 +77,22 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     basis_events = embedded_pairs(data, embedding, fold, "basis")
     convex = reach_convex(study)
     test = convex.choose(basis_events.nominal[basis_events.nominal_passes])
-    reaches = {
-        nu: ReachAt(**vars(_reach(study, model, test, pairs, nu)), nu=nu)
-        for nu in pairs.z
-        if np.abs(nu).sum() == 1.0
-    }
     name = f"{space_label(space)}{fold_label(data, fold)}"
-    for nu, found in reaches.items():
-        log.info("closure reach of %s, at nu = %s: %s", name, nu_text(nu), reach_text(found))
+    reaches, yields = [], []
+    for nu in (nu for nu in pairs.z if np.count_nonzero(nu) == 1):
+        misfit, null = _misfit(study, model, test, pairs, nu)
+        yields.append(_yield(study.sizes.expected, misfit, null, pairs, nu, test.basis.n_ridged))
+        if np.abs(nu).sum() == 1.0:
+            reaches.append(ReachAt(**vars(closure_reach(misfit, null)), nu=nu))
+            log.info("closure reach of %s, at nu = %s: %s", name, nu_text(nu), reach_text(reaches[-1]))
+    _warn_of_yields(name, yields)
     # the probe is fitted on one half of the nominal events and judged on the other
     z, labels = pairs.nominal[pairs.nominal_passes], labels[pairs.nominal_passes]
     half = len(z) // 2
     checks = SpaceChecks(
         comparisons=tuple(_comparisons(model, pairs)),
-        reach=tuple(reaches.values()),
+        yields=tuple(yields),
+        reach=tuple(reaches),
         probe=linear_probe(z[:half], labels[:half], z[half:], labels[half:]),
         linearity=tuple(_linearity(pairs)),
     )
@@ -149,8 +151,46 @@ def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCount
             )
 
 
-def _reach(study: Study, model: ResponseModel, test: ConvexTest, pairs: Pairs, nu: Nu) -> Reach:
-    """Return the closure reach at nu, by the misfit of the response in the columns of the convex test."""
+def _yield(
+    expected: float, misfit: Misfit, null: ScalableNull, pairs: Pairs, nu: Nu, constant: int
+) -> YieldAt:
+    """Return the yield at nu, observed and predicted, and the shift of t by what lies between them."""
+    observed = float(np.exp(pairs.log_yield(nu)))
+    moved = predicted_shift(yield_part(misfit, null, constant), null, expected)
+    return YieldAt(
+        nu=nu,
+        observed=observed,
+        predicted=observed - float(misfit.delta[constant]),
+        uncertainty=float(np.sqrt(misfit.covariance[constant, constant])),
+        n_events=expected,
+        shift=moved.shift,
+        low=moved.low,
+        high=moved.high,
+    )
+
+
+def _warn_of_yields(name: str, yields: Sequence[YieldAt]) -> None:
+    """Warn if what the response leaves of the yield moves t by more than a reach allows for."""
+    for at in yields:
+        if at.low > REACH_SHIFT:
+            log.warning(
+                "%s: at nu = %s the yield is %.4f of the nominal one, and %.4f by the response; at %g events "
+                "this shifts t by %.2g standard deviations: choose a configuration with order: 2, or a "
+                "normalisation of at least %.2g",
+                name,
+                nu_text(at.nu),
+                at.observed,
+                at.predicted,
+                at.n_events,
+                at.shift,
+                abs(at.observed / at.predicted - 1.0),
+            )
+
+
+def _misfit(
+    study: Study, model: ResponseModel, test: ConvexTest, pairs: Pairs, nu: Nu
+) -> tuple[Misfit, ScalableNull]:
+    """Return the misfit of the response at nu in the columns of the convex test, and the null there."""
     sigma = study.normalisation
     nuisances = np.array([*nu, *([0.0] if sigma else [])])
     n_basis = test.basis.n_columns
@@ -184,4 +224,4 @@ def _reach(study: Study, model: ResponseModel, test: ConvexTest, pairs: Pairs, n
         n_basis,
         study.sizes.reference / study.sizes.expected,
     )
-    return closure_reach(Misfit.matched(matched()), null)
+    return Misfit.matched(matched()), null

@@ -19,7 +19,6 @@ from covad.runs.collisions import CollisionData
 from covad.settings import Nu
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
-from covad.toys.ensembles import Treatment
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +93,7 @@ def _passed(data: CollisionData, events: Events) -> dict[Nu, int]:
 
 
 def _try_shifts(data: CollisionData, events: Events, background: bool) -> None:
-    """Raise if a systematic does nothing, or changes a yield that is taken for known."""
-    profiled = any(c.treatment is Treatment.PROFILED for c in data.study.configurations)
+    """Shift by one sigma of every systematic; raise if one does nothing to the background."""
     centre = [0.0] * len(data.systematics)
     nominal = shift_events(events, data.systematics, centre, data.selection)
     for k, systematic in enumerate(data.systematics):
@@ -112,12 +110,6 @@ def _try_shifts(data: CollisionData, events: Events, background: bool) -> None:
             )
         if background:
             _warn_of_size(systematic, events)
-        # the response describes shapes: a change of the yield is left to the normalisation nuisance
-        if data.study.normalisation is None and profiled and any(m.yield_ratio != 1.0 for m in moved):
-            raise StudyError(
-                f"normalisation: '{systematic.name}' changes the yield, which only a normalisation "
-                "nuisance can describe: give the uncertainty of the yield, for instance 0.1"
-            )
 
 
 def _check_margins(data: CollisionData, events: Events) -> None:

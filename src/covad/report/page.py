@@ -94,6 +94,7 @@ def response(evidence: Evidence) -> Chapter:
     chapter.figures += response_figures.validation_figures(evidence)
     chapter.table(space_tables.reach_table(summary), "Closure reach: not there.")
     chapter.table(space_tables.validation_table(summary), "Validation: not there.")
+    chapter.table(space_tables.yield_table(summary), "Yields: not there.")
     if folds := space_tables.fold_table(summary):
         chapter.tables.append(folds)
     return chapter

@@ -149,6 +149,7 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
             name=space_name(space),
             embedding=space[0],
             order=space[1],
+            yields=checks.yields,
             reach=checks.reach,
             probe=checks.probe,
             linearity=checks.linearity,

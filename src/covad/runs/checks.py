@@ -51,6 +51,20 @@ class ReachAt(Reach):
 
 
 @dataclass(frozen=True)
+class YieldAt(Record):
+    """The yield at nu relative to nu = 0, and by how much what the response leaves of it moves t."""
+
+    nu: Nu
+    observed: float  # N_nu/N_0 of fresh events
+    predicted: float  # E_0[e^f] of the response
+    uncertainty: float  # of observed minus predicted
+    n_events: float  # expected events of the test
+    shift: float  # of the mean of t, in standard deviations of the null; noise subtracted
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Departure(Record):
     """Departure of log(N_nu/N_0) from linearity along one direction, relative to the effect of the shift."""
 
@@ -68,6 +82,7 @@ class SpaceChecks(Record):
     """All checks of one space, in one fold."""
 
     comparisons: tuple[ValidationCounts, ...]
+    yields: tuple[YieldAt, ...]
     reach: tuple[ReachAt, ...]
     probe: ProbeResult
     linearity: tuple[Departure, ...]

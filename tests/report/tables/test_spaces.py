@@ -18,6 +18,15 @@ def test_the_reach_is_a_bound_where_no_misfit_is_seen(evidence):
     assert texts == {"ν = +1σ": "12 000 +3 000 -3 000", "ν = −1σ": ">= 8 000"}
 
 
+def test_what_is_left_of_the_yield_is_told_as_a_shift_of_t(evidence):
+    rows = space_tables.yield_table(evidence.summary).rows
+    texts = [(row.keys[2], *(cell.text for cell in row.cells)) for row in rows[:2]]
+    assert texts == [
+        ("ν = −2σ", "0.9780", "0.9800", "-0.200 ± 0.050", "<= 0.30", "10000"),
+        ("ν = +2σ", "1.0220", "1.0200", "0.200 ± 0.050", "0.20 +0.10 -0.20", "10000"),
+    ]
+
+
 def test_a_misfit_below_its_noise_has_no_size():
     few = report_world.evidence((("covariant", "profiled", 1),), injections=())
     lines = zip(few.summary.spaces[0].validation, (-0.07, 0.0, 0.05, 0.1), strict=True)

@@ -137,6 +137,40 @@ def _reach_cell(reach: Reach) -> Cell:
     return Cell(f"{n:,.0f} +{high - n:,.0f} -{n - low:,.0f}".replace(",", " "), n, low, high)
 
 
+def yield_table(summary: Summary) -> Table | None:
+    """Compare the yields of fresh events with those of the response; tell what the difference does to t."""
+    rows = []
+    for space in summary.spaces:
+        for line in space.yields:
+            difference, error = (100 * x for x in (line.observed - line.predicted, line.uncertainty))
+            cells = (
+                Cell(f"{line.observed:.4f}", line.observed),
+                Cell(f"{line.predicted:.4f}", line.predicted),
+                Cell(f"{difference:.3f} ± {error:.3f}", difference),
+                Cell(f"<= {line.high:.2f}", None, None, line.high)
+                if line.shift <= 0.0
+                else interval_cell(line.shift, Interval(line.low, line.high), digits=2),
+                Cell(f"{line.n_events:g}", line.n_events),
+            )
+            rows.append(Row((space.embedding, space.response, nu_label(line.nu).text), cells))
+    if not rows:
+        return None
+    return Table(
+        name="response_yield",
+        **texts("tables", "response_yield"),
+        keys=("embedding", "response", "at"),
+        columns=(
+            Column("observed", "yield"),
+            Column("predicted", "yield"),
+            Column("difference [%]", "yield"),
+            Column("shift [σ]"),
+            Column("at events"),
+        ),
+        rows=tuple(rows),
+        quantity="yield",
+    )
+
+
 def validation_table(summary: Summary) -> Table | None:
     """Compare predicted and observed counts per space, place and nu."""
     rows = []
