@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from covad.results.overview import closure_overview, smallest_reach
-from covad.results.summary import Summary, nu_text, select
-from covad.runs.checks import ReachAt
+from covad.inference.reach import Reach
+from covad.results.overview import closure_overview
+from covad.results.summary import Summary, select
+from covad.runs.checks import SpaceReach
 from covad.study.plan import space_label
 
 
@@ -22,9 +23,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
                 f"the median of t moves by up to {shift:+.2f} standard deviations"
             )
     for space in summary.spaces:
-        if space.reach:
-            name = space_label((space.embedding, space.order))
-            yield f"closure reach of {name} for the convex test: {_least_reach(space.reach)}"
+        name = space_label((space.embedding, space.order))
+        yield f"closure reach of {name}, convex test: {reach_text(space.reach)}"
     for line in select(summary.significance, null="R_0"):
         if not any(line.nu):
             what = f"{line.injected:g} events of {line.signal}"
@@ -35,25 +35,23 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     )
 
 
-def _least_reach(lines: Sequence[ReachAt]) -> str:
-    """Return the smallest estimate with its interval, and what holds at every nu if that is less."""
-    smallest, everywhere = smallest_reach(lines)
-    if smallest is None:
-        return _at_least(everywhere)
-    others = f"; {_at_least(everywhere)} at every nu" if everywhere < (smallest.interval.low or 0.0) else ""
-    return f"{reach_text(smallest)} at nu = {nu_text(smallest.nu)}{others}"
+def reach_text(reach: SpaceReach) -> str:
+    """Say up to how many events a response closes: at each distance from nu = 0, and over the prior.
+
+    Intervals stand in brackets; where the estimate or its upper end is open, the lower end alone is said.
+    """
+    up_to = {f"at +-{size:g} sigma": _events(found) for size, found in reach.smallest.items()}
+    at = ", ".join(f"up to {events} {where}" for where, events in up_to.items())
+    average = _events(reach.average)
+    brackets = " (in brackets: 68 % intervals)" if any("[" in e for e in (*up_to.values(), average)) else ""
+    return f"closes {at.replace(' at', ' events at', 1)}; averaged over the prior up to {average}{brackets}"
 
 
-def reach_text(reach: ReachAt) -> str:
-    """Return events with their 68 % interval; its lower end alone where the estimate or the upper is open."""
+def _events(reach: Reach) -> str:
     n, low, high = reach.n_events, reach.interval.low or 0.0, reach.interval.high
     if n is None or high is None:
-        return _at_least(low)
-    return f"{_rounded(n)} events (68 % interval: {_rounded(low)} to {_rounded(high)})"
-
-
-def _at_least(n: float) -> str:
-    return f">= {_rounded(n)} events"
+        return f"at least {_rounded(low)}"
+    return f"{_rounded(n)} [{_rounded(low)}, {_rounded(high)}]"
 
 
 def _rounded(n: float) -> str:

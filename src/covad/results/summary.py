@@ -23,7 +23,7 @@ from covad.inference.histograms import density_curve
 from covad.inference.significance import Significance
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
-from covad.runs.checks import Departure, ReachAt, Validation
+from covad.runs.checks import Departure, SpaceReach, Validation
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
@@ -33,7 +33,7 @@ from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 4
+SUMMARY_SCHEMA = 5
 T = TypeVar("T")
 
 
@@ -99,7 +99,7 @@ class FoldSummary(Record):
 
     fold: int
     probe: ProbeResult
-    reach: tuple[ReachAt, ...]
+    reach: SpaceReach
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class SpaceSummary(Record):
     name: str
     embedding: str
     order: int
-    reach: tuple[ReachAt, ...]
+    reach: SpaceReach
     probe: ProbeResult
     linearity: tuple[Departure, ...]
     validation: tuple[Validation, ...]

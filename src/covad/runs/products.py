@@ -31,7 +31,7 @@ from covad.toys.ensembles import Source, draw_recipe
 
 #: Raise it when a stage computes another thing from the same settings, or a default of a setting changes:
 #: recipes hold what differs from the defaults, so that a setting that covad gets later ends no run.
-RECIPES = 1
+RECIPES = 2
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
 LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
 
