@@ -217,7 +217,8 @@ def test_pools_are_standardised_on_the_reference(run):
 def test_the_checks_hold_reach_and_validation(run):
     for name in ("contrastive_linear", "covariant_quadratic"):
         found = json.loads((run / "checks" / f"{name}.json").read_text())
-        assert [line["nu"] for line in found["reach"]] == [[1.0], [-1.0]]
+        assert [line["nu"] for line in found["reach"]["points"]] == [[1.0], [-1.0], [2.0], [-2.0]]
+        assert found["reach"]["average"]["interval"]["low"] > 0
         assert {line["where"] for line in found["comparisons"]} == {"z0", "z1", "cells"}
         for line in found["comparisons"]:
             assert sum(line["observed"]) == pytest.approx(sum(line["predicted"]))

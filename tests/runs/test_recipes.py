@@ -15,7 +15,7 @@ from covad.storage.json_files import as_read
 from covad.study.sources import Splits
 
 #: The defaults that the recipes of this number stand for.
-PINNED_FOR = 1
+PINNED_FOR = 2
 PINNED: dict[type, dict[str, Any]] = {
     Selection: {"object_minimum": {"jet": 23.0}, "trigger": ["electron", "muon"], "trigger_minimum": 23.0},
     Splits: {

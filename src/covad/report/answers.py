@@ -141,7 +141,7 @@ def _sure(summary: Summary) -> Answer:
     for test in summary.tests:
         points += _alarms(closure_overview(summary, test, main.configuration))
     for space in select(summary.spaces, embedding=main.embedding, order=main.order):
-        told = shown(reach_text(space.reach).replace("+-", "±").replace(" sigma", "σ"))
+        told = reach_text(space.reach).replace("+-", "±").replace(" sigma", "σ")
         points.append(f"Closure reach, convex test: {told}. The toys here have {main.expected:g} events.")
     return Answer("How sure are we?", verdict, toys.complete, tuple(points))
 

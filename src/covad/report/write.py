@@ -28,7 +28,7 @@ PAGE = "report.html"
 FOLDER = "report"
 _PARTS = ("figures", "tables", "hepdata")
 #: Raise it when code changes the page, a figure or a table.
-REPORT_VERSION = 2
+REPORT_VERSION = 3
 #: What the report shows beside the evidence.
 _DATA_FILES = ("texts.yaml", "paper/paper.yaml", "templates/report.html.j2", "templates/report.css")
 #: Beside the parts of a report: the digest of what it was drawn from, and those of its files.

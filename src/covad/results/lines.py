@@ -36,22 +36,20 @@ def summary_lines(summary: Summary) -> Iterator[str]:
 
 
 def reach_text(reach: SpaceReach) -> str:
-    """Say up to how many events a response closes: at each distance from nu = 0, and over the prior.
-
-    Intervals stand in brackets; where the estimate or its upper end is open, the lower end alone is said.
-    """
-    up_to = {f"at +-{size:g} sigma": _events(found) for size, found in reach.smallest.items()}
-    at = ", ".join(f"up to {events} {where}" for where, events in up_to.items())
-    average = _events(reach.average)
-    brackets = " (in brackets: 68 % intervals)" if any("[" in e for e in (*up_to.values(), average)) else ""
-    return f"closes {at.replace(' at', ' events at', 1)}; averaged over the prior up to {average}{brackets}"
+    """Say up to how many events a response closes: at each distance from nu = 0, and over the prior."""
+    found = {f"at +-{size:g} sigma": smallest for size, smallest in reach.smallest.items()}
+    at = ", up to ".join(f"{_events(smallest)} {where}" for where, smallest in found.items())
+    bounded = any(line.n_events and line.interval.high for line in (*found.values(), reach.average))
+    unit = "events; 68 % intervals" if bounded else "events"
+    return f"closes up to {at}; averaged over the prior up to {_events(reach.average)} {unit}"
 
 
 def _events(reach: Reach) -> str:
+    """Return events with their interval; its lower end alone where the estimate or the upper end is open."""
     n, low, high = reach.n_events, reach.interval.low or 0.0, reach.interval.high
     if n is None or high is None:
         return f"at least {_rounded(low)}"
-    return f"{_rounded(n)} [{_rounded(low)}, {_rounded(high)}]"
+    return f"{_rounded(n)} ({_rounded(low)} to {_rounded(high)})"
 
 
 def _rounded(n: float) -> str:
