@@ -20,14 +20,16 @@ from typing import Any
 
 import numpy as np
 from faults.flips import difference
-from faults.outcome import timeless
+from faults.outcome import busy, timeless
 from faults.world import COVAD, World, make_inputs
 
 KILLS = 100
 SEED = 9
-#: When a command is killed, at least and at most, in units of the time that the study takes undisturbed.
-PATIENCE = (0.02, 0.25)
-#: Seconds after which workers without a parent have to be gone.
+#: When a command is killed, at least and at most, in units of the time that it takes undisturbed. A run goes
+#: on where it was, so that it ends some time; a report is drawn from the start.
+PATIENCE = {"run": (0.02, 0.3), "report": (0.02, 1.5)}
+#: Seconds after which workers without a parent have to be gone; where many processes share a core, so much
+#: the longer: a worker that is still importing does not know its parent yet.
 ORPHANS_SECONDS = 10.0
 
 
@@ -55,21 +57,23 @@ def run_kills(folder: Path, kills: int = KILLS) -> Record:
         "run": [*COVAD, "run", str(world.study), "--out", str(world.run), "--workers", "2"],
         "report": [*COVAD, "report", str(world.run)],
     }
-    began = time.monotonic()
-    for words in commands.values():
+    seconds = {}
+    for name, words in commands.items():
+        began = time.monotonic()
         subprocess.run(words, check=True, capture_output=True)
-    seconds = time.monotonic() - began
-    print(f"undisturbed: {seconds:.0f} s", flush=True)
+        seconds[name] = time.monotonic() - began
+    told = ", ".join(f"{name} {duration:.0f} s" for name, duration in seconds.items())
+    print(f"undisturbed: {told}", flush=True)
     undisturbed = result(world)
     record, rng = Record(), np.random.default_rng(SEED)
     orphans: list[tuple[int, float]] = []
     while record.kills.total() < kills:
         shutil.rmtree(world.run, ignore_errors=True)
-        for words in commands.values():
+        for name, words in commands.items():
             ended = False
             while not ended:
                 spent = record.kills.total() >= kills
-                patience = np.inf if spent else seconds * rng.uniform(*PATIENCE)
+                patience = np.inf if spent else seconds[name] * rng.uniform(*PATIENCE[name])
                 ended = _ends(words, patience, bool(rng.integers(2)), record, orphans, world)
         record.finished += 1
         if (found := result(world)) != undisturbed:
@@ -118,7 +122,7 @@ def _ends(
     for session, when in list(orphans):
         if not _alive(session):
             orphans.remove((session, when))
-        elif time.monotonic() - when > ORPHANS_SECONDS:
+        elif time.monotonic() - when > ORPHANS_SECONDS * busy():
             record.wrong.append(f"a worker lives on after its parent was killed, in session {session}")
             orphans.remove((session, when))
             with suppress(ProcessLookupError):

@@ -80,8 +80,7 @@ def run_child(action: Callable[[], Any], scratch: Path, limit: float = LIMIT_SEC
     child = os.fork()
     if child == 0:
         _become(action, said, answer)
-    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    deadline = time.monotonic() + limit * busy
+    deadline = time.monotonic() + limit * busy()
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -94,6 +93,11 @@ def run_child(action: Callable[[], Any], scratch: Path, limit: float = LIMIT_SEC
     text = said.read_text(errors="replace")
     found = json.loads(answer.read_text()) if answer.exists() else None
     return Outcome(os.waitstatus_to_exitcode(status), text, found)
+
+
+def busy() -> float:
+    """Return how many processes share a core, at least 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def _become(action: Callable[[], Any], said: Path, answer: Path) -> None:

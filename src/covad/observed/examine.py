@@ -137,7 +137,8 @@ def digest_of_file(file: Path) -> str:
     """Return the digest of an observed file; what cannot be read is one sentence."""
     try:
         if file.exists() and not file.is_file():
-            raise FileFormatError(f"{plain_text(str(file))}: is not a regular file")
+            kind = "a directory" if file.is_dir() else "not a regular file"
+            raise FileFormatError(f"{plain_text(str(file))}: is {kind}")
         return digest_once(file)
     except (OSError, ValueError) as failure:
         raise FileFormatError(f"{plain_text(str(file))}: cannot be read ({failure})") from failure
