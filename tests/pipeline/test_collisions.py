@@ -219,7 +219,8 @@ def test_pools_are_standardised_on_the_reference(run):
 def test_the_checks_hold_reach_and_validation(run):
     for name in ("contrastive_linear", "covariant_quadratic"):
         found = json.loads((run / "checks" / f"{name}.json").read_text())
-        assert [line["nu"] for line in found["reach"]] == [[1.0], [-1.0]]
+        assert [line["nu"] for line in found["reach"]["points"]] == [[1.0], [-1.0], [2.0], [-2.0]]
+        assert found["reach"]["average"]["interval"]["low"] > 0
         assert [line["nu"] for line in found["yields"]] == [[1.0], [-1.0], [2.0], [-2.0]]
         assert all(line["observed"] == 1.0 for line in found["yields"])  # no lepton is shifted
         assert {line["where"] for line in found["comparisons"]} == {"z0", "z1", "cells"}
