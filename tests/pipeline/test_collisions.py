@@ -304,7 +304,7 @@ def lepton_study(**source):
     """A scale of 2 % changes who passes the lepton trigger, and with it a yield that is known."""
     scale = {
         "systematics": [{"name": "lepton_energy_scale", "sigma": 0.02}],
-        "background": {"simulate": 60_000, "lepton_filter": 20.0},
+        "background": {"simulate": 70_000, "lepton_filter": 20.0},
         "embeddings": {"contrastive": {"alpha": 0}},
     }
     content = {
