@@ -11,6 +11,7 @@ import numpy as np
 from covad.embedding.metrics import Metrics, ProbeResult
 from covad.inference.clip import ClipPoint
 from covad.inference.closure import closure_tests, corrected, false_positives
+from covad.inference.coverage import prior_dependence
 from covad.inference.goodness import chi2_law, one_sample
 from covad.inference.intervals import Interval
 from covad.inference.power import power_curve
@@ -31,6 +32,7 @@ from covad.results.summary import (
     Manifest,
     NullLaw,
     NullSummary,
+    PriorSummary,
     SignalPower,
     SignalSignificance,
     SpaceSummary,
@@ -84,7 +86,7 @@ def evidence(
     rng = np.random.default_rng(7)
     alpha = {c[0]: 0.0 if c[0] == "contrastive" else 30.0 for c in configurations if c[0] != "latent"}
     lines: dict[str, list[Any]] = {
-        key: [] for key in ("clips", "ensembles", "nulls", "closure", "significance", "power")
+        key: [] for key in ("clips", "ensembles", "nulls", "closure", "prior", "significance", "power")
     }
     t: dict[str, Any] = {}
     for configuration in configurations:
@@ -217,6 +219,8 @@ def _add_toys(
         lines["clips"].append(ClipSummary(key["configuration"], 1.94, 0.05, scan))
     if len(points) > 1:
         lines["closure"] += _closure(key, background, law)
+    if configuration[1] == "profiled":
+        lines["prior"].append(_prior(key, shift))
     shifted = [EmpiricalNull(toys, f"R_{nu[0]:+g}") for nu, toys in background.items() if nu[0]]
     for nu in points if configuration[1] == "profiled" else points[:1]:
         for signal, injected in injections:
@@ -294,6 +298,15 @@ def _closure(key: Any, background: Any, law: Any) -> list[ClosureSummary]:
         )
         for point, found in closure.points.items()
     ]
+
+
+def _prior(key: Any, shift: float) -> PriorSummary:
+    """t depends on the first nuisance where it does so at +-1 sigma."""
+    rng = np.random.default_rng(8)
+    truth = rng.standard_normal((TOYS, 2))
+    t = rng.chisquare(DOF, TOYS) + shift * np.abs(truth[:, 0])
+    names = ("jet_energy_scale", "normalisation")
+    return PriorSummary(**key, dependence=prior_dependence(t, truth, names, 45.0, 9.5))
 
 
 def _power(what: Any, toys: Any, null: Any) -> SignalPower:

@@ -285,7 +285,7 @@ def rate_control(suite: Suite, truth: Truth, fault: str, at_nominal: AtNominal) 
     null, n = group.nulls[group.quoted], len(toys.t)
     right = binom(n, alpha)
     low, high = int(right.ppf(0.5 * LEVEL)), int(right.isf(0.5 * LEVEL))
-    moved = group.t(toys), at_nominal(toys.t, toys.column("nu_norm_delta"))
+    moved = group.t(toys), at_nominal(toys.t, toys.column("log_yield"))
     healthy, broken = (int(np.count_nonzero(null.rejects(t, alpha))) for t in moved)
     wrong = _wrong_rate(suite.convex_nulls(truth), truth, at_nominal, float(alpha))
     return Control(

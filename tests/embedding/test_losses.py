@@ -107,7 +107,7 @@ def test_the_covariance_loss_prefers_a_sensitive_space_to_a_linear_one() -> None
 
 
 def test_non_linearity_enters_the_covariance_loss_at_fourth_order() -> None:
-    """Two spaces of equal information: the linear one is better, by an amount that grows as nu^4 from zero."""
+    """Of two spaces of equal information the linear one is better, by an amount that grows as nu^4."""
     differences = [shifted_width(nu, 0.1) - shifted_mean(nu, 0.1 * math.sqrt(2)) for nu in (0.5, 1.0)]
     assert differences[0] > 0
     assert differences[1] / differences[0] == pytest.approx(16.0, rel=0.15)

@@ -29,7 +29,7 @@ def test_the_paper_s_systematics_have_a_margin(events: Events) -> None:
 
 
 def test_jets_from_below_the_threshold_are_missed(events: Events) -> None:
-    """23 / 15 is e^{0.2 nu} at nu = 2.1: beyond, jets of the sample are selected that lay at its threshold."""
+    """23 / 15 is e^{0.2 nu} at nu = 2.1: beyond, jets that lay at the threshold are selected."""
     assert find_thin_margins(JetEnergyScale(sigma=0.2), events, Selection(), 1.5) == []
     (margin,) = find_thin_margins(JetEnergyScale(sigma=0.2), events, Selection(), 3.0)
     assert (margin.objects, margin.cut, margin.nu) == ("jet", 23.0, 3.0)

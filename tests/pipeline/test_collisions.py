@@ -353,7 +353,7 @@ def test_jets_that_the_sample_lacks_below_the_cut_are_told(tmp_path, caplog):
 def test_a_filter_too_tight_for_two_sigma_is_refused_at_once(tmp_path):
     """Toys are drawn to one sigma, but the response learns from two: 22.7 e^{0.02} is more than 23."""
     tight = {"simulate": 25_000, "lepton_filter": 22.7}
-    with pytest.raises(StudyError, match="sample 'background': .* lepton above 22.7 GeV.* below 22.5"):
+    with pytest.raises(StudyError, match=r"sample 'background': .* lepton above 22\.7 GeV.* below 22\.5"):
         dry_run(study(systematics=[{"name": "lepton_energy_scale"}], background=tight), tmp_path)
 
 

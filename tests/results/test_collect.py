@@ -49,7 +49,7 @@ def test_t_is_moved_by_the_fitted_yield_of_each_toy(convex, network):
             group.prior,
             *group.signals.values(),
         ):
-            moved = group.moments.at_nominal(toys.t, toys.column("nu_norm_delta"))
+            moved = group.moments.at_nominal(toys.t, toys.column("log_yield"))
             np.testing.assert_array_equal(group.t(toys), moved)
             assert (moved != toys.t).all()
 
@@ -58,7 +58,7 @@ def test_the_convex_test_moves_t_by_its_law_and_the_network_by_its_toys(convex, 
     """The law is known to 6 sigma_N, toys where they were fitted."""
     assert [convex.moments.covers(x) for x in (-0.61, -0.6, 0.6, 0.61)] == [False, True, True, False]
     fitted = np.concatenate(
-        [toys.column("nu_norm_delta") for toys in (network.null, *network.yields.values())]
+        [toys.column("log_yield") for toys in (network.null, *network.yields.values())]
     )
     assert network.moments.covers(fitted.max())
     assert not network.moments.covers(fitted.max() + 0.001)

@@ -1,9 +1,9 @@
 """Does the sample reach far enough below the cuts? Shifts lift objects over them that nobody stored.
 
-A sample holds objects from some threshold on, jets above 15 GeV for instance, and the study cuts higher. A shift
-that lifts an object from below the threshold to above the cut is lost, without a trace in what is there. So the
-trial takes away the softest objects that are there, shifts and cuts, and looks whether anyone misses them: if
-those just above the threshold matter, so would those below it.
+A sample holds objects from some threshold on, jets above 15 GeV for instance, and the study cuts higher. An
+object that a shift would lift from below the threshold to above the cut is lost without a trace. So the trial
+takes away the softest objects that are there, shifts and cuts, and looks whether any event changes: if those
+just above the threshold matter, so would those below it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class ThinMargin:
         cut = "no cut acts on it" if self.cut is None else f"the cut is {self.cut:g}"
         safe = f"safe up to |nu| = {self.safe:.2g}" if self.safe > 0 else "no nu is safe"
         return (
-            f"'{self.systematic}' scales {self.objects}, which the sample holds from {self.threshold:.4g} on, "
-            f"and {cut}: at nu = {self.nu:+g}, {100 * self.share:.1f} % of the selected events have one from "
-            f"within {100 * BAND:.0f} % of that threshold, and events with one from below it are missing; {safe}"
+            f"'{self.systematic}' scales {self.objects}, which the sample holds from {self.threshold:.4g} "
+            f"on, and {cut}: at nu = {self.nu:+g}, {100 * self.share:.1f} % of the selected events have one "
+            f"from within {100 * BAND:.0f} % of that threshold, and events with one from below it are "
+            f"missing; {safe}"
         )
 
 
@@ -117,9 +118,8 @@ class _Trial:
 
 def _scales(systematic: Systematic, events: Events, collection: str, nu: float) -> bool:
     """Return whether shifts up or down change the scale of objects of a collection, event by event."""
-    nominal, *varied = (systematic.shift(events, at) for at in (0.0, nu, -nu))
+    nominal = systematic.shift(events, 0.0).events.objects(collection)[..., 0]
+    varied = [systematic.shift(events, at) for at in (nu, -nu)]
     return any(
-        variation.matched
-        and not np.array_equal(*(v.events.objects(collection)[..., 0] for v in (nominal, variation)))
-        for variation in varied
+        v.matched and not np.array_equal(nominal, v.events.objects(collection)[..., 0]) for v in varied
     )

@@ -272,7 +272,7 @@ def _weak_law(n_data: int, weights: Float64, mean: float, capacity: float) -> It
 
 
 def _blind_spots(reference: Float64, data: Float64) -> Iterator[str]:
-    """Tell where the test sees nothing because the reference has no events; both are in units of its scale."""
+    """Tell where the reference has no events, so that the test sees nothing; both in units of its scale."""
     beyond = np.maximum(reference.min(axis=0) - data, data - reference.max(axis=0))
     outside, far = (beyond > 0).sum(axis=0), (beyond > FAR_OUTSIDE).sum(axis=0)
     by_chance = 2.0 * len(data) / len(reference)  # of independent samples, in one column

@@ -31,7 +31,7 @@ REPEATED = 0.01
 #: Repeated values of a single column are told from coarse ones in stretches of so many, over their share; at
 #: least so many are needed for it.
 _STRETCH, _FEWEST_REPEATED = 10.0, 50
-#: A reference of so many times the data is large enough for no word; toys have checked the law of t from there.
+#: A reference of so many times the data needs no word; toys have checked the law of t from there on.
 SMALLEST_RATIO = 2.0
 #: Coordinates are standardised and then held within this, so that float32 can square them.
 FARTHEST = 1e6
@@ -288,8 +288,8 @@ def count_copies(points: Float64) -> int:
     """Return how many events are copies of another one; 0 if less than 1 % of the different events have any.
 
     Equal events are copies if they share a value that no other event has, in a column of which coarseness is
-    no reason to repeat, and in no column of which it is. Events that are alike in round numbers are no copies,
-    nor are those that all have the one value of a missing object: that is one event among many.
+    no reason to repeat, and in no column of which it is. Events that are alike in round numbers are no
+    copies, nor are those that all have the one value of a missing object: that is one event among many.
     """
     _, group, size = np.unique(row_hashes(points), return_inverse=True, return_counts=True)
     if (size > 1).mean() <= REPEATED:

@@ -1,15 +1,17 @@
 """t at the nominal yield: the law of t moves with the true yield, and this is undone at the fitted one.
 
-The score of the data has the variance F + C, where F grows with the yield as e^{nu_N} and C, the finite
-reference, as e^{2 nu_N}. More events than expected make t larger without any signal, fewer make it smaller: a
-p-value against a null at nu_N = 0 is then too small, or too large. nu_N is fitted far better than this
-dependence needs, so that every t is moved to where it would lie at the nominal yield,
+The score of the data has the variance F + C. With y the log of the true yield over the expected one, F
+grows as e^y and C, the finite reference, as e^{2y}. More events than expected make t larger without any
+signal, fewer make it smaller: a p-value against a null at the nominal yield is then too small, or too
+large. The yield is fitted far better than this dependence needs, so that every t is moved to where it would
+lie at the nominal one,
 
-    t' = m(0) + (t - m(nu_N)) s(0) / s(nu_N),
+    t' = m(0) + (t - m(y)) s(0) / s(y),
 
-with mean m and standard deviation s of t under the null at the nu_N of the Delta fit. Mean and spread take
-all of the dependence: for the convex test Z of t' is that of the law at the fitted nu_N to 0.006 at 2 sigma
-and 0.04 at 5 sigma for yields within 30 % of the nominal one. The shape nuisances hardly move the law.
+with mean m and standard deviation s of t under the null, and y that of the Delta fit: nu_N, and what the
+shape nuisances do to the yield. Mean and spread take all of the dependence: for the convex test Z of t' is
+that of the law at y to 0.004 at 2 sigma and 0.03 at 5 sigma for yields within 30 % of the nominal one.
+Shapes at the same yield hardly move the law.
 """
 
 from __future__ import annotations
@@ -28,32 +30,32 @@ from covad.inference.intervals import finite_sample
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 
-#: Degree of the mean of toys and of their variance as functions of e^{nu_N}.
+#: Degree of the mean of toys and of their variance as functions of the yield.
 _MEAN_DEGREE, _VARIANCE_DEGREE = 2, 1
-#: Distance in nu_N at which the moments are tabulated, and the farthest nu_N that they are asked for.
+#: Distance in the log yield at which the moments are tabulated, and the farthest one.
 _STEP, _FARTHEST = 0.1, 3.0
 
 
 @dataclass(frozen=True)
 class NullMoments:
-    """Mean and standard deviation of t under the null, tabulated by nu_N."""
+    """Mean and standard deviation of t under the null, tabulated by the log of the yield."""
 
-    nu_norm: Float64
+    log_yield: Float64
     mean: Float64
     std: Float64
 
     @classmethod
     def of_law(cls, law: Callable[[float], GeneralisedChi2], largest: float) -> NullMoments:
-        """Take them from the law of t at any nu_N, for |nu_N| up to `largest`."""
-        nu_norm = _table(-largest, largest)
-        laws = [law(float(x)) for x in nu_norm]
-        return cls(nu_norm, np.array([each.mean for each in laws]), np.array([each.std for each in laws]))
+        """Take them from the law of t at any log yield, up to +-`largest`."""
+        log_yield = _table(-largest, largest)
+        laws = [law(float(x)) for x in log_yield]
+        return cls(log_yield, np.array([each.mean for each in laws]), np.array([each.std for each in laws]))
 
     @classmethod
-    def of_toys(cls, t: ArrayLike, nu_norm: ArrayLike) -> NullMoments:
-        """Fit them to null toys at several true nu_N, each with its t and its fitted nu_N."""
+    def of_toys(cls, t: ArrayLike, log_yield: ArrayLike) -> NullMoments:
+        """Fit them to null toys at several true yields, each with its t and its fitted log yield."""
         sample = finite_sample(t, "the null at several yields", at_least=_MEAN_DEGREE + 2)
-        fitted = np.asarray(nu_norm, dtype=np.float64)
+        fitted = np.asarray(log_yield, dtype=np.float64)
         growth = np.exp(fitted)
         mean = Polynomial.fit(growth, sample, _MEAN_DEGREE)
         variance = Polynomial.fit(growth, np.square(sample - mean(growth)), _VARIANCE_DEGREE)
@@ -63,28 +65,28 @@ class NullMoments:
             raise InferenceError("the spread of t at several yields is not positive: there are too few toys")
         return cls(table, mean(np.exp(table)), np.sqrt(squares))
 
-    def at_nominal(self, t: ArrayLike, nu_norm: ArrayLike) -> Float64:
-        """Return t' of every t, whose fitted nu_N is held within the range that the moments are known in."""
-        where = np.clip(np.asarray(nu_norm, dtype=np.float64), self.low, self.high)
+    def at_nominal(self, t: ArrayLike, log_yield: ArrayLike) -> Float64:
+        """Return t' of every t, whose fitted yield is held within the range that the moments are known in."""
+        where = np.clip(np.asarray(log_yield, dtype=np.float64), self.low, self.high)
         mean, std = self._splines
         deviation = (np.asarray(t, dtype=np.float64) - mean(where)) / std(where)
         return np.asarray(mean(0.0) + std(0.0) * deviation)
 
-    def covers(self, nu_norm: float) -> bool:
-        """Return whether the moments are known at this fitted nu_N."""
-        return self.low <= nu_norm <= self.high
+    def covers(self, log_yield: float) -> bool:
+        """Return whether the moments are known at this fitted yield."""
+        return self.low <= log_yield <= self.high
 
     @property
     def low(self) -> float:
-        return float(self.nu_norm[0])
+        return float(self.log_yield[0])
 
     @property
     def high(self) -> float:
-        return float(self.nu_norm[-1])
+        return float(self.log_yield[-1])
 
     @cached_property
     def _splines(self) -> tuple[CubicSpline, CubicSpline]:
-        return CubicSpline(self.nu_norm, self.mean), CubicSpline(self.nu_norm, self.std)
+        return CubicSpline(self.log_yield, self.mean), CubicSpline(self.log_yield, self.std)
 
 
 def _table(low: float, high: float) -> Float64:

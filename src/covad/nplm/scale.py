@@ -1,8 +1,8 @@
 """The scale of latent coordinates, which a few far events must not decide.
 
 Mean and standard deviation of a heavy tail are those of its farthest event. Here values count up to an edge
-only, far outside of what ordinary samples have. Where nothing lies beyond the edges, and that is so within 6.6
-standard deviations of a Gaussian, this is the plain mean and standard deviation.
+only, far outside of what ordinary samples have: 6.6 standard deviations of a Gaussian. Where nothing lies
+beyond the edges, this is the plain mean and standard deviation.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Dataset, Normalisation
 from covad.nplm.fit import Fit, Status
-from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances
+from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances, log_yield
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import (
@@ -189,7 +189,7 @@ def _test(
 
 def fitted_yield(group: Group, dataset: Dataset, delta: Fit) -> float:
     """Return the log of the fitted yield of the background over that of the toys of R_0."""
-    return delta.nu_norm + math.log(dataset.weights.sum() / group.ensemble.draw.expected)
+    return log_yield(dataset, delta) + math.log(dataset.weights.sum() / group.ensemble.draw.expected)
 
 
 def _answer_name(

@@ -37,7 +37,7 @@ def warn_of_references(study: Study) -> None:
 
 
 def refuse_copies(source: PoolSource) -> None:
-    """Raise FileFormatError if the reference of given pools holds copies: its fluctuations are then larger."""
+    """Raise FileFormatError if the reference of given pools holds copies, which make it fluctuate more."""
     z = source.reference_events()
     if copies := count_copies(z.astype(np.float64)):
         raise FileFormatError(

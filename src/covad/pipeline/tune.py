@@ -55,8 +55,8 @@ def choose_bases(products: Products, sources: Sources) -> None:
             raise PlanError(f"tests.convex.capacity, for '{configuration.label}': {failure}") from failure
         if (bumps := test.basis.n_ridged) < convex.bumps:
             log.warning(
-                "tests.convex.bumps, for '%s': the events that choose the basis have only %d different points, "
-                "so the test has %d bumps instead of %d, and less capacity",
+                "tests.convex.bumps, for '%s': the events that choose the basis have only %d different "
+                "points, so the test has %d bumps instead of %d, and less capacity",
                 configuration.label,
                 len(np.unique(source.basis_events(), axis=0)),
                 bumps,

@@ -37,8 +37,9 @@ from covad.toys.store import EnsembleToys
 FEWEST_TOYS = 10
 #: The study, and the notes of the products that a summary reads.
 _READ = ("study.json", f"{FOLDER}/**/*.json")
-#: Sigma of the normalisation up to which the law of t is taken at the fitted yield.
-_FARTHEST = 6.0
+#: Sigma of the normalisation up to which the law of t is taken at the fitted yield, and the least log yield:
+#: shape nuisances change the yield too.
+_FARTHEST, _LEAST_RANGE = 6.0, 0.3
 #: Reference events from which the moments of the analytic null are estimated, in units of a toy's.
 _MOMENT_SAMPLE = 4
 
@@ -81,22 +82,22 @@ class Group:
     def moments(self) -> NullMoments | None:
         """Return how the null of t moves with the yield; None if the test fits no yield, or no toys tell."""
         draw = self.ensemble.draw
-        if draw.treatment is Treatment.NONE or draw.normalisation_sigma is None:
+        if draw.treatment is Treatment.NONE:
             return None
         if self._analytic is not None:
-            nulls = self._analytic
-            return NullMoments.of_law(lambda x: nulls.at_yield(x).law, _FARTHEST * draw.normalisation_sigma)
+            nulls, largest = self._analytic, max(_FARTHEST * (draw.normalisation_sigma or 0.0), _LEAST_RANGE)
+            return NullMoments.of_law(lambda x: nulls.at_yield(x).law, largest)
         if not self.yields:
             return None
         toys = (self.null, *self.yields.values())
-        columns = (np.concatenate([each.column(x) for each in toys]) for x in ("t", "nu_norm_delta"))
+        columns = (np.concatenate([each.column(x) for each in toys]) for x in ("t", "log_yield"))
         return NullMoments.of_toys(*columns)
 
     def t(self, toys: EnsembleToys) -> Float64:
-        """Return t of toys, each moved to the nominal yield by its own fitted nu_N."""
+        """Return t of toys, each moved to the nominal yield by its own fitted one."""
         if self.moments is None:
             return toys.t
-        return self.moments.at_nominal(toys.t, toys.column("nu_norm_delta"))
+        return self.moments.at_nominal(toys.t, toys.column("log_yield"))
 
     @cached_property
     def null_t(self) -> Float64:

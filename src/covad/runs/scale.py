@@ -18,7 +18,7 @@ from covad.storage.ledger import Product
 
 @dataclass(frozen=True)
 class Standardisation:
-    """z is standardised once for the study, on the reference split, by a scale that outliers do not decide."""
+    """z is standardised once for the study, on the reference split; outliers do not decide its scale."""
 
     centre: NDArray[np.float32]
     width: NDArray[np.float32]

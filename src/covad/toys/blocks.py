@@ -47,6 +47,7 @@ COLUMNS = pa.schema(
         pa.field("nu_delta", _NUMBERS),
         pa.field("nu_norm_tau", pa.float64()),
         pa.field("nu_norm_delta", pa.float64()),
+        pa.field("log_yield", pa.float64()),
         pa.field("measured", _NUMBERS),
         pa.field("measured_norm", pa.float64()),
         pa.field("n_data", pa.int64()),

@@ -41,7 +41,7 @@ class Basis(Protocol):
 class GaussianBasis:
     """phi = exp(-|u - c|^2 / 2 s^2) for each centre c, s the width; then a 1.
 
-    u is z on a robust scale: standardised, and logarithmic far out, so that centres are not spent on outliers.
+    u is z on a robust scale: standardised, and logarithmic far out, so that no centres sit on outliers.
     """
 
     centres: Float64  # in units of u
