@@ -85,7 +85,7 @@ def cauchy(rng, n_events):
 def test_heavy_tails_do_not_take_the_centres():
     """On plain standard deviations 21 of the 45 degrees of freedom were left on fresh events."""
     rng = np.random.default_rng(1)
-    pool, fresh = cauchy(rng, 10_000), cauchy(rng, 10_000)
+    pool, fresh = cauchy(rng, 20_000), cauchy(rng, 20_000)
     test = with_capacity(pool, 100, 1, sizes=SIZES)
     assert capacity(test, pool, SIZES) == pytest.approx(45.0, rel=0.01)
     assert capacity(test, fresh, SIZES) == pytest.approx(45.0, rel=0.05)
