@@ -377,7 +377,7 @@ def test_a_surprising_yield_is_said(run, observed):
     ids=["as expected", "within the nulls", "beyond the toys", "beyond the law", "none", "none, other yield"],
 )
 def test_a_yield_beyond_the_nulls_is_said_for_each_test(run, observed, question, warned):
-    """Toys lie within +-3 sigma_N and what the data add, the law within 6; without a fit, all at one yield."""
+    """Toys lie within +-3 sigma_N and what data add, the law within 6; without a fit, all at one yield."""
     found = examine(run, observed, **question)
     said = [line for line in found.warnings if "times the yield of the toys of the" in line]
     assert [

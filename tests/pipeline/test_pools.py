@@ -9,7 +9,6 @@ from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.toys.drawing import largest_number
 
-
 ROWS = np.random.default_rng(1).permutation(12_000)[:2200]
 
 

@@ -57,9 +57,7 @@ def test_t_is_moved_by_the_fitted_yield_of_each_toy(convex, network):
 def test_the_convex_test_moves_t_by_its_law_and_the_network_by_its_toys(convex, network):
     """The law is known to 6 sigma_N, toys where they were fitted."""
     assert [convex.moments.covers(x) for x in (-0.61, -0.6, 0.6, 0.61)] == [False, True, True, False]
-    fitted = np.concatenate(
-        [toys.column("log_yield") for toys in (network.null, *network.yields.values())]
-    )
+    fitted = np.concatenate([toys.column("log_yield") for toys in (network.null, *network.yields.values())])
     assert network.moments.covers(fitted.max())
     assert not network.moments.covers(fitted.max() + 0.001)
     law = convex._analytic.at_yield(0.2).law
