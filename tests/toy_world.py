@@ -43,7 +43,7 @@ def latent_sample(z: Any) -> LatentEvents:
 
 
 def latent_pools(size: int = 2000, seed: int = 5, prior: tuple[float, ...] = ()) -> Pools:
-    """Pools of the latent world: background at three nu, the signal at two, a quarter at points of the prior."""
+    """Pools of the latent world: background at three nu, the signal at two; smaller ones at the prior's."""
     rng = np.random.default_rng(seed)
     fresh = latent.background(size, rng)
     return Pools(

@@ -16,7 +16,7 @@ def dependent_p(rng: np.random.Generator, n_toys: int, correlation: float) -> np
 
 @pytest.mark.parametrize("correlation", [0.0, 0.6, 1.0])
 def test_the_joint_p_is_calibrated_however_the_tests_depend_on_each_other(correlation):
-    """Exact by the rank: 2000 nulls of 99 toys with one dataset each; 5 standard errors at each of two rates."""
+    """Exact by the rank: 2000 nulls of 99 toys and a dataset each; limits of 5 standard errors, two rates."""
     rng = np.random.default_rng(np.random.SeedSequence(16, spawn_key=(int(10 * correlation),)))
     found = []
     for _ in range(2000):

@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 from convex_world import bumps
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.stats import binom, norm
+from toy_world import small_draw, small_ensemble
 
 from covad.errors import InferenceError
 from covad.inference.yields import NullMoments
 from covad.nplm.convex.law import ConvexNulls, analytic_null, analytic_nulls
 from covad.toys import latent_world as latent
 from covad.toys.latent_world import LatentWorld
+from covad.toys.tests import TunedConvex
+from covad.toys.toy import run_toy
 
 #: Yields within 30 % of the nominal one, as the docstring of the module has it.
 WITHIN = (np.log(0.7), -0.2, -0.1, 0.0, 0.1, 0.2, np.log(1.3))
@@ -96,7 +99,7 @@ YIELDS = (-0.3, -0.15, 0.0, 0.15, 0.3)
 def test_moments_of_toys_are_found_and_undone():
     """400 toys at each of five yields, as a study has; then 4000 others at each, in all of which t' is alike.
 
-    m has a standard error of s / sqrt(400) there, s of 1 / sqrt(2 * 400) (1.15 for the skewness): limits of 5.
+    m has a standard error of s / sqrt(400) there, s of 1 / sqrt(2 * 400) (1.15 for skewness): limits of 5.
     """
     rng = np.random.default_rng(161)
     columns = [np.concatenate(x) for x in zip(*(known_toys(rng, nu, 400) for nu in YIELDS), strict=True)]
@@ -137,3 +140,27 @@ def test_too_few_toys_are_refused():
         NullMoments.of_toys(t, nu_norm)
     with pytest.raises(InferenceError, match="finite"):
         NullMoments.of_toys([1.0, np.nan, 3.0, 4.0, 5.0], np.zeros(5))
+
+
+@pytest.mark.slow
+def test_more_background_alarms_by_the_law_at_the_expected_yield_and_not_at_the_fitted_one():
+    """Truth +2 sigma_N = 0.2, 1500 toys of 1000 data: 34 are meant beyond 2 sigma, 77 are there by the law.
+
+    Three limits, each wrong in one of a thousand runs: too many for the law at nu_N = 0, not too many and not
+    too few for t at the nominal yield. With 77 expected the first is passed with a probability of 99.6 %.
+    """
+    test = TunedConvex(bumps=100, expected=1000.0, reference=5200)
+    ensemble = small_ensemble(test, seed=16, expected=1000, n_reference=5200, nu_norm=2)
+    source, built = ensemble.source, test.build(ensemble.source)
+    large = source.draw(small_draw(expected=1000, n_reference=41_600), ensemble.seeds(0))
+    nulls = analytic_nulls(built, large, n_reference=5200)
+    moments = NullMoments.of_law(lambda x: nulls.at_yield(x).law, 0.6)
+    toys = [run_toy(ensemble, index) for index in range(1500)]
+    t = np.array([toy.t for toy in toys])
+    law, alpha = nulls.at_yield().law, norm.sf(2.0)
+    raw = int((law.sf(t) <= alpha).sum())
+    moved = int((law.sf(moments.at_nominal(t, [toy.log_yield for toy in toys])) <= alpha).sum())
+    print(f"beyond 2 sigma of {len(t)}: {raw} by t, {moved} at the nominal yield, {alpha * len(t):.0f} meant")
+    assert binom.sf(raw - 1, len(t), alpha) < 1e-3
+    assert binom.sf(moved - 1, len(t), alpha) > 1e-3
+    assert binom.cdf(moved, len(t), alpha) > 1e-3

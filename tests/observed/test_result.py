@@ -90,16 +90,20 @@ def test_a_failed_fit_leaves_no_answer_where_the_rule_needs_it(rule, failed, sai
         (
             "network",
             significance("R_0", 0.5),
-            "p = 0.309, Z = 0.50 (the network test, toys at the fitted yield; "
-            "largest p over toys at every nu: 0.309)",
+            (
+                "p = 0.309, Z = 0.50 (the network test, toys at the fitted yield; "
+                "largest p over toys at every nu: 0.309)"
+            ),
         ),
         ("network", significance("R_0", 2.0, True), "p <= 0.0228, Z >= 2.00 (the network test, toys"),
         ("network", significance("R_0", -2.81, True), "p = 0.998, Z <= -2.81 (the network test, toys"),
         (
             "convex",
             significance("analytic", 5.0, extrapolated=True),
-            "p = 2.87e-07, Z = 5.00 (the convex test, law of t at the fitted nuisances, † beyond what toys of "
-            "this study have tested)",
+            (
+                "p = 2.87e-07, Z = 5.00 (the convex test, law of t at the fitted nuisances, † beyond what "
+                "toys of this study have tested)"
+            ),
         ),
         (
             "joint",

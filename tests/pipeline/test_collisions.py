@@ -58,6 +58,8 @@ STUDY = {
         {"embedding": "covariant", "order": 2},
     ],
     "nu": [0, 1],
+    "nu_norm": [],
+    "prior": False,
     "signals": {"a4l": [30]},
     "toys": 10,
 }

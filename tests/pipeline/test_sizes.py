@@ -106,7 +106,7 @@ def test_the_yield_ratio_counts(tmp_path):
     ids=["three sigma_N", "four sigma_N of the prior", "a known yield", "no nuisances"],
 )
 def test_the_largest_true_yield_is_needed_of_the_data(tmp_path, changes, share, takes):
-    """1000 e^{0.3} or 1000 e^{0.4} events, and six standard deviations; at the nominal yield 1190 would do."""
+    """1000 e^{0.3} or 1000 e^{0.4} events, and six standard deviations; the nominal yield takes 1190."""
     sizes = {"sizes": {"expected": 1000, "reference": 1000}}
     data = collisions(tmp_path, **sizes, **changes)
     told = rf"source.splits.data: of 2200 .* at nu = 0, but a toy takes up to {takes}: raise it to"

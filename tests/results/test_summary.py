@@ -108,7 +108,7 @@ def test_each_test_has_its_own_calibrations(summary):
         assert bool(line.law.weights) == (line.test == "convex")
         assert line.law.goodness
     for line in summary.closure:
-        assert bool(line.against_chi2) == (line.test == "network")
+        assert bool(line.against_chi2) == (line.test == "network" and line.point == "R_+1")
 
 
 def test_the_law_of_a_null_has_its_moments_and_a_curve(summary):
@@ -126,10 +126,14 @@ def test_the_analytic_null_is_near_the_toys(summary):
 
 def test_closure_has_a_line_per_shift_and_a_verdict_per_configuration(summary):
     points = {test: [line.point for line in select(summary.closure, test=test)] for test in summary.tests}
-    assert points == {"network": ["R_+1"] * 2, "convex": ["R_0", "R_+1"] * 2}
+    yields = [f"nu_N = {x:+g}" for x in (-3, -1.5, 1.5, 3)]  # they are no part of the law
+    assert points == {
+        "network": ["R_+1", "R_+1", "prior"],
+        "convex": ["R_0", "R_+1", "R_0", "R_+1", "prior", *yields],
+    }
     for line in summary.closure:
         assert line.median_shift.shift in line.median_shift.interval
-        assert bool(line.against_null) == (line.point != "R_0")
+        assert bool(line.against_null) == (line.point == "R_+1")
         assert line.reason
         assert all(cell.corrected_p >= cell.p for cell in line.against_null)
         assert line.verdict in Verdict
@@ -155,7 +159,8 @@ def test_lines_say_what_closes_and_what_is_there(summary):
             mine = [line for line in lines if line.startswith(f"{test}, {label}: ")]
             assert sum(any(f": {verdict}: " in line for verdict in Verdict) for line in mine) == 1
     points = [line.split(": ")[0] for line in lines if line.startswith("  ")]
-    assert points == ["  nu = +1", "  nu = 0", "  nu = +1"]
+    yields = [f"  nu_N = {x:+g}" for x in (-3, -1.5, 1.5, 3)]
+    assert points == ["  nu = +1", "  prior", "  nu = 0", "  nu = +1", "  prior", *yields]
     assert sum("40 events of signal give a median Z of" in line for line in lines) == 4
 
 

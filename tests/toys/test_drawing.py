@@ -126,7 +126,9 @@ def test_pools_that_cannot_serve_the_largest_yield_are_refused(pool_source):
         TooFewEventsError, match=r"'data' has \d+ events at nu = \[0.0\], but toys may need 2151"
     ):
         pool_source.check(small_draw(expected=1400, nu_norm=3))
-    with pytest.raises(TooFewEventsError, match="the pool 'data' has .* events at a point of the prior, but"):
+    with pytest.raises(
+        TooFewEventsError, match=r"the pool 'data' has .* events at a point of the prior, but"
+    ):
         pool_source.check(small_draw(expected=300, prior=True))
     pool_source.check(small_draw(expected=300, prior=True, normalisation_sigma=None))
 

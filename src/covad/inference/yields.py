@@ -10,7 +10,7 @@ lie at the nominal one,
 
 with mean m and standard deviation s of t under the null, and y that of the Delta fit: nu_N, and what the
 shape nuisances do to the yield. Mean and spread take all of the dependence: for the convex test Z of t' is
-that of the law at y to 0.004 at 2 sigma and 0.03 at 5 sigma for yields within 30 % of the nominal one.
+that of the law at y to 0.006 at 2 sigma and 0.04 at 5 sigma for yields within 30 % of the nominal one.
 Shapes at the same yield hardly move the law.
 """
 
