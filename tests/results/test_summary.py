@@ -238,7 +238,7 @@ def test_a_summary_of_another_layout_is_made_again(run, summary, made_of, monkey
     content = json.loads((run / "summary.json").read_text()) | {"schema": 1, "made_of": made_of}
     (run / "summary.json").write_text(json.dumps(content))
     calls = _counted(monkeypatch, summary)
-    assert write_summary(collect(run)).schema == 4
+    assert write_summary(collect(run)).schema == 5
     assert calls == [run]
 
 
