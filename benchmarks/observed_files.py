@@ -40,7 +40,7 @@ from covad.study.sources import NORMALISATION
 FIRST_SEED = 987_000_000
 #: Chance that a KS test calls honest p-values wrong.
 LEVEL = 0.01
-#: Words of warnings that say what happened to fits and toys, how many events there are, or what a study lacks.
+#: Words of warnings on what happened to fits and toys, on the number of events, or on the study.
 FACTS = ("ended as", "failed and are left out", "events are observed where", "the reference is worth")
 #: Words of the warning that the yield is beyond the nulls, and the true nu_N up to which it would be wrong.
 BEYOND, DRAWN = "farther from it than its nulls were drawn", 3.0

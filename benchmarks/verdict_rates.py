@@ -4,10 +4,10 @@
 
 t is a chi2 with 45 degrees of freedom, shifted and stretched about its median, at every point by as much; the
 null is a sample of as many toys, or the law itself. The rates of two and of five points are of the same toys.
-About two minutes of one core; the seed is fixed.
+About a minute of one core; the seed is fixed.
 
 Sums over many sets of toys are vectorised: `verdicts` says what `covad.inference.verdict.judge` would say of
-each set, by the same functions, and tests/inference/test_verdict_rates.py holds the two together.
+each set, by the same functions, and tests/inference/test_verdict.py holds the two together.
 """
 
 from __future__ import annotations

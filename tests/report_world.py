@@ -15,6 +15,7 @@ from covad.inference.coverage import prior_dependence
 from covad.inference.goodness import chi2_law, one_sample
 from covad.inference.intervals import Interval
 from covad.inference.power import power_curve
+from covad.inference.reach import Reach
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, median_z
 from covad.inference.verdict import judge
 from covad.observed.result import Observation
@@ -40,7 +41,7 @@ from covad.results.summary import (
     ToyCounts,
     ToyVersions,
 )
-from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts, YieldAt
+from covad.runs.checks import Departure, ReachAt, SpaceChecks, SpaceReach, ValidationCounts, YieldAt
 from covad.storage.versions import Versions
 from covad.study import Study, parse_study
 from covad.toys.ensembles import Treatment
@@ -165,13 +166,20 @@ def _space(space: str, embedding: str, order: int, checks: SpaceChecks) -> Space
 
 def _checks(rng: np.random.Generator) -> SpaceChecks:
     known, unknown = (12_000.0, Interval(9_000.0, 15_000.0)), (None, Interval(8_000.0, None))
+    averaged, near = (7_000.0, Interval(6_000.0, 8_500.0)), (3_000.0, Interval(2_500.0, 3_600.0))
     return SpaceChecks(
         comparisons=tuple(comparison((nu,), rng) for nu in (-2.0, -1.0, 1.0, 2.0)),
         yields=tuple(
             YieldAt((nu,), 1 + 0.011 * nu, 1 + 0.01 * nu, 0.0005, 10_000.0, nu / 10, 0.0, 0.3)
             for nu in (-2.0, 2.0)
         ),
-        reach=tuple(ReachAt(*reach, 0.25, 500, (nu,)) for nu, reach in ((1.0, known), (-1.0, unknown))),
+        reach=SpaceReach(
+            Reach(*averaged, 0.25, 500),
+            tuple(
+                ReachAt(*reach, 0.25, 500, (nu,))
+                for nu, reach in ((1.0, known), (-1.0, unknown), (2.0, near), (-2.0, known))
+            ),
+        ),
         probe=_PROBE,
         linearity=tuple(
             Departure("cells", (1.0,), size, 0.03 * size, 0.05, 0.0, 0.09) for size in (1.0, 2.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -38,11 +39,13 @@ def main(out: Path, workers: int, small: bool) -> None:
     checks = [line for line in lines if isinstance(line, Check)]
     controls = [line for line in lines if isinstance(line, Control)]
     minutes = (time.monotonic() - clock) / 60.0
-    result: dict[str, Any] = {"seed": SEED, "minutes": minutes, "clips": dict(suite.clips)}
+    core_minutes = sum(os.times()[:4]) / 60.0  # of this process and its workers
+    result: dict[str, Any] = {"seed": SEED, "minutes": minutes, "core_minutes": core_minutes}
+    result["clips"] = dict(suite.clips)
     result |= {"checks": [asdict(c) for c in checks], "controls": [asdict(c) for c in controls]}
     (out / "calibration.json").write_text(json.dumps(result, indent=1) + "\n")
     print(tables(checks, controls, rate_lines(suite.scale)))
-    print(f"\n{minutes:.1f} minutes with {workers} workers, seed {SEED}")
+    print(f"\n{minutes:.1f} minutes with {workers} workers, {core_minutes:.0f} core-minutes, seed {SEED}")
     failed = [line for line in lines if not line.passed]
     sys.exit(f"{len(failed)} of the lines above failed" if failed else 0)
 

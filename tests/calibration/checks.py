@@ -18,6 +18,7 @@ from calibration.ensembles import (
     Scale,
     Suite,
     Truth,
+    named,
 )
 from calibration.limits import NODES, CountLaw, SimulatedNull, true_rates
 from calibration.pulls import pulls
@@ -88,7 +89,7 @@ def convex_errors(suite: Suite, sigma: float) -> Iterator[Check]:
     """The p that is quoted, by the law: at every truth, and for the toys of the null at all its yields."""
     group = suite.group("convex", sigma)
     law = group.nulls[group.quoted]
-    null = "null at all yields" if sigma == SIGMA else f"null at all yields ({sigma:g})"
+    null = f"null at all yields{named(sigma)}"
     judged = ((truth.label, group.t(suite.judged("convex", truth))) for truth in suite.scale.truths_of(sigma))
     for name, t in chain([(null, group.null_t)], judged):
         for z in THRESHOLDS["convex"]:
@@ -163,7 +164,7 @@ def exact_laws(suite: Suite) -> Iterator[Check]:
             if toy.index in exact
         ]
         largest = float(np.abs(off).max())
-        name = f"largest |difference of Z| to the law at the fitted nuisances, {truth.label}"
+        name = f"largest difference of Z to the law at the fitted nuisances, {truth.label}"
         limit = f"< {LARGEST_DIFFERENCE:g}"
         passed = largest < LARGEST_DIFFERENCE
         yield Check("law", name, len(off), f"{largest:.3f}", limit, None, passed)

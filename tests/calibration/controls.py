@@ -225,7 +225,7 @@ def lost_fits(suite: Suite) -> Control:
     )
 
 
-#: t at the nominal yield, of t and fitted nu_N; linear in t.
+#: t at the nominal yield, of t and the fitted log yield; linear in t.
 AtNominal = Callable[[Float64, Float64], Float64]
 
 
@@ -257,8 +257,8 @@ def wrong_sign(suite: Suite) -> Control:
     truth = suite.scale.old[0]
     moments = suite.group("convex", truth.sigma).moments
 
-    def away(t: Float64, nu_norm: Float64) -> Float64:
-        return moments.at_nominal(t, -nu_norm)
+    def away(t: Float64, log_yield: Float64) -> Float64:
+        return moments.at_nominal(t, -log_yield)
 
     return rate_control(suite, truth, "t moved to the nominal yield with the wrong sign", away)
 
@@ -268,8 +268,8 @@ def still_reference(suite: Suite) -> Control:
     truth = max(suite.scale.truths_of(WIDE), key=lambda truth: truth.log_yield)
     nulls = suite.convex_nulls(truth)
 
-    def wrong_law(nu_norm: float) -> GeneralisedChi2:
-        growth = float(np.exp(nu_norm))
+    def wrong_law(log_yield: float) -> GeneralisedChi2:
+        growth = float(np.exp(log_yield))
         moments = ScoreMoments(growth * nulls.moments.information, growth * nulls.moments.reference_variance)
         return ConvexNull.of(moments, nulls.ridge, nulls.auxiliary, nulls.n_basis).law
 

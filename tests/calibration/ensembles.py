@@ -89,8 +89,13 @@ class Truth:
         elif self.nu:
             where = f"nu = {self.nu:+g}"
         else:
-            where = f"nu_N = {self.nu_norm:+g} sigma_N"
-        return where if self.sigma == SIGMA else f"{where} ({self.sigma:g})"
+            where = f"nu_N = {self.nu_norm:+g} sigma_N" if self.nu_norm else "nu_N = 0"
+        return f"{where}{named(self.sigma)}"
+
+
+def named(sigma: float) -> str:
+    """Say which sigma_N a line is about, if it is not the usual one."""
+    return "" if sigma == SIGMA else f", sigma_N = {sigma:g}"
 
 
 NOMINAL = Truth()

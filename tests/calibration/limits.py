@@ -75,8 +75,8 @@ class SimulatedNull:
     def t(self, standard: Float64, log_yield: Float64) -> Float64:
         """Return t of standardised values where the true yields are these, within those that are known."""
         table = self.moments
-        where = np.clip(log_yield, table.nu_norm[0], table.nu_norm[-1])
-        mean, std = (CubicSpline(table.nu_norm, values)(where) for values in (table.mean, table.std))
+        where = np.clip(log_yield, table.log_yield[0], table.log_yield[-1])
+        mean, std = (CubicSpline(table.log_yield, values)(where) for values in (table.mean, table.std))
         return np.asarray(mean + std * standard)
 
     @cached_property

@@ -1,7 +1,7 @@
 """The calibration suite with few and small toys; `make calibrate` is the whole.
 
 Seeds are fixed. With others, the type-I errors raise a false alarm once in a hundred runs, pulls once in
-seven hundred, healthy toys of the controls once in a hundred.
+eight hundred, healthy toys of the controls once in two hundred.
 """
 
 import pytest

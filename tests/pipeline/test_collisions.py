@@ -221,7 +221,8 @@ def test_pools_are_standardised_on_the_reference(run):
 def test_the_checks_hold_reach_and_validation(run):
     for name in ("contrastive_linear", "covariant_quadratic"):
         found = json.loads((run / "checks" / f"{name}.json").read_text())
-        assert [line["nu"] for line in found["reach"]] == [[1.0], [-1.0]]
+        assert [line["nu"] for line in found["reach"]["points"]] == [[1.0], [-1.0], [2.0], [-2.0]]
+        assert found["reach"]["average"]["interval"]["low"] > 0
         assert [line["nu"] for line in found["yields"]] == [[1.0], [-1.0], [2.0], [-2.0]]
         assert all(line["observed"] == 1.0 for line in found["yields"])  # no lepton is shifted
         assert {line["where"] for line in found["comparisons"]} == {"z0", "z1", "cells"}
@@ -305,7 +306,7 @@ def lepton_study(**source):
     """A scale of 2 % changes who passes the lepton trigger, and with it a yield that is known."""
     scale = {
         "systematics": [{"name": "lepton_energy_scale", "sigma": 0.02}],
-        "background": {"simulate": 60_000, "lepton_filter": 20.0},
+        "background": {"simulate": 70_000, "lepton_filter": 20.0},
         "embeddings": {"contrastive": {"alpha": 0}},
     }
     content = {

@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 import report_world
 
-from covad.inference.intervals import Interval
 from covad.inference.verdict import Verdict
-from covad.results.overview import calibration_of, closure_overview, largest_z, smallest_reach, spread_of_z
+from covad.results.overview import calibration_of, closure_overview, largest_z, spread_of_z
 from covad.results.summary import select
-from covad.runs.checks import ReachAt
 
 MAIN = "covariant-profiled"
 
@@ -68,11 +66,3 @@ def test_the_largest_z_is_of_the_first_test_against_r_0(summary):
     best = largest_z(lines)
     assert (best.test, best.null) == ("network", "R_0")
     assert best.z == max(line.z for line in lines if (line.test, line.null) == ("network", "R_0"))
-
-
-def test_the_smallest_reach_has_an_interval_or_is_left_out():
-    known = ReachAt(12_000.0, Interval(9_000.0, 15_000.0), 0.25, 500, (1.0,))
-    bound = ReachAt(None, Interval(8_000.0, None), 0.25, 500, (-1.0,))
-    assert smallest_reach([known, bound]) == (known, 8_000.0)
-    assert smallest_reach([bound]) == (None, 8_000.0)
-    assert smallest_reach([replace(known, interval=Interval(9_000.0, None))]) == (None, 9_000.0)

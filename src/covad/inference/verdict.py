@@ -99,7 +99,7 @@ def judge(points: Mapping[str, ArrayLike], null: Null) -> Closure:
     """
     if not points:
         raise InferenceError("closure needs at least one ensemble to compare with the null")
-    centre = Centre.of(null)
+    centre = Centre.of(null, np.concatenate([np.asarray(t, dtype=np.float64) for t in points.values()]))
     found = {
         name: ClosurePoint(median_shift(t, centre, name), false_positives(t, null, name))
         for name, t in points.items()

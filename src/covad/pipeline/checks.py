@@ -14,14 +14,12 @@ import numpy as np
 from covad.embedding.probe import linear_probe
 from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
-from covad.inference.misfit import MatchedEvents, Misfit
-from covad.inference.reach import REACH_SHIFT, ScalableNull, closure_reach, predicted_shift, yield_part
+from covad.inference.reach import REACH_SHIFT
 from covad.messages import counted
-from covad.nplm.convex.convex import ConvexTest, columns
-from covad.nplm.dataset import Float32, Response
-from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
+from covad.nplm.dataset import Float32
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label
+from covad.pipeline.reach import space_reach
 from covad.pipeline.response import embedded_pairs
 from covad.response.fit import Pairs
 from covad.response.linearity import linearity
@@ -29,20 +27,17 @@ from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
 from covad.results.lines import reach_text
 from covad.results.summary import nu_text
-from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts, YieldAt
+from covad.runs.checks import Departure, SpaceChecks, ValidationCounts, YieldAt
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
-from covad.runs.models import response_of
-from covad.settings import Nu
 from covad.storage.records import write_record
 from covad.study import Study
-from covad.study.plan import Space, reach_convex, space_label
+from covad.study.plan import Space, space_label
 
 log = logging.getLogger(__name__)
 
 BINS = 25
 CELL_DEPTH = 7
-_BLOCK = 1 << 15
 #: Fewer events in a cell would leave its log ratio to chance.
 _EVENTS_PER_CELL = 500
 
@@ -72,27 +67,19 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
         labels = np.concatenate([piece.process for piece in files.pieces(rows)])
     shuffled = np.random.default_rng(derived_seed(study, "check")).permutation(len(pairs))
     pairs, labels = pairs.take(shuffled), labels[shuffled]
-    # distances are in units of the spread of the events that the basis is chosen from, so z need not be
-    # standardised
     basis_events = embedded_pairs(data, embedding, fold, "basis")
-    convex = reach_convex(study)
-    test = convex.choose(basis_events.nominal[basis_events.nominal_passes])
     name = f"{space_label(space)}{fold_label(data, fold)}"
-    reaches, yields = [], []
-    for nu in (nu for nu in pairs.z if np.count_nonzero(nu) == 1):
-        misfit, null = _misfit(study, model, test, pairs, nu)
-        yields.append(_yield(study.sizes.expected, misfit, null, pairs, nu, test.basis.n_ridged))
-        if np.abs(nu).sum() == 1.0:
-            reaches.append(ReachAt(**vars(closure_reach(misfit, null)), nu=nu))
-            log.info("closure reach of %s, at nu = %s: %s", name, nu_text(nu), reach_text(reaches[-1]))
+    fresh = basis_events.nominal[basis_events.nominal_passes]
+    reach, yields = space_reach(study, model, pairs, fresh)
+    log.info("closure reach of %s: %s", name, reach_text(reach))
     _warn_of_yields(name, yields)
     # the probe is fitted on one half of the nominal events and judged on the other
     z, labels = pairs.nominal[pairs.nominal_passes], labels[pairs.nominal_passes]
     half = len(z) // 2
     checks = SpaceChecks(
         comparisons=tuple(_comparisons(model, pairs)),
-        yields=tuple(yields),
-        reach=tuple(reaches),
+        yields=yields,
+        reach=reach,
         probe=linear_probe(z[:half], labels[:half], z[half:], labels[half:]),
         linearity=tuple(_linearity(pairs)),
     )
@@ -151,24 +138,6 @@ def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCount
             )
 
 
-def _yield(
-    expected: float, misfit: Misfit, null: ScalableNull, pairs: Pairs, nu: Nu, constant: int
-) -> YieldAt:
-    """Return the yield at nu, observed and predicted, and the shift of t by what lies between them."""
-    observed = float(np.exp(pairs.log_yield(nu)))
-    moved = predicted_shift(yield_part(misfit, null, constant), null, expected)
-    return YieldAt(
-        nu=nu,
-        observed=observed,
-        predicted=observed - float(misfit.delta[constant]),
-        uncertainty=float(np.sqrt(misfit.covariance[constant, constant])),
-        n_events=expected,
-        shift=moved.shift,
-        low=moved.low,
-        high=moved.high,
-    )
-
-
 def _warn_of_yields(name: str, yields: Sequence[YieldAt]) -> None:
     """Warn if what the response leaves of the yield moves t by more than a reach allows for."""
     for at in yields:
@@ -185,43 +154,3 @@ def _warn_of_yields(name: str, yields: Sequence[YieldAt]) -> None:
                 at.shift,
                 abs(at.observed / at.predicted - 1.0),
             )
-
-
-def _misfit(
-    study: Study, model: ResponseModel, test: ConvexTest, pairs: Pairs, nu: Nu
-) -> tuple[Misfit, ScalableNull]:
-    """Return the misfit of the response at nu in the columns of the convex test, and the null there."""
-    sigma = study.normalisation
-    nuisances = np.array([*nu, *([0.0] if sigma else [])])
-    n_basis = test.basis.n_columns
-
-    def columns_of(z: Float32, response: Response) -> Float32:
-        """Return (phi, slopes in nu, 1) at the true nu."""
-        slopes = nuisance_slopes(response, nuisances)[:, : len(nu)].astype(np.float32)
-        return columns(test.basis, z, Response(slopes), sigma is not None)
-
-    def matched() -> Iterator[MatchedEvents]:
-        for start in range(0, len(pairs), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            nominal, shifted = pairs.nominal[part], pairs.z[nu][part]
-            response = response_of(model, nominal)
-            yield MatchedEvents(
-                nominal=columns_of(nominal, response),
-                shifted=columns_of(shifted, response_of(model, shifted)),
-                log_ratio=nuisance_shift(response, nuisances),
-                nominal_weights=pairs.nominal_passes[part].astype(np.float64),
-                shifted_weights=pairs.passes[nu][part].astype(np.float64),
-            )
-
-    z = pairs.nominal[pairs.nominal_passes][: 4 * _BLOCK]
-    response = response_of(model, z)
-    precision = np.concatenate([np.zeros(n_basis), np.ones(len(nu)), [sigma**-2] if sigma else []])
-    null = ScalableNull.of(
-        columns_of(z, response),
-        nuisance_shift(response, nuisances),
-        np.append(test.ridge_by_column, np.zeros(len(nuisances))),
-        precision,
-        n_basis,
-        study.sizes.reference / study.sizes.expected,
-    )
-    return Misfit.matched(matched()), null

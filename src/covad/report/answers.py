@@ -10,7 +10,6 @@ from covad.inference.significance import MARK, largest_resolved_z
 from covad.inference.verdict import Verdict
 from covad.report.names import (
     Injection,
-    nu_label,
     null_label,
     ordered,
     point_label,
@@ -146,11 +145,8 @@ def _sure(summary: Summary) -> Answer:
     for test in summary.tests:
         points += _alarms(closure_overview(summary, test, main.configuration))
     for space in select(summary.spaces, embedding=main.embedding, order=main.order):
-        for reach in space.reach:
-            points.append(
-                f"Closure reach of the convex test at {nu_label(reach.nu).text}: {shown(reach_text(reach))} "
-                f"(the toys here have {main.expected:g})."
-            )
+        told = reach_text(space.reach).replace("+-", "±").replace(" sigma", "σ")
+        points.append(f"Closure reach, convex test: {told}. The toys here have {main.expected:g} events.")
     return Answer("How sure are we?", verdict, toys.complete, tuple(points))
 
 

@@ -76,9 +76,9 @@ class Pairs:
     def log_yield(self, nu: Nu) -> float:
         """Return log(N_nu/N_0) of the events that pass the selection."""
         if nu not in self.passes:
-            raise TrainingError(f"the yield of the response needs the sample at nu = {list(nu)}")
+            raise TrainingError(f"the yield at nu = {list(nu)} needs the sample there")
         if not (self.passes[nu].any() and self.nominal_passes.any()):
-            raise TrainingError(f"no event of the response passes the selection at nu = {list(nu)}, or at 0")
+            raise TrainingError(f"no event passes the selection at nu = {list(nu)}, or none at 0")
         return float(np.log(self.passes[nu].sum() / self.nominal_passes.sum()))
 
     def take(self, rows: NDArray[np.int64]) -> Pairs:

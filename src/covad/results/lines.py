@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from covad.inference.closure import SHOWN_LEVEL
 from covad.inference.intervals import Interval
+from covad.inference.reach import Reach
 from covad.inference.verdict import point_text
-from covad.results.overview import ALARM_Z, closure_overview, smallest_reach
-from covad.results.summary import ClosureSummary, Summary, nu_text, select
-from covad.runs.checks import ReachAt
+from covad.results.overview import ALARM_Z, closure_overview
+from covad.results.summary import ClosureSummary, Summary, select
+from covad.runs.checks import SpaceReach
 from covad.study.plan import space_label
 
 
@@ -27,9 +28,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
             for point in select(summary.closure, test=test, configuration=configuration):
                 yield f"  {point_line(point)}"
     for space in summary.spaces:
-        if space.reach:
-            name = space_label((space.embedding, space.order))
-            yield f"closure reach of {name} for the convex test: {_least_reach(space.reach)}"
+        name = space_label((space.embedding, space.order))
+        yield f"closure reach of {name}, convex test: {reach_text(space.reach)}"
     for line in select(summary.significance, null="R_0"):
         if not any(line.nu):
             what = f"{line.injected:g} events of {line.signal}"
@@ -56,25 +56,21 @@ def _ends(interval: Interval, digits: str) -> str:
     return f"[{low}, {high}]"
 
 
-def _least_reach(lines: Sequence[ReachAt]) -> str:
-    """Return the smallest estimate with its interval, and what holds at every nu if that is less."""
-    smallest, everywhere = smallest_reach(lines)
-    if smallest is None:
-        return _at_least(everywhere)
-    others = f"; {_at_least(everywhere)} at every nu" if everywhere < (smallest.interval.low or 0.0) else ""
-    return f"{reach_text(smallest)} at nu = {nu_text(smallest.nu)}{others}"
+def reach_text(reach: SpaceReach) -> str:
+    """Say up to how many events a response closes: at each distance from nu = 0, and over the prior."""
+    found = {f"at +-{size:g} sigma": smallest for size, smallest in reach.smallest.items()}
+    at = ", up to ".join(f"{_events(smallest)} {where}" for where, smallest in found.items())
+    bounded = any(line.n_events and line.interval.high for line in (*found.values(), reach.average))
+    unit = "events; 68 % intervals" if bounded else "events"
+    return f"closes up to {at}; averaged over the prior up to {_events(reach.average)} {unit}"
 
 
-def reach_text(reach: ReachAt) -> str:
-    """Return events with their 68 % interval; its lower end alone where the estimate or the upper is open."""
+def _events(reach: Reach) -> str:
+    """Return events with their interval; its lower end alone where the estimate or the upper end is open."""
     n, low, high = reach.n_events, reach.interval.low or 0.0, reach.interval.high
     if n is None or high is None:
-        return _at_least(low)
-    return f"{_rounded(n)} events (68 % interval: {_rounded(low)} to {_rounded(high)})"
-
-
-def _at_least(n: float) -> str:
-    return f">= {_rounded(n)} events"
+        return f"at least {_rounded(low)}"
+    return f"{_rounded(n)} ({_rounded(low)} to {_rounded(high)})"
 
 
 def _rounded(n: float) -> str:

@@ -1,4 +1,4 @@
-"""The choices behind the short answers: worst shift, most alarms, largest Z, spread of Z, least reach."""
+"""The choices behind the short answers: worst shift, most alarms, largest Z, spread of Z."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from covad.inference.closure import FalsePositives
 from covad.inference.verdict import Verdict
 from covad.results.summary import ClosureSummary, NullLaw, SignalPower, SignalSignificance, Summary, select
-from covad.runs.checks import ReachAt
 
 #: Threshold at which the short answers quote false positives.
 ALARM_Z = 2.0
@@ -103,12 +102,3 @@ def at_central_nu(summary: Summary, configuration: str) -> list[SignalSignifican
 def largest_z(lines: Sequence[SignalSignificance]) -> SignalSignificance:
     """Return the largest Z of the first test against R_0: among several, the largest is large by chance."""
     return max(select(lines, test=lines[0].test, null="R_0"), key=lambda line: line.z)
-
-
-def smallest_reach(lines: Sequence[ReachAt]) -> tuple[ReachAt | None, float]:
-    """Return the smallest estimate, if it has an interval, and what holds at every nu."""
-    everywhere = min(line.interval.low or 0.0 for line in lines)
-    known = [line for line in lines if line.n_events is not None]
-    smallest = min(known, key=lambda line: line.n_events or 0.0, default=None)
-    bounded = smallest is not None and smallest.interval.high is not None
-    return (smallest if bounded else None), everywhere

@@ -25,7 +25,7 @@ from covad.inference.significance import Significance
 from covad.inference.verdict import Verdict
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
-from covad.runs.checks import Departure, ReachAt, Validation, YieldAt
+from covad.runs.checks import Departure, SpaceReach, Validation, YieldAt
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
@@ -101,7 +101,7 @@ class FoldSummary(Record):
 
     fold: int
     probe: ProbeResult
-    reach: tuple[ReachAt, ...]
+    reach: SpaceReach
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class SpaceSummary(Record):
     embedding: str
     order: int
     yields: tuple[YieldAt, ...]
-    reach: tuple[ReachAt, ...]
+    reach: SpaceReach
     probe: ProbeResult
     linearity: tuple[Departure, ...]
     validation: tuple[Validation, ...]

@@ -173,9 +173,17 @@ def tuned_convex(study: Study, sizes: Sizes) -> TunedConvex | None:
     return TunedConvex(**given, **dict(sizes))
 
 
-def reach_convex(study: Study) -> TunedConvex:
-    """Return the convex test that the closure reach is measured with: the study's, or a default one."""
-    return tuned_convex(study, study.sizes) or TunedConvex(**dict(study.sizes))
+def reach_convex(study: Study, expected: float | None = None) -> TunedConvex:
+    """Return the convex test that the closure reach is measured with: the study's, or a default one.
+
+    It is tuned for so many `expected` events, those of the study unless told, beside a reference that is as
+    many times larger as the study's.
+    """
+    sizes = study.sizes
+    if expected is not None:
+        reference = max(round(expected * sizes.reference / sizes.expected), 1)
+        sizes = Sizes(expected=expected, reference=reference)
+    return tuned_convex(study, sizes) or TunedConvex(**dict(sizes))
 
 
 def fixed_clips(study: Study) -> dict[str, float]:

@@ -14,6 +14,7 @@ from covad.study import Collisions
 
 #: Shifts at which the linearity is shown, in units of sigma.
 _SIZES = (1.0, 2.0)
+_AVERAGED = "prior average"
 
 
 def embedding_table(summary: Summary) -> Table | None:
@@ -84,7 +85,11 @@ def fold_table(summary: Summary) -> Table | None:
     rows = [
         Row(
             (space.embedding, space.response, str(line.fold)),
-            (*_probe_cells(line.probe), *(_reach_cell(reach) for reach in line.reach)),
+            (
+                *_probe_cells(line.probe),
+                _reach_cell(line.reach.average),
+                *(_reach_cell(reach) for reach in line.reach.smallest.values()),
+            ),
         )
         for space in summary.spaces
         if len(space.folds) > 1
@@ -99,7 +104,8 @@ def fold_table(summary: Summary) -> Table | None:
         columns=(
             Column("accuracy [%]", "linear probe"),
             Column("balanced [%]", "linear probe"),
-            *(Column(nu_label(reach.nu).text, "reach [events]") for reach in summary.spaces[0].reach),
+            Column(_AVERAGED, "reach [events]"),
+            *(Column(f"ν = ±{size:g}σ", "reach [events]") for size in summary.spaces[0].reach.smallest),
         ),
         rows=tuple(rows),
         quantity="spread over folds",
@@ -107,16 +113,17 @@ def fold_table(summary: Summary) -> Table | None:
 
 
 def reach_table(summary: Summary) -> Table | None:
-    """Tell how many events the response is good for."""
+    """Tell how many events the response is good for: averaged over the prior, and at each nu."""
     rows = []
     for space in summary.spaces:
-        for reach in space.reach:
+        points = {nu_label(point.nu).text: point for point in space.reach.points}
+        for where, reach in {_AVERAGED: space.reach.average, **points}.items():
             cells = (
                 _reach_cell(reach),
                 Cell(f"{reach.at_shift:g}", reach.at_shift),
                 Cell(f"{reach.fresh_events:,}".replace(",", " "), float(reach.fresh_events)),
             )
-            rows.append(Row((space.embedding, space.response, nu_label(reach.nu).text), cells))
+            rows.append(Row((space.embedding, space.response, where), cells))
     if not rows:
         return None
     return Table(
