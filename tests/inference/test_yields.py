@@ -42,6 +42,15 @@ def test_z_of_t_at_the_nominal_yield_is_that_of_the_law_at_the_true_one(nulls, l
         assert norm.isf(nominal.sf(float(moved))) == pytest.approx(z, abs=limit)
 
 
+@pytest.mark.parametrize(("z", "limit"), [(2.0, 0.02), (5.0, 0.12)])
+def test_far_from_the_nominal_yield_it_is_still_good(nulls, z, limit):
+    """-60 and +150 %, a yield that is known to 30 %."""
+    moments = NullMoments.of_law(lambda x: nulls.at_yield(x).law, 1.8)
+    for log_yield in np.log([0.4, 2.5]):
+        moved = moments.at_nominal(quantile(nulls.at_yield(log_yield).law, z), log_yield)
+        assert norm.isf(nulls.at_yield().law.sf(float(moved))) == pytest.approx(z, abs=limit)
+
+
 def test_what_it_undoes_is_not_small(nulls):
     """Else the test above could not fail: 2 sigma at 30 % more events is 2.5 sigma of the nominal law."""
     beyond = nulls.at_yield().law.sf(quantile(nulls.at_yield(np.log(1.3)).law, 2.0))
