@@ -53,7 +53,7 @@ def input_comparison(wrong: bool = False) -> InputComparison:
 
 
 def failed_convex() -> ObservedTest:
-    return ObservedTest("convex", Status.FAILED, None, None, None, (), "analytic", (), None)
+    return ObservedTest("convex", Status.FAILED, None, None, None, (), "analytic", "", (), None)
 
 
 def observation(file: str, z: float, toys: Interval | None = None) -> Observation:
@@ -65,7 +65,16 @@ def observation(file: str, z: float, toys: Interval | None = None) -> Observatio
     ranked = (RankedEvent(7, 1.5, {"sum of pt": 25.0}),)
     excess = Excess(1.5, 100, 81.5, 2.0, ranked, (observable(),))
     network = ObservedTest(
-        "network", Status.CONVERGED, 60.0, 65.0, 5.0, (-0.125,), "R_0", significances, excess
+        "network",
+        Status.CONVERGED,
+        60.0,
+        65.0,
+        5.0,
+        (-0.125,),
+        "R_0",
+        "toys at the fitted yield",
+        significances,
+        excess,
     )
     return Observation(
         name=file.removesuffix(".h5"),

@@ -91,7 +91,7 @@ class SimulatedNull:
         judged = self.t(self._nodes, log_yield)
 
         def p(t: Float64, yields: Float64) -> Float64:
-            moments = NullMoments.of_toys(t, yields)
+            moments = NullMoments.of_toys(t, yields, len(self.toys))
             return EmpiricalNull(moments.at_nominal(t, yields)).p(moments.at_nominal(judged, log_yield))
 
         return self._replicas(p)

@@ -112,7 +112,7 @@ def test_moments_of_toys_are_found_and_undone():
     """
     rng = np.random.default_rng(161)
     columns = [np.concatenate(x) for x in zip(*(known_toys(rng, nu, 400) for nu in YIELDS), strict=True)]
-    moments = NullMoments.of_toys(*columns)
+    moments = NullMoments.of_toys(*columns, n_yields=5)
     for nu_norm in (*YIELDS, 0.07, -0.22):
         t, fitted = known_toys(rng, nu_norm, 4000)
         moved = moments.at_nominal(t, fitted)
@@ -127,7 +127,7 @@ def test_moments_of_toys_are_found_and_undone():
 def test_beyond_the_yields_of_the_toys_the_nearest_one_counts():
     rng = np.random.default_rng(162)
     columns = [np.concatenate(x) for x in zip(*(known_toys(rng, nu, 50) for nu in YIELDS), strict=True)]
-    moments = NullMoments.of_toys(*columns)
+    moments = NullMoments.of_toys(*columns, n_yields=5)
     low, high = columns[1].min(), columns[1].max()
     assert moments.at_nominal(60.0, 5.0) == moments.at_nominal(60.0, high)
     assert moments.at_nominal(60.0, -5.0) == moments.at_nominal(60.0, low)
@@ -142,13 +142,13 @@ def test_beyond_the_yields_of_the_toys_the_nearest_one_counts():
 
 def test_too_few_toys_are_refused():
     with pytest.raises(InferenceError, match="the null at several yields"):
-        NullMoments.of_toys([1.0, 2.0, 3.0], [-0.1, 0.0, 0.1])
+        NullMoments.of_toys([1.0, 2.0, 3.0], [-0.1, 0.0, 0.1], 3)
     nu_norm = np.log(np.repeat([0.5, 1.0, 2.0], 10))
     t = np.where(nu_norm < 0, np.tile([1.0, -1.0], 15), 0.0)
     with pytest.raises(InferenceError, match="the spread of t at several yields is not positive"):
-        NullMoments.of_toys(t, nu_norm)
+        NullMoments.of_toys(t, nu_norm, 3)
     with pytest.raises(InferenceError, match="finite"):
-        NullMoments.of_toys([1.0, np.nan, 3.0, 4.0, 5.0], np.zeros(5))
+        NullMoments.of_toys([1.0, np.nan, 3.0, 4.0, 5.0], np.zeros(5), 1)
 
 
 @pytest.mark.slow

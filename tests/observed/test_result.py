@@ -36,6 +36,7 @@ CONVEX = replace(
     NETWORK,
     test="convex",
     quoted="analytic",
+    how="law of t at the fitted nuisances",
     significances=tuple(
         significance(null, z) for null, z in (("R_0", 1.75), ("R_+1", 1.0), ("analytic", 1.25))
     ),
@@ -108,7 +109,7 @@ def test_a_failed_fit_leaves_no_answer_where_the_rule_needs_it(rule, failed, sai
         (
             "joint",
             significance("joint", 3.0, True),
-            "p <= 0.00135, Z >= 3.00 (both tests, smaller p of both tests, by toys that both have)",
+            "p <= 0.00135, Z >= 3.00 (both tests, the smaller p, by toys that both have)",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from covad.inference.significance import SMALLEST_ANALYTIC_P, EmpiricalNull
+from covad.inference.significance import SMALLEST_ANALYTIC_P, EmpiricalNull, largest_resolved_z
 from covad.nplm.dataset import Float64
 
 
@@ -24,6 +24,10 @@ class JointNull(EmpiricalNull):
     @property
     def smallest_p(self) -> float:
         return SMALLEST_ANALYTIC_P
+
+    def extrapolates(self, z: float) -> bool:
+        """Return whether 2 min(p) stands for toys: a law that none of them have tested may be in it."""
+        return z > largest_resolved_z(len(self.t))
 
     def p(self, t: ArrayLike) -> Float64:
         ranked = super().p(t)

@@ -164,14 +164,15 @@ def _test(
     test = group.ensemble.test.build(group.ensemble.source)
     outcome = likelihood_ratio(dataset, test, seed)
     if outcome.status is Status.FAILED:
-        return ObservedTest(group.test, outcome.status, None, None, None, (), group.quoted, (), None)
-    t = float(outcome.t)
+        return ObservedTest(group.test, outcome.status, None, None, None, (), group.quoted, "", (), None)
+    t, how = float(outcome.t), "toys at the nominal yield"
     if group.moments is not None:
+        how = "toys at the fitted yield"
         t = float(group.moments.at_nominal(t, fitted_yield(group, dataset, outcome.delta)))
     nulls = {name: (t, null) for name, null in group.nulls.items()}
     if isinstance(test, ConvexTest):
         law = analytic_null(test, dataset, join_nuisances(outcome.delta, dataset)).law
-        n_toys = len(group.null_t)
+        n_toys, how = len(group.null_t), "law of t at the fitted nuisances"
         nulls["analytic"] = float(outcome.t), AnalyticNull(law.sf, "analytic", n_toys)
     per_sigma = np.sqrt(GaussianPenalty.of_nuisances(dataset).precision)
     return ObservedTest(
@@ -182,6 +183,7 @@ def _test(
         delta=float(outcome.delta.value),
         nu_with_h=tuple(float(x) for x in join_nuisances(outcome.tau, dataset) * per_sigma),
         quoted=group.quoted,
+        how=how,
         significances=tuple(observed_z(t, null) for t, null in nulls.values()),
         excess=find_excess(events, background, dataset, test, outcome),
     )

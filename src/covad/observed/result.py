@@ -22,6 +22,8 @@ from covad.storage.sealed import SEAL, read_sealed, unsealed
 SCHEMA = 4
 #: Whose p is quoted: that of one test, or the smaller one of both.
 Rule = Literal["convex", "network", "joint"]
+#: How the joint p is made.
+_JOINTLY = "the smaller p, by toys that both have"
 #: Key of the answer in the JSON form.
 _RESULT = "result"
 
@@ -77,6 +79,7 @@ class ObservedTest(Record):
     delta: float | None
     nu_with_h: tuple[float, ...]  # nuisances of the fit with h, in sigma, ordered as those without h
     quoted: str  # the null of the p to quote
+    how: str  # that p is made, in words
     significances: tuple[Significance, ...]  # one per null; toys see t moved to the nominal yield
     excess: Excess | None
 
@@ -111,6 +114,7 @@ class Answer(Record):
     """
 
     rule: Rule
+    how: str  # p is made, in words
     configuration: str  # its slug
     status: Status
     null: str | None
@@ -128,11 +132,13 @@ class Answer(Record):
         needed = [test for test in tests if rule in (test.test, "joint")]
         status = Status.worst(*(test.status for test in needed))
         found = joint if rule == "joint" else needed[0].significance
+        how = _JOINTLY if rule == "joint" else needed[0].how
         if found is None:
-            return cls(rule, configuration, status, None, None, None, False, False, None)
+            return cls(rule, how, configuration, status, None, None, None, False, False, None)
         largest = max((test.largest_p for test in needed if test.largest_p is not None), default=None)
         return cls(
             rule,
+            how,
             configuration,
             status,
             found.null,
@@ -153,15 +159,10 @@ class Answer(Record):
         above = self.bound and self.z > 0
         p = f"p {'<=' if above else '='} {self.p:.3g}"
         z = f"Z {'>=' if above else '<=' if self.bound else '='} {self.z:.2f}"
-        how = {
-            "analytic": "law of t at the fitted nuisances",
-            "R_0": "toys at the fitted yield",
-            "joint": "smaller p of both tests, by toys that both have",
-        }[self.null or ""]
         mark = f", {MARK} {MEANING}" if self.extrapolated else ""
         check = "" if self.largest_p is None else f"; largest p over toys at every nu: {self.largest_p:.3g}"
         doubt = "" if self.status is Status.CONVERGED else f"; its fit ended as '{self.status}'"
-        return f"result: {p}, {z} ({name}, {how}{mark}{check}{doubt})"
+        return f"result: {p}, {z} ({name}, {self.how}{mark}{check}{doubt})"
 
 
 @dataclass(frozen=True)

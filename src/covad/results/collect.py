@@ -90,8 +90,8 @@ class Group:
         if not self.yields:
             return None
         toys = (self.null, *self.yields.values())
-        columns = (np.concatenate([each.column(x) for each in toys]) for x in ("t", "log_yield"))
-        return NullMoments.of_toys(*columns)
+        t, log_yield = (np.concatenate([each.column(x) for each in toys]) for x in ("t", "log_yield"))
+        return NullMoments.of_toys(t, log_yield, n_yields=len(toys))
 
     def t(self, toys: EnsembleToys) -> Float64:
         """Return t of toys, each moved to the nominal yield by its own fitted one."""
