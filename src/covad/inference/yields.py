@@ -30,8 +30,8 @@ from covad.inference.intervals import finite_sample
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 
-#: Degree of the mean of toys as a function of the log yield, and of their variance as one of the yield: with
-#: these both follow the law of the convex test to 0.01 standard deviations between 0.4 and 2.5 times the yield.
+#: Degree of the mean of toys as a function of the log yield, and of their variance as one of the yield: so
+#: they follow the law of the convex test to 1 % of its spread between 0.4 and 2.5 times the nominal yield.
 _MEAN_DEGREE, _VARIANCE_DEGREE = 3, 1
 #: Toys per true yield that a fit needs.
 _FEWEST = 5
