@@ -277,10 +277,9 @@ def _told(fault: Fault, found: Outcome, undamaged: Any, world: World) -> bool:
     """Say whether another answer is the right one, and says itself what it is an answer to.
 
     Toys that are gone are counted as missing by every command that makes do with fewer. `status` and
-    `inspect` say which parts of a run are there. A summary leaves out what is not made, and counts its toys as
-    missing. An observed file that
-    differs is another file: nothing but its own digest knows, which the answer has to name; none of its
-    events may be lost. `inspect` of a file says what is in it.
+    `inspect` say which parts of a run are there. A summary leaves out what is not made, and counts its toys
+    as missing. An observed file that differs is another file: nothing but its own digest knows, which the
+    answer has to name; none of its events may be lost. `inspect` of a file says what is in it.
     """
     if fault.kind == "observed file" and fault.command == "test":
         digest = hashlib.sha256((world.path / fault.file).read_bytes()).hexdigest()
