@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import verdict_rates
+from benchmark_module import load
 from scipy.stats import chi2, norm
 
 from covad.errors import InferenceError
@@ -17,7 +17,7 @@ from covad.inference.verdict import (
     toys_that_can_tell,
 )
 
-benchmark = verdict_rates.load()
+benchmark = load("verdict_rates")
 YES, NO, NEITHER = Verdict
 
 

@@ -358,7 +358,7 @@ def toys_that_can_tell(null_size: float | None, z_alpha: float) -> float:
 
 
 def _rates(null_size: float | None, alpha: float, n: int) -> Float64:
-    """Return the true rates behind alpha where ensembles have n toys and the null `null_size` times as many."""
+    """Return the true rates behind alpha of a null of `null_size` times n toys, or of a law."""
     if null_size is None:
         return np.array([alpha])
     return EmpiricalNull(np.arange(round(null_size * n), dtype=np.float64)).true_rates(alpha)
