@@ -107,7 +107,7 @@ def test_a_yield_is_surprising_by_poisson_and_all_that_changes_it():
 
 @pytest.mark.parametrize("sigmas", [-3.0, -1.0, 2.5])
 def test_a_yield_is_as_surprising_as_the_truth_that_makes_it(sigmas):
-    """nu_N is the log of the yield: +2.5 sigma of 0.3 are 2.1 times the events, no 3.7 standard deviations."""
+    """nu_N is the log of the yield: +2.5 sigma of 0.3 are 2.1 times the events, not 3.7 sigma."""
     n = round(1e5 * np.exp(0.3 * sigmas))
     assert yield_deviation(many(Normalisation(0.3), n=n, expected=1e5)) == pytest.approx(sigmas, rel=1e-3)
 
