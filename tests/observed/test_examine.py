@@ -36,6 +36,7 @@ from covad.events.processes import ADC2021_LAYOUT
 from covad.events.selection import Selection
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.fit import Status
+from covad.nplm.likelihood import fit_nuisances
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import read_observed
@@ -182,8 +183,8 @@ def test_one_failed_fit_leaves_no_joint_p(run, observed, tmp_path, monkeypatch):
     copy = with_study(run, tmp_path / "copy", result="joint")
     compute = likelihood_ratio
 
-    def fail_network(dataset, test, seed):
-        outcome = compute(dataset, test, seed)
+    def fail_network(dataset, test, seed, delta):
+        outcome = compute(dataset, test, seed, delta)
         return outcome if isinstance(test, ConvexTest) else replace(outcome, status=Status.FAILED)
 
     monkeypatch.setattr("covad.observed.examine.likelihood_ratio", fail_network)
@@ -383,8 +384,25 @@ def test_a_yield_beyond_the_nulls_is_said_for_each_test(run, observed, question,
     assert [
         test for test in ("convex", "network") if any(f"the {test} test" in line for line in said)
     ] == warned
+    of_toys = {
+        "network": "their p are approximate",
+        "convex": "the p of toys are approximate, the quoted one is not concerned",
+    }
     for line in said:
-        assert line.endswith("farther from it than its nulls were drawn: their p are approximate")
+        words = of_toys["convex" if "the convex test" in line else "network"]
+        assert line.endswith(f"farther from it than its nulls were drawn: {words}")
+
+
+def test_the_nuisances_are_fitted_once(run, observed, monkeypatch):
+    """Both tests, the warnings and the table of nuisances have the same Delta."""
+    fits = []
+    for module in ("covad.observed.examine", "covad.nplm.statistic"):
+        monkeypatch.setattr(
+            f"{module}.fit_nuisances", lambda dataset: fits.append(fit_nuisances(dataset)) or fits[-1]
+        )
+    found = examine(run, observed)
+    assert len(fits) == 1
+    assert [test.delta for test in found.tests] == [fits[0].value] * 2
 
 
 def test_other_layouts_are_refused(run, tmp_path):
