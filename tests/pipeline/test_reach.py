@@ -50,7 +50,7 @@ def study(**content) -> Study:
 def test_two_nuisances_add_up_in_the_average(normalisation):
     events = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32)
     fresh, asked = pairs(15_000), study(normalisation=normalisation)
-    exact, wrong = (space_reach(asked, Shifts(damping), fresh, events) for damping in (1.0, 0.5))
+    exact, wrong = (space_reach(asked, Shifts(damping), fresh, events)[0] for damping in (1.0, 0.5))
     axes = [nu for nu in response_grid(2) if np.count_nonzero(nu) == 1]
     assert [point.nu for point in wrong.points] == axes
     assert {point.fresh_events for point in (wrong.average, *wrong.points)} == {15_000}
