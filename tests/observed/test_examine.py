@@ -76,10 +76,12 @@ def test_a_file_is_tested_against_every_null_of_the_run(run, observed):
     for test in found.tests:
         assert test.t == pytest.approx(test.tau - test.delta)
         assert test.t >= -0.01
-        # the rank of the file among the 10 toys of each of five yields and itself
-        assert test.significances[0].p * 51 == pytest.approx(round(test.significances[0].p * 51))
-        for line in test.significances:  # fifty toys resolve 2.06
-            assert line.extrapolated == (not line.null.startswith("R_") and line.z > 2.062)
+        # the rank of the file among itself and the 10 toys of each of five yields; for the network, which
+        # needs more of them to tell how t moves with the yield, among those of one
+        n = {"convex": 51, "network": 11}[test.test]
+        assert test.significances[0].p * n == pytest.approx(round(test.significances[0].p * n))
+        for line in test.significances:
+            assert line.extrapolated == (not line.null.startswith("R_") and line.z > norm.isf(1 / n))
     assert [line.name for line in found.nuisances] == ["jet_energy_scale", "normalisation"]
     assert all(len(test.nu_with_h) == 2 for test in found.tests)
     assert found.compatibility.dof == 2
@@ -162,11 +164,11 @@ def test_the_study_names_the_rule_beforehand(run, observed, tmp_path, rule):
     if rule == "network":
         assert [test.test for test in found.tests] == ["network", "convex"]
         assert (found.p, found.answer.null) == (found.result("network").significances[0].p, "R_0")
-        assert "(the network test, toys at the fitted yield; largest p over toys" in found.answer.line
+        assert "(the network test, toys at the nominal yield; largest p over toys" in found.answer.line
     else:
         assert (found.p, found.answer.null) == (usual.joint.p, "joint")
         assert found.answer.largest_p is None
-        assert "(both tests, smaller p of both tests, by toys that both have)" in found.answer.line
+        assert "(both tests, the smaller p, by toys that both have)" in found.answer.line
 
 
 def test_the_joint_p_is_that_of_toys_which_both_tests_have(run, observed):

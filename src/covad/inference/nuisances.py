@@ -142,8 +142,8 @@ def _deviation_of_number(n: int, expected: float, variance: float) -> float:
     """Return by how many standard deviations n is off, if the log of its mean has a variance besides."""
     all_of_it, y, prior = math.log(n / expected), 0.0, 0.0
     if variance and all_of_it:  # the best log yield takes a part of the difference, Poisson the rest
-        ends = sorted((0.0, all_of_it))
-        y = float(brentq(lambda y: expected * math.exp(y) - n + y / variance, *ends))
+        low, high = sorted((0.0, all_of_it))
+        y = float(brentq(lambda y: expected * math.exp(y) - n + y / variance, low, high))
         prior = y**2 / variance
     ratio = prior + 2.0 * (expected * math.exp(y) - n + n * (all_of_it - y))
     return math.copysign(math.sqrt(max(ratio, 0.0)), all_of_it)
