@@ -306,7 +306,7 @@ def _conclude(statements: Sequence[_Statement]) -> tuple[Verdict, str]:
 def _advice(toys: float) -> str:
     if toys > _TOY_NUMBERS[-1]:
         return "this lies so near to what is tolerated that more toys may not tell"
-    return f"about {_rounded_up(toys)} toys per ensemble would tell"
+    return f"about {rounded_up(toys)} toys per ensemble would tell"
 
 
 def _what_closes(rates: Sequence[_Rate]) -> str:
@@ -319,7 +319,10 @@ def _what_closes(rates: Sequence[_Rate]) -> str:
     )
     for rate in [rate for rate in rates if not rate.has_say][:1]:
         toys = toys_that_can_tell(isinstance(rate.null, EmpiricalNull), rate.rate.z_alpha)
-        told += f"; {rate.rate.z_alpha:g} sigma would take about {_rounded_up(toys)} toys per ensemble"
+        told += (
+            f"; it closes to {thresholds} sigma only, {rate.rate.z_alpha:g} sigma would take about "
+            f"{rounded_up(toys)} toys per ensemble"
+        )
     low = [rate for rate in shown if rate.conservative]
     if low:
         worst = min(low, key=lambda rate: rate.size)
@@ -356,7 +359,7 @@ def _first(holds: Callable[[int], bool]) -> float:
     return float(_TOY_NUMBERS[position]) if position < len(_TOY_NUMBERS) else np.inf
 
 
-def _rounded_up(n: float) -> str:
+def rounded_up(n: float) -> str:
     """Return two digits, thousands apart."""
     step = 10.0 ** (np.floor(np.log10(n)) - 1.0)
     return f"{np.ceil(n / step) * step:,.0f}".replace(",", " ")

@@ -31,6 +31,7 @@ from covad.report.names import (
 from covad.report.tables.table import MISSING, Cell, Table, ended
 from covad.results.summary import SignalPower, Summary, select
 from covad.storage.atomic import writing
+from covad.toys.ensembles import Treatment
 
 #: HEPData's limit for names of tables.
 _NAME_LENGTH = 64
@@ -167,17 +168,19 @@ def _curve(curve: SignalPower, expected: float) -> Plain:
 
 
 def _distributions(evidence: Evidence) -> Iterator[DataTable]:
-    """Return histograms of t of the background-only toys."""
+    """Return histograms of t of the background-only toys, at the nominal yield where nuisances are profiled."""
     for test in evidence.summary.tests:
         for configuration in evidence.summary.configurations:
             ensembles = evidence.toys(test, configuration.configuration)
             if not ensembles:
                 continue
             edges = binning(list(ensembles.values()))
+            profiled = configuration.treatment is Treatment.PROFILED
+            what = "t at the nominal yield" if profiled else "t"
             bins = [{"low": float(a), "high": float(b)} for a, b in pairwise(edges)]
             yield DataTable(
                 f"t_{test}_{slug(configuration.configuration)}",
-                f"Toys per bin of t, background only, {test_label(test)}, "
+                f"Toys per bin of {what}, background only, {test_label(test)}, "
                 f"{configuration_title(configuration)}. The last bin holds what lies beyond.",
                 [_variable("t", bins)],
                 [
