@@ -168,7 +168,7 @@ def _curve(curve: SignalPower, expected: float) -> Plain:
 
 
 def _distributions(evidence: Evidence) -> Iterator[DataTable]:
-    """Return histograms of t of the background-only toys, at the nominal yield where nuisances are profiled."""
+    """Return histograms of t of the background-only toys."""
     for test in evidence.summary.tests:
         for configuration in evidence.summary.configurations:
             ensembles = evidence.toys(test, configuration.configuration)

@@ -21,7 +21,7 @@ def prior_table(summary: Summary) -> Table | None:
     for line in summary.prior:
         found, error = line.dependence, line.dependence.shift_error
         label = summary.configuration(line.configuration).label
-        for term in _shown_terms(found) or [None]:
+        for term in _shown_terms(found):
             cells = (
                 interval_cell(found.shift, Interval(found.shift - error, found.shift + error)),
                 Cell(f"{found.p:.2g}", found.p),
@@ -49,7 +49,9 @@ def prior_table(summary: Summary) -> Table | None:
     )
 
 
-def _shown_terms(found: PriorDependence) -> Sequence[Dependence]:
-    """Return the terms that matter by their p, the strongest first and in any case."""
-    terms = sorted(found.terms, key=lambda term: term.p)
-    return [term for number, term in enumerate(terms) if number == 0 or term.p < _SHOWN_P]
+def _shown_terms(found: PriorDependence) -> Sequence[Dependence | None]:
+    """Return the terms that matter by their p, the strongest first and in any case; None without terms."""
+    if found.strongest is None:
+        return [None]
+    others = (term for term in found.terms if term is not found.strongest and term.p < _SHOWN_P)
+    return [found.strongest, *sorted(others, key=lambda term: term.p)]
