@@ -16,6 +16,7 @@ from covad.report.figures.excess import draw_observable
 from covad.report.figures.statistic import draw_closure
 from covad.report.figures.study import draw_power
 from covad.report.names import signal_label
+from covad.results.collect import FEWEST_TOYS
 from covad.results.overview import calibration_of, law_of
 from covad.results.run import Run
 from covad.results.summary import select
@@ -37,7 +38,10 @@ def closure(
     chosen, test = _configuration(run, configuration), test or default_test(run.study)
     background = Evidence(run.summary, run.t_at_nominal_yield).toys(test, chosen.slug)
     if not background or any(next(iter(background))):
-        raise UnknownNameError(f"'{chosen.label}' has no toys of the test '{test}' at nu = 0 yet")
+        raise UnknownNameError(
+            f"'{chosen.label}' has fewer than {FEWEST_TOYS} toys of the test '{test}' at nu = 0: "
+            "`covad run` makes what is missing"
+        )
     axes = ax or plt.subplots()[1]
     draw_closure(axes, background, law_of(run.summary, test, chosen.slug))
     axes.set_title(f"{test}, {chosen.label}", loc="left")
