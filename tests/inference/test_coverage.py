@@ -64,3 +64,13 @@ def test_a_truth_of_another_shape_is_refused():
 def test_it_survives_json():
     found = prior_dependence(*toys(np.random.default_rng(4), 100), NAMES, MEAN, STD)
     assert restore(type(found), plain(found), "here") == found
+
+
+def test_terms_that_a_few_points_cannot_tell_apart_are_left_out():
+    """64 points of ten nuisances, as pools have: 1 + 10 + 10 + 45 terms are more than they tell."""
+    rng = np.random.default_rng(5)
+    nu, names = rng.normal(size=(64, 10))[rng.integers(64, size=2000)], [f"nu_{k}" for k in range(10)]
+    found = prior_dependence(rng.normal(size=2000), nu, names, 0.0, 1.0)
+    assert found.left_out == "products: 45 terms are too many for the points of the prior"
+    assert max(term.error for term in found.terms) < 0.2
+    assert np.isfinite(found.shift_error)

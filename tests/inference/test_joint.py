@@ -62,3 +62,18 @@ def test_p_grows_with_the_smaller_p():
 def test_arrays_are_judged_one_by_one():
     null = JointNull(np.linspace(0.01, 1.0, 99), np.ones(99))
     assert null.saturated([-np.log(1e-5), -np.log(0.5)]).tolist() == [True, False]
+
+
+def test_both_ends_of_the_toys_are_bounds_that_they_can_tell():
+    """400 toys tell Z from -2.81 on; beyond them 2 min(p) is a bound, and its interval is open above only."""
+    rng = np.random.default_rng(3)
+    null = JointNull(rng.random(400), rng.random(400))
+    low = observed_z(float(smaller_p(0.9999, 0.9999)), null)
+    assert low.saturated
+    assert low.z == pytest.approx(-2.81, abs=0.01)
+    high = observed_z(float(smaller_p(1e-9, 0.3)), null)
+    assert high.saturated
+    assert high.p == pytest.approx(2e-9)
+    assert high.interval.low == pytest.approx(high.z)
+    assert high.interval.high is None
+    assert high.extrapolated

@@ -141,14 +141,18 @@ def test_beyond_the_yields_of_the_toys_the_nearest_one_counts():
 
 
 def test_too_few_toys_are_refused():
-    with pytest.raises(InferenceError, match="the null at several yields"):
-        NullMoments.of_toys([1.0, 2.0, 3.0], [-0.1, 0.0, 0.1], 3)
-    nu_norm = np.log(np.repeat([0.5, 1.0, 2.0], 10))
-    t = np.where(nu_norm < 0, np.tile([1.0, -1.0], 15), 0.0)
-    with pytest.raises(InferenceError, match="the spread of t at several yields is not positive"):
-        NullMoments.of_toys(t, nu_norm, 3)
+    with pytest.raises(InferenceError, match="the null at several yields has 89 toys: at least 90"):
+        NullMoments.of_toys(np.ones(89), np.zeros(89), 3)
     with pytest.raises(InferenceError, match="finite"):
-        NullMoments.of_toys([1.0, np.nan, 3.0, 4.0, 5.0], np.zeros(5), 1)
+        NullMoments.of_toys([np.nan] * 50, np.zeros(50), 1)
+
+
+def test_a_spread_that_comes_out_negative_is_taken_as_constant():
+    log_yield = np.log(np.repeat([0.5, 1.0, 2.0], 30))
+    t = np.where(log_yield < 0, np.tile([1.0, -1.0], 45), 0.0)
+    moments = NullMoments.of_toys(t, log_yield, 3)
+    assert np.ptp(moments.std) == 0.0
+    assert moments.std[0] > 0.0
 
 
 @pytest.mark.slow

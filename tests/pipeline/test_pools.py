@@ -9,7 +9,7 @@ from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.toys.drawing import largest_number
 
-ROWS = np.random.default_rng(1).permutation(12_000)[:2200]
+ROWS = np.sort(np.random.default_rng(1).permutation(12_000)[:2200])
 
 
 def collisions(path, expected=200, **changes):
@@ -20,9 +20,9 @@ def collisions(path, expected=200, **changes):
     return data
 
 
-@pytest.mark.parametrize(("expected", "n_parts"), [(10, 16), (200, 3), (600, 1), (900, 1)])
+@pytest.mark.parametrize(("expected", "n_parts"), [(10, 16), (200, 2), (600, 1), (900, 1)])
 def test_every_point_has_a_part_that_is_large_enough(tmp_path, expected, n_parts):
-    """2200 rows: a toy takes up to 600 e^{0.4} + 6 sqrt(600 e^{0.4}) = 1075; a part has half as many more."""
+    """2200 rows: a toy takes up to 200 e^{0.4} + 6 sqrt(200 e^{0.4}) = 402; a part has half as many more."""
     data = collisions(tmp_path, expected)
     parts = list(prior_parts(data, 2200))
     assert len(parts) == n_parts
@@ -38,7 +38,14 @@ def test_every_point_has_a_part_that_is_large_enough(tmp_path, expected, n_parts
 
 def test_parts_are_as_large_as_what_the_cuts_leave_asks_for(tmp_path):
     data = collisions(tmp_path)
-    assert [len(list(prior_parts(data, n))) for n in (2200, 1300, 600)] == [3, 2, 1]
+    assert [len(list(prior_parts(data, n))) for n in (2200, 1300, 600)] == [2, 1, 1]
+
+
+def test_every_part_is_a_fair_sample_of_files_that_are_sorted(tmp_path):
+    """16 parts of 137 rows: the share from the first half of the files is within 5 standard errors."""
+    for rows, _ in prior_parts(collisions(tmp_path, 10), 2200):
+        assert (np.diff(rows) > 0).all()
+        assert abs((rows < 6000).mean() - (ROWS < 6000).mean()) < 5 * 0.5 / np.sqrt(len(rows))
 
 
 def test_the_points_depend_on_the_study_alone(tmp_path):

@@ -23,6 +23,8 @@ from covad.storage.records import Record
 
 #: Toys per term of the regression, below which its errors are not to be trusted.
 _TOYS_PER_TERM = 10
+#: Smallest singular value of the normalised terms at which their slopes can be told apart.
+_SMALLEST_SINGULAR = 0.05
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,17 @@ def _terms(nu: Float64, names: Sequence[str], most: int) -> tuple[dict[str, Floa
     for kind, columns in _kinds(nu, names):
         if len(terms) + len(columns) > most:
             return terms, f"{kind}: {len(columns)} terms are too many for {len(nu)} toys"
+        if not _told_apart([*terms.values(), *columns.values()]):
+            return terms, f"{kind}: {len(columns)} terms are too many for the points of the prior"
         terms |= columns
     return terms, ""
+
+
+def _told_apart(columns: Sequence[Float64]) -> bool:
+    """Return whether the truths are different enough for so many terms: pools have some points only."""
+    design = np.column_stack([np.ones(len(columns[0])), *columns])
+    singular = np.linalg.svd(design / np.linalg.norm(design, axis=0), compute_uv=False)
+    return bool(singular[-1] > _SMALLEST_SINGULAR)
 
 
 def _kinds(nu: Float64, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Float64]]]:

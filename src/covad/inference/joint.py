@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from covad.inference.intervals import LEVEL
 from covad.inference.significance import SMALLEST_ANALYTIC_P, EmpiricalNull, largest_resolved_z
 from covad.nplm.dataset import Float64
 
@@ -25,6 +26,10 @@ class JointNull(EmpiricalNull):
     def smallest_p(self) -> float:
         return SMALLEST_ANALYTIC_P
 
+    @property
+    def _largest_p(self) -> float:
+        return len(self.t) / (len(self.t) + 1)
+
     def extrapolates(self, z: float) -> bool:
         """Return whether 2 min(p) stands for toys: a law that none of them have tested may be in it."""
         return z > largest_resolved_z(len(self.t))
@@ -33,6 +38,11 @@ class JointNull(EmpiricalNull):
         ranked = super().p(t)
         beyond = np.minimum(2.0 * np.exp(-np.asarray(t, dtype=np.float64)), ranked)
         return np.asarray(np.where(self.count(t) == 0, np.maximum(beyond, self.smallest_p), ranked))
+
+    def p_bounds(self, t: ArrayLike, level: float = LEVEL) -> tuple[Float64, Float64]:
+        """Clopper-Pearson of k in n; where toys end, p is a bound itself."""
+        low, high = super().p_bounds(t, level)
+        return low, np.where(self.count(t) == 0, self.p(t), high)
 
 
 def smaller_p(first: ArrayLike, second: ArrayLike) -> Float64:

@@ -25,7 +25,6 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
-from covad.errors import InferenceError
 from covad.inference.intervals import finite_sample
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
@@ -33,8 +32,8 @@ from covad.nplm.dataset import Float64
 #: Degree of the mean of toys as a function of the log yield, and of their variance as one of the yield: so
 #: they follow the law of the convex test to 1 % of its spread between 0.4 and 2.5 times the nominal yield.
 _MEAN_DEGREE, _VARIANCE_DEGREE = 3, 1
-#: Toys per true yield that a fit needs.
-_FEWEST = 5
+#: Toys per true yield from which on their spread is known well enough to move t by it.
+FEWEST_PER_YIELD = 30
 #: Distance in the log yield at which the moments are tabulated, and the farthest one.
 _STEP, _FARTHEST = 0.1, 3.0
 
@@ -57,15 +56,15 @@ class NullMoments:
     @classmethod
     def of_toys(cls, t: ArrayLike, log_yield: ArrayLike, n_yields: int) -> NullMoments:
         """Fit them to null toys at so many true yields, each with its t and its fitted log yield."""
-        sample = finite_sample(t, "the null at several yields", at_least=_FEWEST * n_yields)
+        sample = finite_sample(t, "the null at several yields", at_least=FEWEST_PER_YIELD * n_yields)
         fitted = np.asarray(log_yield, dtype=np.float64)
         mean = Polynomial.fit(fitted, sample, min(_MEAN_DEGREE, n_yields - 1))
         squared = np.square(sample - mean(fitted))
         variance = Polynomial.fit(np.exp(fitted), squared, min(_VARIANCE_DEGREE, n_yields - 1))
         table = _table(float(fitted.min()), float(fitted.max()))
         squares = variance(np.exp(table))
-        if squares.min() <= 0.0:
-            raise InferenceError("the spread of t at several yields is not positive: there are too few toys")
+        if squares.min() <= 0.0:  # by chance
+            squares = np.full(len(table), squared.mean())
         return cls(table, mean(table), np.sqrt(squares))
 
     def at_nominal(self, t: ArrayLike, log_yield: ArrayLike) -> Float64:

@@ -236,6 +236,6 @@ def _warnings(
         if test.status is not Status.CONVERGED:
             yield f"the fit of the {test.test} test ended as '{test.status}'"
     for group in run.groups:
-        failed = sum(toys.failed for toys in (group.null, *group.shifted.values()))
+        failed = sum(toys.failed for toys in (group.null, *group.yields.values(), *group.shifted.values()))
         if failed:
             yield f"{failed} toys of the nulls of the {group.test} test failed and are left out"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +22,14 @@ from covad.runs.scale import Standardisation
 from covad.settings import Nu
 from covad.storage.atomic import write_json
 from covad.study import Study
-from covad.study.plan import n_prior_points, null_draw
-from covad.toys.drawing import largest_number
-from covad.toys.ensembles import Treatment, prior_points
+from covad.study.plan import n_prior_points, prior_events, signal_points
+from covad.toys.ensembles import prior_points
 from covad.toys.pools import LatentEvents, Pool, Pools, write_pools
 
 log = logging.getLogger(__name__)
 
 #: Parts of the data split, each of which is embedded at some points of the prior.
 _PRIOR_PARTS = 16
-#: The yield at a point of the prior, relative to nu = 0, that a part has to serve.
-_YIELD_MARGIN = 1.5
 
 
 def embed_missing(data: CollisionData, workers: int) -> None:
@@ -69,7 +65,7 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
     signals = {}
     for name in study.signals:
         with data.open(name) as files:
-            signals[name] = embed(files, np.arange(len(files)), study.points)
+            signals[name] = embed(files, np.arange(len(files)), signal_points(study))
     scale = Standardisation.of(reference.z)
     for order in orders:
         model = ResponseModel.load(data.products.response(embedding, fold, order).verified())
@@ -97,18 +93,19 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
 def prior_parts(data: CollisionData, n_selected: int) -> Iterator[tuple[NDArray[np.int64], list[Nu]]]:
     """Yield rows of the data split with the points of the prior at which they are embedded.
 
-    All points together would take as long as 64 pools: each gets a part of the rows, a sixteenth where that
-    is enough for a toy. Toys at one point share that part, those at different points of one part its events.
+    All points together would take as long as 64 pools: each gets a random part of the rows, a sixteenth where
+    that is enough for a toy. Toys at one point share that part, those at different points of one part its
+    events.
     """
     study = data.study
     points = prior_points(n_prior_points(study), len(data.systematics), derived_seed(study, "prior"))
     if not points:
         return
-    draws = (null_draw(study, c) for c in study.configurations if c.treatment is Treatment.PROFILED)
-    largest = max(largest_number(replace(draw, prior=True).largest.expected_background) for draw in draws)
-    parts = int(np.clip(n_selected / (_YIELD_MARGIN * largest), 1, _PRIOR_PARTS))
-    for number, rows in enumerate(np.array_split(data.rows["data"], parts)):
-        yield rows, list(points[number::parts])
+    parts = int(np.clip(n_selected / prior_events(study), 1, _PRIOR_PARTS))
+    # files may be sorted, by process for instance
+    shuffled = np.random.default_rng(derived_seed(study, "prior rows")).permutation(data.rows["data"])
+    for number, rows in enumerate(np.array_split(shuffled, parts)):
+        yield np.sort(rows), list(points[number::parts])
 
 
 def unweighted(embedded: Embedded, seed: int) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""The toys of a run, by what they are: null, shifted background, signal."""
+"""The toys of a run, by what they are: null, shifted background, signal; and the nulls that they make."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 from covad import __version__
 from covad.inference.joint import JointNull
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
-from covad.inference.yields import NullMoments
+from covad.inference.yields import FEWEST_PER_YIELD, NullMoments
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, ConvexNulls, analytic_nulls
 from covad.nplm.dataset import Float64
@@ -87,9 +87,9 @@ class Group:
         if self._analytic is not None:
             nulls, largest = self._analytic, max(_FARTHEST * (draw.normalisation_sigma or 0.0), _LEAST_RANGE)
             return NullMoments.of_law(lambda x: nulls.at_yield(x).law, largest)
-        if not self.yields:
-            return None
         toys = (self.null, *self.yields.values())
+        if not self.yields or min(len(each.done) for each in toys) < FEWEST_PER_YIELD:
+            return None
         t, log_yield = (np.concatenate([each.column(x) for each in toys]) for x in ("t", "log_yield"))
         return NullMoments.of_toys(t, log_yield, n_yields=len(toys))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from covad.inference.closure import SHOWN_LEVEL
 from covad.inference.intervals import Interval
 from covad.inference.reach import Reach
-from covad.inference.verdict import point_text
+from covad.inference.verdict import can_tell, point_text
 from covad.results.overview import ALARM_Z, closure_overview
 from covad.results.summary import ClosureSummary, Summary, select
 from covad.runs.checks import SpaceReach
@@ -45,7 +45,8 @@ def point_line(line: ClosureSummary) -> str:
     shift = line.median_shift
     told = [f"median {shift.shift:+.2f} {_ends(shift.interval, '+.2f')} standard deviations"]
     for rate in line.false_positives:
-        if rate.z_alpha >= ALARM_Z and rate.ratio is not None and rate.ratio_interval is not None:
+        told_apart = rate.z_alpha == ALARM_Z or (rate.z_alpha > ALARM_Z and can_tell(rate))
+        if told_apart and rate.ratio is not None and rate.ratio_interval is not None:
             ratio = f"{rate.ratio:.2f} {_ends(rate.ratio_interval, '.2f')}"
             told.append(f"rate at {rate.z_alpha:g} sigma {ratio} times nominal")
     return f"{point_text(line.point)}: {', '.join(told)} ({line.n_toys} toys, {100 * SHOWN_LEVEL:.0f} %)"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from covad.nplm.convex.convex import ConvexTest
+from covad.settings import Nu
 from covad.study import Collisions, Configuration, Sizes, Study
 from covad.study.sources import NORMALISATION
+from covad.toys.drawing import largest_number
 from covad.toys.ensembles import Draw, Ensemble, Request, Source, Stream, Treatment, TunedTest
 from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
 
@@ -108,6 +111,24 @@ def n_prior_points(study: Study) -> int:
     """Return at how many truths of the prior toys can be drawn from pools; 0 if none are asked for."""
     profiled = any(c.treatment is Treatment.PROFILED for c in study.configurations)
     return _PRIOR_POINTS if study.prior and profiled else 0
+
+
+def prior_events(study: Study) -> int:
+    """Return the selected events that a pool at a point of the prior should have: a power of two, or 0.
+
+    It has to serve the toy of the largest yield; what nu adds to that is allowed for by half as much again.
+    """
+    if not n_prior_points(study):
+        return 0
+    draws = (null_draw(study, c) for c in study.configurations if c.treatment is Treatment.PROFILED)
+    largest = max(largest_number(replace(draw, prior=True).largest.expected_background) for draw in draws)
+    return 1 << math.ceil(math.log2(1.5 * largest))
+
+
+def signal_points(study: Study) -> tuple[Nu, ...]:
+    """Return all nu at which signals are drawn, 0 first."""
+    drawn = (draw.nu for c in study.configurations for draw in draws(study, c) if draw.signal is not None)
+    return tuple(dict.fromkeys([null_draw(study, study.configurations[0]).nu, *drawn]))
 
 
 def null_draw(study: Study, configuration: Configuration) -> Draw:

@@ -16,7 +16,7 @@ from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Respons
 from covad.settings import Nu
 from covad.toys import latent_world as latent
 from covad.toys import pools
-from covad.toys.ensembles import Draw, Ensemble, ToySeeds, Treatment
+from covad.toys.ensembles import Draw, Ensemble, ToySeeds, Treatment, throw_nuisances
 from covad.toys.pools import LatentEvents
 
 #: Raised with every change of the events that `covad.toys.latent_world` draws.
@@ -87,7 +87,7 @@ class LatentSource:
 
     def throw(self, draw: Draw, seeds: ToySeeds) -> Draw:
         rng = np.random.default_rng(seeds.truth)
-        return draw.thrown(tuple(rng.normal(size=self.n_nuisances).tolist()), rng)
+        return draw.thrown(throw_nuisances(self.n_nuisances, rng), rng)
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
         self.check(draw)

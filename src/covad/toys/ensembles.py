@@ -98,17 +98,22 @@ class Draw:
 
     def thrown(self, nu: Nu, rng: np.random.Generator) -> Draw:
         """Return this draw at a truth of the prior: nu as given, nu_norm thrown."""
-        from scipy.stats import truncnorm  # takes its time, and reading a study does not need it
-
         floats = self.normalisation_sigma is not None and np.isfinite(self.normalisation_sigma)
-        nu_norm = float(truncnorm.rvs(-LARGEST_THROW, LARGEST_THROW, random_state=rng)) if floats else 0.0
-        return replace(self, nu=nu, nu_norm=nu_norm)
+        return replace(self, nu=nu, nu_norm=throw_nuisances(1, rng)[0] if floats else 0.0)
 
     @property
     def largest(self) -> Draw:
         """Return the draw of the largest yield that its toys may have."""
         floats = self.prior and self.normalisation_sigma and np.isfinite(self.normalisation_sigma)
         return replace(self, nu_norm=LARGEST_THROW) if floats else self
+
+
+def throw_nuisances(number: int, rng: np.random.Generator) -> Nu:
+    """Throw nuisances from their priors, in units of sigma, none farther out than LARGEST_THROW."""
+    from scipy.stats import truncnorm  # takes its time, and reading a study does not need it
+
+    thrown = truncnorm.rvs(-LARGEST_THROW, LARGEST_THROW, size=number, random_state=rng)
+    return tuple(thrown.tolist())
 
 
 def prior_points(number: int, n_nuisances: int, seed: int) -> tuple[Nu, ...]:
