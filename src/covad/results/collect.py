@@ -200,16 +200,18 @@ class RunToys:
     def values(self) -> dict[str, Float64]:
         """Return t at the nominal yield, of which all results are made, by the identity of the ensemble.
 
-        Ensembles that belong to no group are left out.
+        Ensembles that no result is made of are left out: those of no group, and other yields where t is not
+        moved.
         """
         groups = {(group.test, group.configuration.slug): group for group in self.groups()}
         values = {}
         for entry in self.entries:
             group = groups.get((entry.test, entry.configuration.slug))
-            if group is not None and entry.ensemble is not None:
-                toys = self.toys[entry.ensemble.identity]
-                if len(toys.t) >= FEWEST_TOYS:
-                    values[entry.ensemble.identity] = group.t(toys)
+            if group is None or entry.ensemble is None or (entry.draw.nu_norm and group.moments is None):
+                continue
+            toys = self.toys[entry.ensemble.identity]
+            if len(toys.t) >= FEWEST_TOYS:
+                values[entry.ensemble.identity] = group.t(toys)
         return values
 
 
