@@ -119,7 +119,7 @@ def test_every_point_has_to_close():
 def test_the_reason_of_a_yes_says_what_was_shown_and_what_was_not():
     told = (
         "every median moves by less than 0.35 standard deviations, every rate at 2 sigma is below 2 times "
-        "nominal; 3 sigma would take about 13 000 toys per ensemble"
+        "nominal; it closes to 2 sigma only, 3 sigma would take about 13 000 toys per ensemble"
     )
     assert judge({"R_+1": exact(3000)}, Chi2Null(45)).reason == told
     assert "every rate at 2 and 3 sigma is below" in judge({"R_+1": exact(20_000)}, Chi2Null(45)).reason

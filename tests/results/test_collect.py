@@ -54,6 +54,18 @@ def test_t_is_moved_by_the_fitted_yield_of_each_toy(convex, network):
             assert (moved != toys.t).all()
 
 
+def test_what_is_drawn_is_t_at_the_nominal_yield(run, groups):
+    """Evidence and figures take these values, by the identity of the ensemble."""
+    found = collect(run)
+    assert found.values.keys() == found.toys.keys()
+    for (test, slug), group in groups.items():
+        for entry in found.entries:
+            if (entry.test, entry.configuration.slug) == (test, slug):
+                toys, values = found.toys[entry.ensemble.identity], found.values[entry.ensemble.identity]
+                np.testing.assert_array_equal(values, group.t(toys))
+                assert (values != toys.t).all() == (slug == "latent-profiled")
+
+
 def test_the_convex_test_moves_t_by_its_law_and_the_network_by_its_toys(convex, network):
     """The law is known to 6 sigma_N, toys where they were fitted."""
     assert [convex.moments.covers(x) for x in (-0.61, -0.6, 0.6, 0.61)] == [False, True, True, False]
@@ -135,6 +147,6 @@ def test_the_joint_null_has_only_toys_that_both_tests_have(convex, network):
 def test_a_truth_is_written_in_one_way():
     assert [truth_text((1.0,)), truth_text((0.0,), -1.5), truth_text((0.0,), 0.0, True)] == [
         "+1",
-        "nu_N = -1.5",
+        "nu_N = -1.5 sigma",
         "prior",
     ]

@@ -73,9 +73,9 @@ def test_every_ensemble_adds_up(summary):
 
 
 def test_means_are_those_of_the_toys(run, summary):
-    values = collect(run).values
+    toys = collect(run).toys
     for line in summary.ensembles:
-        assert line.mean == pytest.approx(values[line.identity].mean())
+        assert line.mean == pytest.approx(toys[line.identity].t.mean())
 
 
 def test_the_significance_is_that_of_the_median_among_the_null(run, summary):
@@ -126,7 +126,7 @@ def test_the_analytic_null_is_near_the_toys(summary):
 
 def test_closure_has_a_line_per_shift_and_a_verdict_per_configuration(summary):
     points = {test: [line.point for line in select(summary.closure, test=test)] for test in summary.tests}
-    yields = [f"nu_N = {x:+g}" for x in (-3, -1.5, 1.5, 3)]  # they are no part of the law
+    yields = [f"nu_N = {x:+g} sigma" for x in (-3, -1.5, 1.5, 3)]  # they are no part of the law
     assert points == {
         "network": ["R_+1", "R_+1", "prior"],
         "convex": ["R_0", "R_+1", "R_0", "R_+1", "prior", *yields],
@@ -149,6 +149,7 @@ def test_an_unfinished_run_says_what_it_can(tmp_path):
     assert found.nulls == found.closure == found.significance == ()
     assert found.toys.done == 60
     assert list(collect(tmp_path).groups()) == []
+    assert collect(tmp_path).values == {}
 
 
 def test_lines_say_what_closes_and_what_is_there(summary):
@@ -159,7 +160,7 @@ def test_lines_say_what_closes_and_what_is_there(summary):
             mine = [line for line in lines if line.startswith(f"{test}, {label}: ")]
             assert sum(any(f": {verdict}: " in line for verdict in Verdict) for line in mine) == 1
     points = [line.split(": ")[0] for line in lines if line.startswith("  ")]
-    yields = [f"  nu_N = {x:+g}" for x in (-3, -1.5, 1.5, 3)]
+    yields = [f"  nu_N = {x:+g} sigma" for x in (-3, -1.5, 1.5, 3)]
     assert points == ["  nu = +1", "  prior", "  nu = 0", "  nu = +1", "  prior", *yields]
     assert sum("40 events of signal give a median Z of" in line for line in lines) == 4
 

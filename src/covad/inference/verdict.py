@@ -314,7 +314,7 @@ def _conclude(statements: Sequence[_Statement]) -> tuple[Verdict, str]:
 def _advice(toys: float) -> str:
     if toys > _TOY_NUMBERS[-1]:
         return "this lies so near to what is tolerated that more toys may not tell"
-    return f"about {_rounded_up(toys)} toys per ensemble would tell"
+    return f"about {rounded_up(toys)} toys per ensemble would tell"
 
 
 def _what_closes(rates: Sequence[_Rate]) -> str:
@@ -326,8 +326,10 @@ def _what_closes(rates: Sequence[_Rate]) -> str:
         f"{thresholds} sigma is below {TOLERATED_RATIO:g} times nominal"
     )
     for rate in [rate for rate in rates if not rate.has_say][:1]:
-        toys = _rounded_up(rate.toys_that_can_tell)
-        told += f"; {rate.rate.z_alpha:g} sigma would take about {toys} toys per ensemble"
+        told += (
+            f"; it closes to {thresholds} sigma only, {rate.rate.z_alpha:g} sigma would take about "
+            f"{rounded_up(rate.toys_that_can_tell)} toys per ensemble"
+        )
     low = [rate for rate in shown if rate.conservative]
     if low:
         worst = min(low, key=lambda rate: rate.size)
@@ -370,7 +372,7 @@ def _first(holds: Callable[[int], bool]) -> float:
     return float(_TOY_NUMBERS[position]) if position < len(_TOY_NUMBERS) else np.inf
 
 
-def _rounded_up(n: float) -> str:
+def rounded_up(n: float) -> str:
     """Return two digits, thousands apart."""
     step = 10.0 ** (np.floor(np.log10(n)) - 1.0)
     return f"{np.ceil(n / step) * step:,.0f}".replace(",", " ")

@@ -22,7 +22,7 @@ from covad.report.tables import closure as closure_tables
 from covad.report.tables import significance as significance_tables
 from covad.report.tables import spaces as space_tables
 from covad.report.tables import toys as toy_tables
-from covad.report.tables.observed import input_table, nuisance_table, observed_table
+from covad.report.tables.observed import input_table, nuisance_table, observed_table, result_table
 from covad.report.tables.prior import prior_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
@@ -31,13 +31,17 @@ from covad.results.summary import Summary
 
 @dataclass
 class Chapter:
-    """A chapter of the page. `missing` says what the study or its run does not have."""
+    """A chapter of the page. `missing` says what the study or its run does not have.
+
+    Figures stand before tables unless `tables_first`, where the first table has the result.
+    """
 
     name: str
     title: str
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    tables_first: bool = False
 
     def figure(self, figure: Figure | None, otherwise: str) -> None:
         if figure is None:
@@ -152,10 +156,12 @@ def quadratic(evidence: Evidence) -> Chapter:
 
 
 def observed(evidence: Evidence) -> Chapter:
-    chapter = Chapter("observed", "Observed files")
+    chapter = Chapter("observed", "Observed files", tables_first=True)
     chapter.figures += input_figures(evidence.observed)
     chapter.figures += excess_figures(evidence.observed)
-    chapter.table(observed_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
+    chapter.table(result_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
+    if against_nulls := observed_table(evidence.observed):
+        chapter.tables.append(against_nulls)
     for name in evidence.outdated:
         chapter.missing.append(
             f"{name}: left out, because the study or its models have changed since; covad test answers anew."

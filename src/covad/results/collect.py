@@ -167,10 +167,12 @@ class RunToys:
 
     def groups(self) -> Iterator[Group]:
         """Return the groups whose null has toys."""
-        for configuration in self.study.configurations:
-            for test in TESTS:
-                if group := self._group(test, configuration):
-                    yield group
+        yield from self._groups
+
+    @cached_property
+    def _groups(self) -> tuple[Group, ...]:
+        found = (self._group(test, c) for c in self.study.configurations for test in TESTS)
+        return tuple(group for group in found if group is not None)
 
     def _group(self, test: str, configuration: Configuration) -> Group | None:
         null, ensemble, prior = None, None, None
@@ -195,10 +197,23 @@ class RunToys:
             return None
         return Group(test, configuration, null, yields, shifted, prior, signals, ensemble)
 
-    @property
+    @cached_property
     def values(self) -> dict[str, Float64]:
-        """Return t of the toys that are done, by the identity of their ensemble."""
-        return {identity: toys.t for identity, toys in self.toys.items()}
+        """Return t at the nominal yield, of which all results are made, by the identity of the ensemble.
+
+        Ensembles that no result is made of are left out: those of no group, and other yields where t is not
+        moved.
+        """
+        groups = {(group.test, group.configuration.slug): group for group in self.groups()}
+        values = {}
+        for entry in self.entries:
+            group = groups.get((entry.test, entry.configuration.slug))
+            if group is None or entry.ensemble is None or (entry.draw.nu_norm and group.moments is None):
+                continue
+            toys = self.toys[entry.ensemble.identity]
+            if len(toys.t) >= FEWEST_TOYS:
+                values[entry.ensemble.identity] = group.t(toys)
+        return values
 
 
 def collect(path: Path) -> RunToys:

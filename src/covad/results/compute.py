@@ -45,6 +45,7 @@ from covad.results.summary import (
     ToyCounts,
     ToyVersions,
     read_summary,
+    truth_text,
 )
 from covad.runs.checks import read_checks
 from covad.runs.directory import space_name
@@ -251,9 +252,9 @@ def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
     points = {null_name(nu): group.t(toys) for nu, toys in group.shifted.items()}
     against_null, against_chi2 = _goodness(group, points, seed)
     if group.prior is not None:
-        points["prior"] = group.t(group.prior)
+        points[truth_text((), prior=True)] = group.t(group.prior)
     if group.analytic is not None:  # toys of other yields are no part of the null
-        yields = {f"nu_N = {nu_norm:+g}": group.t(toys) for nu_norm, toys in group.yields.items()}
+        yields = {truth_text((), nu_norm): group.t(toys) for nu_norm, toys in group.yields.items()}
         points = {"R_0": group.t(group.null), **points, **yields}
     if not points:
         return

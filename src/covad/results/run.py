@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from covad.errors import FileFormatError, UnfinishedRunError, UnknownNameError
+from covad.nplm.dataset import Float64
 from covad.results.collect import RunToys, collect
 from covad.results.compute import current_summary
 from covad.results.summary import Summary, truth_text
@@ -42,6 +44,11 @@ class Run:
         """Return all results; they are computed if the run's summary.json is not of today's toys."""
         return current_summary(self._collected)
 
+    @property
+    def t_at_nominal_yield(self) -> Mapping[str, Float64]:
+        """Return t moved to the nominal yield, of which all results are made, by `ensembles[].identity`."""
+        return self._collected.values
+
     def toys(
         self,
         configuration: str | None = None,
@@ -53,7 +60,7 @@ class Run:
         injected: float | None = None,
         test: str | None = None,
     ) -> EnsembleToys:
-        """Return the toys of one ensemble: `.t` is an array, `.table()` an Arrow table.
+        """Return the toys of one ensemble: `.t` is an array, as it was fitted, `.table()` an Arrow table.
 
         `configuration` is a slug or a label, by default the study's main one. nu = 0 stands for all nuisances
         at 0; `nu_norm` is the true nuisance of the normalisation in units of its sigma, and `prior` the

@@ -359,10 +359,10 @@ def nu_text(nu: Sequence[float], separator: str = ", ", unit: str = "") -> str:
 
 
 def truth_text(nu: Sequence[float], nu_norm: float = 0.0, prior: bool = False) -> str:
-    """Return how the truth of an ensemble is written: as `nu_text`, 'nu_N = -1.5' or 'prior'."""
+    """Return how the truth of an ensemble is written: as `nu_text`, 'nu_N = -1.5 sigma' or 'prior'."""
     if prior:
         return "prior"
-    return f"nu_N = {nu_norm:+g}" if nu_norm else nu_text(nu)
+    return f"nu_N = {nu_norm:+g} sigma" if nu_norm else nu_text(nu)
 
 
 def select(lines: Iterable[T], **values: Any) -> list[T]:

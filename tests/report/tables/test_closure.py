@@ -3,11 +3,12 @@
 import pytest
 import report_world
 
-from covad.inference.verdict import Verdict
+from covad.inference.verdict import Verdict, point_text
 from covad.report.formats.latex import latex_text
-from covad.report.names import point_label
+from covad.report.names import point_label, shown_reason
 from covad.report.paper import tables as paper
 from covad.report.tables import closure as closure_tables
+from covad.results.summary import truth_text
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def test_a_verdict_has_three_values_and_a_colour_only_where_it_is_known(evidence
     told = report_world.changed(evidence, "closure", lambda _: said)
     cells = [row.cells[:2] for row in verdict_table(told).rows]
     assert {(cell.text, cell.good) for cell, _ in cells} == {(word, good)}
-    assert {why.text for _, why in cells} == {"the rate at 2σ is 3 times nominal at ν = −1"}
+    assert {why.text for _, why in cells} == {"the rate at 2σ is 3 times nominal at ν = −1σ"}
 
 
 def test_a_reason_is_set_as_prose(evidence):
@@ -61,10 +62,25 @@ def test_every_point_has_its_shift_and_ratios_with_intervals(evidence):
 
 @pytest.mark.parametrize(
     ("point", "label"),
-    [("R_-1", "ν = −1σ"), ("R_+1,0", "ν = (+1σ, 0)"), ("R_0", "ν = 0"), ("prior", "prior")],
+    [
+        ("R_-1", "ν = −1σ"),
+        ("R_+1,0", "ν = (+1σ, 0)"),
+        ("R_0", "ν = 0"),
+        ("prior", "prior"),
+        (truth_text((), -1.5), "ν_N = −1.5σ"),
+    ],
 )
-def test_a_point_may_have_any_name(point, label):
+def test_a_point_has_one_name_in_tables_and_reasons(point, label):
     assert point_label(point).text == label
+    reason = f"the median moves by +0.50 standard deviations at {point_text(point)}, 0.35 are tolerated"
+    told = f"the median moves by +0.50 standard deviations at {label}, 0.35 are tolerated"
+    assert shown_reason(reason) == told
+
+
+def test_the_caption_says_what_the_error_rate_is_about(evidence):
+    caption = verdict_table(evidence).caption
+    assert "from about 13 000 toys per ensemble on against a law, 30 000 against" in caption
+    assert "5 % is the chance of a wrong 'closes' where the median or a rate that has a say" in caption
 
 
 def test_the_spread_of_every_configuration_stands_beside_its_verdict(evidence):

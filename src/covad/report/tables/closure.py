@@ -6,7 +6,14 @@ from collections.abc import Callable
 
 from covad.inference.closure import SHOWN_LEVEL, FalsePositives, MedianShift
 from covad.inference.goodness import GoodnessOfFit
-from covad.inference.verdict import ERROR_RATE, TOLERATED_RATIO, TOLERATED_SHIFT
+from covad.inference.verdict import (
+    ERROR_RATE,
+    JUDGED_Z,
+    TOLERATED_RATIO,
+    TOLERATED_SHIFT,
+    rounded_up,
+    toys_that_can_tell,
+)
 from covad.report.names import (
     configuration_title,
     goodness_label,
@@ -59,6 +66,8 @@ def verdict_table(summary: Summary, published_spread: PublishedSpread) -> Table 
             shift=TOLERATED_SHIFT,
             ratio=TOLERATED_RATIO,
             level=_LEVEL,
+            law_toys=rounded_up(toys_that_can_tell(False, JUDGED_Z)),
+            null_toys=rounded_up(toys_that_can_tell(True, JUDGED_Z)),
         ),
         keys=("test", "configuration"),
         columns=(
