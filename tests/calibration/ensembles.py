@@ -11,16 +11,16 @@ exact law 0.25, nuisances alone 0.013 (0.003 with 1 000 events).
 | convex: null at 5 yields | 400 | 3 |
 | convex: judged at 10 truths | 2000 | 27 |
 | convex, sigma_N = 0.3: null at 5 yields | 250 | 2 |
-| convex, sigma_N = 0.3: judged at 4 truths | 1500 | 9 |
+| convex, sigma_N = 0.3: judged at 6 truths | 1500 | 13 |
 | convex: exact law at 5 truths | 200 | 4 |
 | convex: without nuisances, 3; with signal, 3 | 600; 300 | 4 |
 | network: W, two treatments | about 350 | 4 |
 | network: null at 5 yields | 400 | 11 |
 | network: judged at 10 truths | 600 | 33 |
 | network, sigma_N = 0.3: null at 5 yields | 250 | 8 |
-| network, sigma_N = 0.3: judged at 4 truths | 300 | 8 |
+| network, sigma_N = 0.3: judged at 6 truths | 300 | 12 |
 | network: without nuisances, 3; with signal, 3 | 150; 80 | 4 |
-| together | | 122 |
+| together | | 130 |
 
 Two cores have 150 core-minutes in the 75 minutes that the suite may take.
 """
@@ -156,7 +156,8 @@ FULL = Scale(
         *(Truth(nu_norm=nu_norm) for nu_norm in (0.0, -2.0, 1.0, 2.0, 3.0)),
         *(Truth(nu=nu) for nu in (1.0, -1.0, 2.0, -2.0)),
         Truth(prior=True),
-        *(Truth(nu_norm=nu_norm, sigma=WIDE) for nu_norm in (0.0, -2.0, 1.0, 2.0)),
+        *(Truth(nu_norm=nu_norm, sigma=WIDE) for nu_norm in (0.0, -2.0, 1.0, 2.0, 3.0)),
+        Truth(prior=True, sigma=WIDE),
     ),
     exact=(
         *(Truth(nu_norm=3.0), Truth(nu=2.0), Truth(prior=True)),

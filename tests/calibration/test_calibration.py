@@ -4,10 +4,12 @@ Seeds are fixed. With others, the type-I errors raise a false alarm once in a hu
 eight hundred, healthy toys of the controls once in two hundred.
 """
 
+from pathlib import Path
+
 import pytest
 from calibration.checks import Check, rate_lines
 from calibration.controls import Control
-from calibration.ensembles import FULL, SMALL, Suite
+from calibration.ensembles import FULL, SIGMA, SMALL, WIDE, Suite, Truth
 from calibration.lines import all_lines
 
 from covad.toys.toy import run_block
@@ -46,6 +48,20 @@ def test_every_fault_is_noticed_by_a_statistic_that_has_the_power_to(lines):
     assert len(controls) >= 8
     assert [control for control in controls if not control.passed] == []
     assert min(control.power for control in controls) > 0.85
+
+
+@pytest.mark.parametrize("sigma", [SIGMA, WIDE])
+def test_the_full_suite_judges_far_yields_and_the_prior_for_both_sigmas(sigma):
+    truths = {Truth(nu_norm=x, sigma=sigma) for x in (-2.0, 0.0, 1.0, 2.0, 3.0)}
+    assert truths | {Truth(prior=True, sigma=sigma)} <= {*FULL.truths}
+    assert min(FULL.convex.judged_of(sigma), FULL.network.judged_of(sigma)) > 0
+
+
+def test_the_page_states_the_size_of_the_family():
+    page = (Path(__file__).parents[2] / "docs" / "calibration.md").read_text()
+    n = rate_lines(FULL)
+    assert f"each of {n} p-values above 0.01/{n}" in page
+    assert f"among those {n}" in page
 
 
 @pytest.mark.parametrize("scale", [FULL, SMALL])

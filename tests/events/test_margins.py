@@ -40,6 +40,23 @@ def test_jets_from_below_the_threshold_are_missed(events: Events) -> None:
     assert f"safe up to |nu| = {margin.safe:.2g}" in str(margin)
 
 
+def test_a_stray_soft_object_hides_no_thin_margin(events: Events) -> None:
+    """One jet of 2 GeV, and an event whose only lepton has 3 GeV, say nothing about where a sample begins."""
+    particles = events.particles.copy()
+    particles[0, events.layout.slots("jet")][0, 0] = 2.0
+    leptons = [events.layout.slots(name) for name in ("electron", "muon")]
+    for slots in leptons:
+        particles[1, slots] = 0.0
+    particles[1, leptons[0]][0, 0] = 3.0
+    strays = events.with_particles(particles)
+    for systematic in (JetEnergyScale(sigma=0.2), LeptonEnergyScale(sigma=0.05)):
+        (usual,), (found,) = (
+            find_thin_margins(systematic, given, Selection(), 3.0) for given in (events, strays)
+        )
+        assert found.threshold == pytest.approx(usual.threshold, rel=1e-3)
+        assert found.safe == pytest.approx(usual.safe, abs=0.2)
+
+
 def test_objects_that_are_not_cut_have_no_margin(events: Events) -> None:
     (margin,) = find_thin_margins(JetEnergyScale(), events, Selection(object_minimum={}), 2.0)
     assert margin.safe == pytest.approx(0.0, abs=0.1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import verdict_rates
+from benchmark_module import load
 from scipy.stats import chi2, norm
 
 from covad.errors import InferenceError
@@ -17,7 +17,7 @@ from covad.inference.verdict import (
     toys_that_can_tell,
 )
 
-benchmark = verdict_rates.load()
+benchmark = load("verdict_rates")
 YES, NO, NEITHER = Verdict
 
 
@@ -142,8 +142,8 @@ def test_the_reason_of_a_no_is_the_largest_departure():
 
 @pytest.mark.parametrize(
     ("null", "toys"),
-    [(Chi2Null(45), "780"), (EmpiricalNull(exact(200)), "1 800")],
-    ids=["law", "toys"],
+    [(Chi2Null(45), "780"), (EmpiricalNull(exact(200)), "1 800"), (EmpiricalNull(exact(1000)), "990")],
+    ids=["law", "toys", "toys of five yields"],
 )
 def test_the_reason_of_neither_says_how_many_toys_would_tell(null, toys):
     found = judge({"R_+1": exact(200)}, null)
@@ -179,12 +179,12 @@ def test_at_the_edge_of_a_tolerance_no_number_of_toys_is_promised():
 
 
 def test_the_number_of_toys_that_tell_is_where_they_tell():
-    for null in (Chi2Null(45), EmpiricalNull(exact(2000))):
-        n = toys_that_can_tell(isinstance(null, EmpiricalNull), 2.0)
+    for null_size in (None, 1.0, 5.0):
+        n = toys_that_can_tell(null_size, 2.0)
         for factor, told in ((0.8, False), (1.0, True)):
             size = round(n * factor)
-            law = null if isinstance(null, Chi2Null) else EmpiricalNull(exact(size))
-            rate = judge({"R_+1": exact(size)}, law).points["R_+1"].false_positives[1]
+            null = Chi2Null(45) if null_size is None else EmpiricalNull(exact(round(null_size * size)))
+            rate = judge({"R_+1": exact(size)}, null).points["R_+1"].false_positives[1]
             assert can_tell(rate) is told
 
 

@@ -37,8 +37,8 @@ def quantile(law, z):
 def test_z_of_t_at_the_nominal_yield_is_that_of_the_law_at_the_true_one(nulls, largest, z, limit):
     moments = NullMoments.of_law(lambda x: nulls.at_yield(x).law, largest)
     nominal = nulls.at_yield().law
-    for nu_norm in WITHIN:
-        moved = moments.at_nominal(quantile(nulls.at_yield(nu_norm).law, z), nu_norm)
+    for log_yield in WITHIN:
+        moved = moments.at_nominal(quantile(nulls.at_yield(log_yield).law, z), log_yield)
         assert norm.isf(nominal.sf(float(moved))) == pytest.approx(z, abs=limit)
 
 
@@ -53,18 +53,18 @@ def test_far_from_the_nominal_yield_it_is_still_good(nulls, z, limit):
 
 def test_what_it_undoes_is_not_small(nulls):
     """Else the test above could not fail: 2 sigma at 30 % more events is 2.5 sigma of the nominal law."""
-    beyond = nulls.at_yield().law.sf(quantile(nulls.at_yield(np.log(1.3)).law, 2.0))
+    beyond = nulls.at_yield().law.sf(quantile(nulls.at_yield(log_yield=np.log(1.3)).law, 2.0))
     assert norm.isf(beyond) > 2.3
 
 
 @pytest.mark.parametrize("largest", [0.03, 0.6, 1.8])
 def test_moments_are_those_of_the_law_everywhere(nulls, largest):
     moments = NullMoments.of_law(lambda x: nulls.at_yield(x).law, largest)
-    for nu_norm in np.linspace(-largest, largest, 9):
-        law = nulls.at_yield(nu_norm).law
+    for log_yield in np.linspace(-largest, largest, 9):
+        law = nulls.at_yield(log_yield).law
         nominal = nulls.at_yield().law
         # t at the mean there, and a standard deviation above it
-        moved = moments.at_nominal([law.mean, law.mean + law.std], [nu_norm, nu_norm])
+        moved = moments.at_nominal([law.mean, law.mean + law.std], [log_yield, log_yield])
         assert moved[0] == pytest.approx(nominal.mean, abs=0.01 * nominal.std)
         assert moved[1] - moved[0] == pytest.approx(nominal.std, rel=0.01)
 
@@ -86,19 +86,19 @@ def test_at_the_nominal_yield_t_stays(nulls):
     np.testing.assert_allclose(moments.at_nominal(t, np.zeros(3)), t, rtol=1e-12)
 
 
-def known_mean(nu_norm):
-    growth = np.exp(nu_norm)
+def known_mean(log_yield):
+    growth = np.exp(log_yield)
     return 30.0 + 12.0 * growth + 3.0 * growth**2
 
 
-def known_spread(nu_norm):
-    return np.sqrt(40.0 + 50.0 * np.exp(nu_norm))
+def known_spread(log_yield):
+    return np.sqrt(40.0 + 50.0 * np.exp(log_yield))
 
 
-def known_toys(rng, nu_norm, n_toys):
+def known_toys(rng, log_yield, n_toys):
     """Skewed like a chi2 with 45 degrees of freedom; nu_N is fitted to 2 %."""
     skewed = (rng.chisquare(45, n_toys) - 45.0) / np.sqrt(90.0)
-    fitted = nu_norm + 0.02 * rng.standard_normal(n_toys)
+    fitted = log_yield + 0.02 * rng.standard_normal(n_toys)
     return known_mean(fitted) + known_spread(fitted) * skewed, fitted
 
 
@@ -113,14 +113,14 @@ def test_moments_of_toys_are_found_and_undone():
     rng = np.random.default_rng(161)
     columns = [np.concatenate(x) for x in zip(*(known_toys(rng, nu, 400) for nu in YIELDS), strict=True)]
     moments = NullMoments.of_toys(*columns, n_yields=5)
-    for nu_norm in (*YIELDS, 0.07, -0.22):
-        t, fitted = known_toys(rng, nu_norm, 4000)
+    for log_yield in (*YIELDS, 0.07, -0.22):
+        t, fitted = known_toys(rng, log_yield, 4000)
         moved = moments.at_nominal(t, fitted)
         assert moved.mean() == pytest.approx(
             known_mean(0.0), abs=5 * known_spread(0.0) * np.hypot(0.05, 0.016)
         )
         assert moved.std() / known_spread(0.0) == pytest.approx(1.0, abs=5 * 1.15 * np.hypot(0.035, 0.011))
-        if abs(nu_norm) > 0.2:
+        if abs(log_yield) > 0.2:
             assert abs(t.mean() - known_mean(0.0)) > 5 * known_spread(0.0) * np.hypot(0.05, 0.016)
 
 

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from covad.nplm.dataset import Float32
+from covad.pipeline.checks import _warn_of_yields
 from covad.pipeline.reach import space_reach
 from covad.response.fit import Pairs, response_grid
 from covad.response.model import ResponseShape
+from covad.runs.checks import YieldAt
 from covad.study import Study, parse_study
 from covad.study.plan import reach_convex
 
@@ -48,7 +50,7 @@ def study(**content) -> Study:
 def test_two_nuisances_add_up_in_the_average(normalisation):
     events = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32)
     fresh, asked = pairs(15_000), study(normalisation=normalisation)
-    exact, wrong = (space_reach(asked, Shifts(damping), fresh, events) for damping in (1.0, 0.5))
+    exact, wrong = (space_reach(asked, Shifts(damping), fresh, events)[0] for damping in (1.0, 0.5))
     axes = [nu for nu in response_grid(2) if np.count_nonzero(nu) == 1]
     assert [point.nu for point in wrong.points] == axes
     assert {point.fresh_events for point in (wrong.average, *wrong.points)} == {15_000}
@@ -66,3 +68,16 @@ def test_the_test_is_that_of_a_size():
     larger = reach_convex(asked, 500_000)
     assert (larger.expected, larger.reference) == (500_000, 2_500_000)
     assert reach_convex(asked, 100).capacity == 6.0
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_what_is_done_already_is_not_advised(caplog, order):
+    """A response of second order left something of the yield: only a wider normalisation is left."""
+    _warn_of_yields("a space", order, [YieldAt((2.0,), 1.03, 1.01, 1e-4, 1e4, 0.9, 0.8, 1.0)])
+    (line,) = caplog.messages
+    assert ("order: 2" in line) == (order == 1)
+    assert line.endswith(
+        "choose a configuration with order: 2, or a normalisation of at least 0.02"
+        if order == 1
+        else "choose a normalisation of at least 0.02"
+    )

@@ -108,6 +108,30 @@ def test_only_toys_of_the_prior_depend_on_its_pools(tmp_path):
         assert {kind for kind in draws if digests[name][kind] != digests["usual"][kind]} == changed, name
 
 
+def test_pools_of_before_the_prior_are_read(tmp_path):
+    """Users' own pools have schema 1, without the key `prior`; digests of their toys are those of before."""
+    for name in ("today", "before"):
+        write_pools(tmp_path / name, pools(prior=()))
+    manifest = json.loads((tmp_path / "before" / MANIFEST).read_text())
+    del manifest["prior"]
+    (tmp_path / "before" / MANIFEST).write_text(json.dumps(manifest | {"schema": 1}))
+    today, before = (PoolSource.open(tmp_path / name) for name in ("today", "before"))
+    usual = Draw("here", Treatment.PROFILED, 20, 30, (0.0, 0.0))
+    for draw in (usual, replace(usual, nu=(1.0, -1.0)), replace(usual, signal="a4l", injected=3)):
+        assert before.digest_of(draw) == today.digest_of(draw)
+    np.testing.assert_array_equal(before.basis_events(), today.basis_events())
+    with pytest.raises(PlanError, match="no pools for toys of the prior; set prior to false"):
+        before.check(replace(usual, prior=True))
+
+
+def test_pools_of_this_schema_name_the_prior(directory):
+    manifest = json.loads((directory / MANIFEST).read_text())
+    del manifest["prior"]
+    (directory / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(FileFormatError, match=r"'prior' is missing"):
+        PoolSource.open(directory)
+
+
 def test_a_point_of_the_prior_without_a_pool_is_named(directory):
     there = open_pools(directory, pools_digest(directory))
     with pytest.raises(PlanError, match="the prior"):

@@ -8,9 +8,10 @@ just above the threshold matter, so would those below it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covad.events.layout import Events
 from covad.events.selection import Selection, leading_scale
@@ -19,6 +20,8 @@ from covad.events.systematics import Systematic
 #: Objects within this share above the threshold are taken away, and the share of the selected events that may
 #: miss one of them.
 BAND, TOLERATED = 0.05, 0.01
+#: Share of the objects below the threshold: strays, which say nothing about where a sample begins.
+STRAY = 1e-3
 #: Steps of the search for the largest nu that is safe.
 _HALVINGS = 6
 
@@ -29,7 +32,7 @@ class ThinMargin:
 
     systematic: str
     objects: str  # a collection, or those of the trigger
-    threshold: float  # the softest of them in the sample; of the trigger, the softest leading one of an event
+    threshold: float  # above all but few strays of the sample; of the trigger, of the leading ones of events
     cut: float | None
     nu: float
     share: float  # of the selected events at nu, that have an object from just above the threshold
@@ -51,24 +54,14 @@ def find_thin_margins(
 ) -> list[ThinMargin]:
     """Return what a systematic scales with a margin to the cuts that does not last to `largest_nu`."""
     scaled = [c.name for c in events.layout.collections if _scales(systematic, events, c.name, largest_nu)]
-    trials = [_Trial.of_objects(events, selection, name) for name in scaled]
+    found: list[ThinMargin | None] = []
     if set(scaled) & set(selection.trigger):
-        trials.append(_Trial.of_trigger(events, selection))
-    found = []
-    for trial in trials:
-        shares = {nu: trial.share(systematic, nu) for nu in (largest_nu, -largest_nu)}
-        nu = max(shares, key=lambda at: shares[at])
-        if shares[nu] <= TOLERATED:
-            continue
-        safe, unsafe = 0.0, abs(nu)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (safe + unsafe)
-            tolerated = trial.share(systematic, float(np.copysign(middle, nu))) <= TOLERATED
-            safe, unsafe = (middle, unsafe) if tolerated else (safe, middle)
-        found.append(
-            ThinMargin(systematic.name, trial.objects, trial.threshold, trial.cut, nu, shares[nu], safe)
-        )
-    return found
+        found.append(_Trial.of_trigger(events, selection).thin_margin(systematic, largest_nu))
+    counts_lost = not any(found)  # else the trigger has said already that events are lost
+    for name in scaled:
+        trial = replace(_Trial.of_objects(events, selection, name), counts_lost=counts_lost)
+        found.append(trial.thin_margin(systematic, largest_nu))
+    return [margin for margin in found if margin is not None]
 
 
 @dataclass(frozen=True)
@@ -82,12 +75,13 @@ class _Trial:
     without: Events
     selection: Selection
     collection: str | None  # whose objects are counted; None: only events are
+    counts_lost: bool = True  # events, if the trigger needs what is taken away
 
     @classmethod
     def of_objects(cls, events: Events, selection: Selection, collection: str) -> _Trial:
         particles, slots = events.particles.copy(), events.layout.slots(collection)
         scale = particles[:, slots, 0]
-        threshold = float(scale[scale > 0].min(initial=np.inf))
+        threshold = _threshold(scale)
         particles[:, slots][scale < (1.0 + BAND) * threshold] = 0.0
         without = events.with_particles(particles)
         cut = selection.object_minimum.get(collection)
@@ -96,11 +90,24 @@ class _Trial:
     @classmethod
     def of_trigger(cls, events: Events, selection: Selection) -> _Trial:
         leading = leading_scale(events, selection.trigger)
-        threshold = float(leading[leading > 0].min(initial=np.inf))
+        threshold = _threshold(leading)
         particles = events.particles.copy()
         particles[leading < (1.0 + BAND) * threshold] = 0.0
         without, objects = events.with_particles(particles), f"leading {' or '.join(selection.trigger)}"
         return cls(objects, selection.trigger_minimum, threshold, events, without, selection, None)
+
+    def thin_margin(self, systematic: Systematic, largest_nu: float) -> ThinMargin | None:
+        """Return the margin if it does not last to `largest_nu`, with the nu up to which it does."""
+        shares = {nu: self.share(systematic, nu) for nu in (largest_nu, -largest_nu)}
+        nu = max(shares, key=lambda at: shares[at])
+        if shares[nu] <= TOLERATED:
+            return None
+        safe, unsafe = 0.0, abs(nu)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (safe + unsafe)
+            tolerated = self.share(systematic, float(np.copysign(middle, nu))) <= TOLERATED
+            safe, unsafe = (middle, unsafe) if tolerated else (safe, middle)
+        return ThinMargin(systematic.name, self.objects, self.threshold, self.cut, nu, shares[nu], safe)
 
     def share(self, systematic: Systematic, nu: float) -> float:
         """Return the share of the selected events at nu that lose an object, or are lost, without some."""
@@ -112,8 +119,16 @@ class _Trial:
                 cut = shifted.with_particles(self.selection.cut_objects(shifted))
                 kept = cut.present(self.collection).sum(axis=1)
             numbers.append(np.where(self.selection.triggers(shifted), kept, -1))
-        selected = numbers[0] >= 0
-        return float((numbers[0] != numbers[1])[selected].mean()) if selected.any() else 0.0
+        selected, changed = numbers[0] >= 0, numbers[0] != numbers[1]
+        if not self.counts_lost:
+            changed &= numbers[1] >= 0
+        return float(changed[selected].mean()) if selected.any() else 0.0
+
+
+def _threshold(scale: NDArray[np.float32]) -> float:
+    """Return where the objects of a sample begin, strays set aside; infinite if there are none."""
+    present = scale[scale > 0]
+    return float(np.quantile(present, STRAY, method="higher")) if len(present) else np.inf
 
 
 def _scales(systematic: Systematic, events: Events, collection: str, nu: float) -> bool:

@@ -260,17 +260,25 @@ class _Rate(_Statement):
 
     @property
     def toys_to_tell(self) -> float:
-        empirical = isinstance(self.null, EmpiricalNull)
         if not can_tell(self.rate):
-            return toys_that_can_tell(empirical, self.rate.z_alpha)
+            return self.toys_that_can_tell
 
         def told(n: int) -> bool:
-            rates = _rates(empirical, self.rate.alpha, n)
+            rates = _rates(self.null_size, self.rate.alpha, n)
             k = min(round((self.rate.ratio or 0.0) * n * float(rates.mean())), n)
             high = ratio_interval(k, n, rates).high
             return (high is not None and high < TOLERATED_RATIO) or self._outside(k, n, rates)
 
         return _first(told)
+
+    @property
+    def null_size(self) -> float | None:
+        """Return the toys of the null per toy of this point, or None for a law."""
+        return len(self.null.t) / self.rate.n_toys if isinstance(self.null, EmpiricalNull) else None
+
+    @property
+    def toys_that_can_tell(self) -> float:
+        return toys_that_can_tell(self.null_size, self.rate.z_alpha)
 
     @property
     def name(self) -> str:
@@ -318,10 +326,10 @@ def _what_closes(rates: Sequence[_Rate]) -> str:
         f"{thresholds} sigma is below {TOLERATED_RATIO:g} times nominal"
     )
     for rate in [rate for rate in rates if not rate.has_say][:1]:
-        toys = toys_that_can_tell(isinstance(rate.null, EmpiricalNull), rate.rate.z_alpha)
+        toys = rounded_up(rate.toys_that_can_tell)
         told += (
             f"; it closes to {thresholds} sigma only, {rate.rate.z_alpha:g} sigma would take about "
-            f"{rounded_up(toys)} toys per ensemble"
+            f"{toys} toys per ensemble"
         )
     low = [rate for rate in shown if rate.conservative]
     if low:
@@ -335,22 +343,28 @@ def point_text(name: str) -> str:
     return f"nu = {', '.join(name.removeprefix('R_').split(','))}" if name.startswith("R_") else name
 
 
-@lru_cache(maxsize=8)
-def toys_that_can_tell(empirical: bool, z_alpha: float) -> float:
-    """Return the toys per ensemble from which on `can_tell` holds, against a null of as many or a law."""
+@lru_cache(maxsize=64)
+def toys_that_can_tell(null_size: float | None, z_alpha: float) -> float:
+    """Return the toys per ensemble from which on `can_tell` holds.
+
+    The null has `null_size` toys for every toy of an ensemble, five where R_0 has the toys of five yields;
+    None stands for a law.
+    """
     alpha = float(norm.sf(z_alpha))
 
     def tells(n: int) -> bool:
-        rates = _rates(empirical, alpha, n)
+        rates = _rates(null_size, alpha, n)
         ratio = detectable_ratio(n, rates) if len(rates) else None
         return ratio is not None and ratio <= TOLERATED_RATIO
 
     return _first(tells)
 
 
-def _rates(empirical: bool, alpha: float, n: int) -> Float64:
-    """Return the true rates behind alpha of a null of n toys, or of a law."""
-    return EmpiricalNull(np.arange(n, dtype=np.float64)).true_rates(alpha) if empirical else np.array([alpha])
+def _rates(null_size: float | None, alpha: float, n: int) -> Float64:
+    """Return the true rates behind alpha of a null of `null_size` times n toys, or of a law."""
+    if null_size is None:
+        return np.array([alpha])
+    return EmpiricalNull(np.arange(round(null_size * n), dtype=np.float64)).true_rates(alpha)
 
 
 def _first(holds: Callable[[int], bool]) -> float:

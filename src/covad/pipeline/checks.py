@@ -72,7 +72,7 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     fresh = basis_events.nominal[basis_events.nominal_passes]
     reach, yields = space_reach(study, model, pairs, fresh)
     log.info("closure reach of %s: %s", name, reach_text(reach))
-    _warn_of_yields(name, yields)
+    _warn_of_yields(name, order, yields)
     # the probe is fitted on one half of the nominal events and judged on the other
     z, labels = pairs.nominal[pairs.nominal_passes], labels[pairs.nominal_passes]
     half = len(z) // 2
@@ -138,19 +138,20 @@ def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCount
             )
 
 
-def _warn_of_yields(name: str, yields: Sequence[YieldAt]) -> None:
+def _warn_of_yields(name: str, order: int, yields: Sequence[YieldAt]) -> None:
     """Warn if what the response leaves of the yield moves t by more than a reach allows for."""
+    choose = "choose a configuration with order: 2, or" if order == 1 else "choose"
     for at in yields:
         if at.low > REACH_SHIFT:
             log.warning(
                 "%s: at nu = %s the yield is %.4f of the nominal one, and %.4f by the response; at %g events "
-                "this shifts t by %.2g standard deviations: choose a configuration with order: 2, or a "
-                "normalisation of at least %.2g",
+                "this shifts t by %.2g standard deviations: %s a normalisation of at least %.2g",
                 name,
                 nu_text(at.nu),
                 at.observed,
                 at.predicted,
                 at.n_events,
                 at.shift,
+                choose,
                 abs(at.observed / at.predicted - 1.0),
             )

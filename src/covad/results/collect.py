@@ -39,7 +39,7 @@ FEWEST_TOYS = 10
 _READ = ("study.json", f"{FOLDER}/**/*.json")
 #: Sigma of the normalisation up to which the law of t is taken at the fitted yield, and the least log yield:
 #: shape nuisances change the yield too.
-_FARTHEST, _LEAST_RANGE = 6.0, 0.3
+_SIGMAS_OF_LAW, _LEAST_RANGE = 6.0, 0.3
 #: Reference events from which the moments of the analytic null are estimated, in units of a toy's.
 _MOMENT_SAMPLE = 4
 
@@ -85,7 +85,8 @@ class Group:
         if draw.treatment is Treatment.NONE:
             return None
         if self._analytic is not None:
-            nulls, largest = self._analytic, max(_FARTHEST * (draw.normalisation_sigma or 0.0), _LEAST_RANGE)
+            nulls = self._analytic
+            largest = max(_SIGMAS_OF_LAW * (draw.normalisation_sigma or 0.0), _LEAST_RANGE)
             return NullMoments.of_law(lambda x: nulls.at_yield(x).law, largest)
         toys = (self.null, *self.yields.values())
         if not self.yields or min(len(each.done) for each in toys) < FEWEST_PER_YIELD:

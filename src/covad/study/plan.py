@@ -17,7 +17,7 @@ from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
 
 #: The tests that a study may have, in the order of tables.
 TESTS = ("network", "convex")
-#: Sigma up to which signals are drawn, and background for tests without nuisances.
+#: Sigma up to which signals are drawn.
 _NEAR = 1.0
 #: Points of the prior at which pools are embedded.
 _PRIOR_POINTS = 64
@@ -86,13 +86,13 @@ def draws(study: Study, configuration: Configuration) -> Iterator[Draw]:
     """Draw background at every nu, nu_norm and from the prior, and signals on top of it at some nu.
 
     Signals are drawn where no |nu| exceeds 1. Without nuisances in the test the background alone alarms where
-    nu is not 0: signals are drawn at nu = 0 only, background up to 1, and the normalisation is not varied.
+    nu is not 0: signals are drawn at nu = 0 only, and the normalisation is not varied.
     """
     null = null_draw(study, configuration)
     points = configuration.nu or study.nu
     near = [nu for nu in points if max(map(abs, nu)) <= _NEAR]
     profiled = configuration.treatment is Treatment.PROFILED
-    for nu in points if profiled else near:
+    for nu in points:
         yield replace(null, nu=nu)
     if profiled and study.normalisation is not None:
         for nu_norm in study.nu_norm:

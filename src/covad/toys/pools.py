@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 MANIFEST = "manifest.json"
 POOL_SCHEMA = 2
+#: Pools of this schema are read too: they have no points of the prior, and nothing else is different.
+_WITHOUT_PRIOR = 1
 
 
 @dataclass(frozen=True)
@@ -196,25 +198,31 @@ def _write_array(directory: Path, name: str, array: NDArray[np.float32]) -> dict
 
 
 def _content(directory: Path) -> dict[str, Any]:
-    """Read the manifest as plain data of this schema."""
+    """Read the manifest as plain data of this schema, or of that without a prior."""
     path = directory / MANIFEST
     content = read_json(path)
     if not isinstance(content, dict) or "schema" not in content:
         raise FileFormatError(f"{path}: is no manifest of pools")
-    if content["schema"] != POOL_SCHEMA:
+    if content["schema"] not in (POOL_SCHEMA, _WITHOUT_PRIOR):
         raise FileFormatError(f"{path}: schema {content['schema']}, but {POOL_SCHEMA} was expected")
     return content
 
 
 def read_manifest(directory: Path) -> Manifest:
     """Read the manifest; raise FileFormatError if something in it is missing or impossible."""
-    return restore(Manifest, _content(directory), str(directory / MANIFEST))
+    return _manifest(directory, _content(directory))
+
+
+def _manifest(directory: Path, content: dict[str, Any]) -> Manifest:
+    if content["schema"] == _WITHOUT_PRIOR:
+        content = {"prior": [], **content}
+    return restore(Manifest, content, str(directory / MANIFEST))
 
 
 def pools_digest(directory: Path) -> str:
     """Return a digest of the manifest, and with it of all arrays."""
     content = _content(directory)
-    restore(Manifest, content, str(directory / MANIFEST))
+    _manifest(directory, content)
     return content_digest(content)[:20]
 
 

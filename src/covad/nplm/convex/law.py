@@ -58,9 +58,9 @@ class ScoreMoments:
             variance += centred.T @ centred
         return cls(information, variance)
 
-    def at_yield(self, nu_norm: float) -> ScoreMoments:
-        """Return the moments where the true yield is e^{nu_norm} times as large."""
-        growth = float(np.exp(nu_norm))
+    def at_yield(self, log_yield: float) -> ScoreMoments:
+        """Return the moments where the true yield is e^{log_yield} times as large."""
+        growth = float(np.exp(log_yield))
         return ScoreMoments(growth * self.information, growth**2 * self.reference_variance)
 
     def for_reference_of(self, n_events: int, sampled: int) -> ScoreMoments:
@@ -127,9 +127,9 @@ class ConvexNulls:
     n_basis: int
     free_yield: bool
 
-    def at_yield(self, nu_norm: float = 0.0) -> ConvexNull:
-        """Return the null where the true yield is e^{nu_norm} times as large."""
-        moments = self.moments.at_yield(nu_norm)
+    def at_yield(self, log_yield: float = 0.0) -> ConvexNull:
+        """Return the null where the true yield is e^{log_yield} times as large."""
+        moments = self.moments.at_yield(log_yield)
         return ConvexNull.of(moments, self.ridge, self.auxiliary, self.n_basis, self.free_yield)
 
 
