@@ -326,9 +326,10 @@ def _what_closes(rates: Sequence[_Rate]) -> str:
         f"{thresholds} sigma is below {TOLERATED_RATIO:g} times nominal"
     )
     for rate in [rate for rate in rates if not rate.has_say][:1]:
+        toys = rounded_up(rate.toys_that_can_tell)
         told += (
             f"; it closes to {thresholds} sigma only, {rate.rate.z_alpha:g} sigma would take about "
-            f"{rounded_up(rate.toys_that_can_tell)} toys per ensemble"
+            f"{toys} toys per ensemble"
         )
     low = [rate for rate in shown if rate.conservative]
     if low:

@@ -66,8 +66,8 @@ def verdict_table(summary: Summary, published_spread: PublishedSpread) -> Table 
             shift=TOLERATED_SHIFT,
             ratio=TOLERATED_RATIO,
             level=_LEVEL,
-            law_toys=rounded_up(toys_that_can_tell(False, JUDGED_Z)),
-            null_toys=rounded_up(toys_that_can_tell(True, JUDGED_Z)),
+            law_toys=rounded_up(toys_that_can_tell(None, JUDGED_Z)),
+            null_toys=rounded_up(toys_that_can_tell(1.0, JUDGED_Z)),
         ),
         keys=("test", "configuration"),
         columns=(
