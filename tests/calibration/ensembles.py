@@ -173,7 +173,7 @@ SMALL = Scale(
     reference=20_800,
     bumps=20,
     convex=Toys(null=12, judged=120, wide_null=10, wide_judged=300, untreated=100, signal=60),
-    network=Toys(null=12, judged=25, wide_null=0, wide_judged=0, untreated=0, signal=0),
+    network=Toys(null=30, judged=25, wide_null=0, wide_judged=0, untreated=0, signal=0),
     control_toys=100,
     pull_toys=300,
     exact_toys=20,

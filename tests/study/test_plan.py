@@ -72,13 +72,13 @@ def test_background_is_drawn_at_other_yields_and_from_the_prior_where_the_test_p
     assert {(e.draw.nu_norm, e.draw.prior) for e in exact} == {(0.0, False), (0.0, True)}
 
 
-def test_signals_are_drawn_up_to_one_sigma_and_so_is_background_without_nuisances():
+def test_signals_are_drawn_up_to_one_sigma_and_background_everywhere():
     far = study(nu=[0, 1, -2, 1.5], signals={"signal": [50]})
     found = {(e.draw.treatment.value, e.draw.signal is not None, e.draw.nu[0]) for e in entries(far)}
     assert found == {
         *(("profiled", False, nu) for nu in (0.0, 1.0, -2.0, 1.5)),
         *(("profiled", True, nu) for nu in (0.0, 1.0)),
-        *(("none", False, nu) for nu in (0.0, 1.0)),
+        *(("none", False, nu) for nu in (0.0, 1.0, -2.0, 1.5)),
         ("none", True, 0.0),
     }
     source = {"kind": "latent", "nuisances": 2}
