@@ -22,7 +22,7 @@ from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale
 from covad.inference.misfit import MatchedEvents, Misfit
-from covad.inference.reach import ScalableNull, closure_reach
+from covad.inference.reach import ScalableNull, closure_reach, predicted_shift
 from covad.nplm.convex.basis import evaluate
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Response
@@ -31,6 +31,7 @@ from covad.response.fit import Pairs
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
+from covad.settings import Nu
 
 SYSTEMATICS = (JetEnergyScale(),)
 SELECTION = Selection()
@@ -89,7 +90,7 @@ def agreement(model: ResponseModel, pairs: Pairs) -> dict[str, Any]:
 
 
 def reach(model: ResponseModel, pairs: Pairs, nu: float, pool: NDArray[np.float32]) -> dict[str, Any]:
-    """Closure reach of the convex test at nu, both nuisances profiled."""
+    """Closure reach at nu of one convex test, the same for any number of events; both nuisances profiled."""
     test = with_quantile(pool, N_BUMPS, seed=1)
     n = test.basis.n_columns
     truth = np.array([nu, 0.0])
@@ -98,8 +99,10 @@ def reach(model: ResponseModel, pairs: Pairs, nu: float, pool: NDArray[np.float3
     auxiliary[n:] = 1.0, NORMALISATION_SIGMA**-2
     columns, log_ratio = _columns(test, model, pool, truth)
     null = ScalableNull.of(columns, log_ratio, ridge, auxiliary, n)
-    misfit = Misfit.matched(_matched(test, model, pairs, truth))
-    result = closure_reach(misfit, null)
+    misfit = Misfit.matched(_matched(test, model, pairs, truth))[(nu,)]
+    result = closure_reach(
+        lambda n_events: predicted_shift(misfit, null, n_events), misfit.n_events, 10_000.0
+    )
     return {
         "events": result.n_events,
         "low": result.interval.low,
@@ -126,11 +129,11 @@ def _columns(
 
 def _matched(
     test: ConvexTest, model: ResponseModel, pairs: Pairs, truth: NDArray[np.float64]
-) -> Iterator[MatchedEvents]:
+) -> Iterator[dict[Nu, MatchedEvents]]:
     at = (float(truth[0]),)
     for start in range(0, len(pairs), BLOCK):
         rows = slice(start, start + BLOCK)
         nominal, log_ratio = _columns(test, model, pairs.nominal[rows], truth)
         shifted, _ = _columns(test, model, pairs.z[at][rows], truth)
         weights = (p[rows].astype(np.float64) for p in (pairs.nominal_passes, pairs.passes[at]))
-        yield MatchedEvents(nominal, shifted, log_ratio, *weights)
+        yield {at: MatchedEvents(nominal, shifted, log_ratio, *weights)}

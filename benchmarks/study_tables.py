@@ -17,6 +17,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from covad.inference.goodness import GoodnessOfFit
+from covad.inference.intervals import Interval
 from covad.inference.significance import Significance
 from covad.results import Summary, read_summary, select
 from covad.results.overview import closure_overview
@@ -58,23 +59,31 @@ def _kolmogorov(goodness: Sequence[GoodnessOfFit]) -> str:
 
 
 def closure(summary: Summary) -> Iterator[str]:
-    """Smallest corrected p, shifts of the median, false positives at 1 sigma, verdict."""
-    yield "| configuration | test | p | shift at +1 sigma | shift at -1 sigma | pass 1 sigma | verdict |"
-    yield "| --- | --- | ---: | --- | --- | --- | --- |"
+    """Every point with its shift of the median and its rate at 2 sigma over nominal; the verdict on all."""
+    yield "| configuration | test | shift of the median (90 %) | rate at 2 sigma / nominal (90 %) | verdict |"
+    yield "| --- | --- | --- | --- | --- |"
     for configuration, test in dict.fromkeys((line.configuration, line.test) for line in summary.closure):
         overview = closure_overview(summary, test, configuration)
         lines = select(summary.closure, configuration=configuration, test=test)
-        ordered = sorted(lines, key=lambda line: line.nu, reverse=True)
-        shifts = " | ".join(_shift(line) for line in ordered)
-        passing = " and ".join(f"{100 * line.false_positives[0].rate:.1f}" for line in ordered)
+        shifts = ", ".join(f"{line.point}: {_shift(line)}" for line in lines)
+        rates = ", ".join(f"{line.point}: {_ratio(line)}" for line in lines)
         label = summary.configuration(configuration).label
-        found = f"{overview.smallest_p:.2g} | {shifts} | {passing} % | {overview.verdict}"
-        yield f"| {label} | {test} | {found} |"
+        yield f"| {label} | {test} | {shifts} | {rates} | {overview.verdict}: {overview.reason} |"
 
 
 def _shift(line: ClosureSummary) -> str:
-    interval = line.median_shift.interval_95
-    return f"{line.median_shift.shift:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+    return _with(line.median_shift.shift, line.median_shift.interval)
+
+
+def _ratio(line: ClosureSummary) -> str:
+    rate = line.false_positives_at(2.0)
+    known = rate is not None and rate.ratio is not None and rate.ratio_interval is not None
+    return _with(rate.ratio, rate.ratio_interval) if known else "not resolved"
+
+
+def _with(value: float, interval: Interval) -> str:
+    low, high = ("open" if end is None else f"{end:.2f}" for end in (interval.low, interval.high))
+    return f"{value:.2f} [{low}, {high}]"
 
 
 class Sensitivity:

@@ -44,8 +44,12 @@ TINY: dict[str, Any] = {
         {"treatment": "profiled", "order": 2},
     ],
     "nu": [0, 1],
+    "nu_norm": [],
+    "prior": False,
     "toys": 10,
 }
+#: Toys at other yields and from the prior too, as a study has them unless it says otherwise.
+EVERYWHERE: dict[str, Any] = {"nu_norm": [-3, -1.5, 1.5, 3], "prior": True}
 
 
 def tiny_study(**changes: Any) -> Study:

@@ -38,7 +38,6 @@ def observable(
     top, region = (4.0, 0.0, 9.0, 2.0), (3.0, 1.0, 4.0, 1.0)
     bins = len(edges) - 1
     histograms = (edges, top[:bins], region[:bins], observed, everywhere)
-    histograms = (edges, top[:bins], region[:bins], observed, everywhere)
     return ObservableComparison(name, 8.0, 0.5, None, 7.5, *histograms)
 
 
@@ -53,17 +52,33 @@ def input_comparison(wrong: bool = False) -> InputComparison:
     return compare_inputs(layout, data, simulated, Shifts(simulated, ()))
 
 
+def failed_convex() -> ObservedTest:
+    return ObservedTest("convex", Status.FAILED, None, None, None, (), "analytic", "", (), None)
+
+
 def observation(file: str, z: float, toys: Interval | None = None) -> Observation:
-    """One test with an excess, and one whose fit failed; laws are extrapolated beyond Z = 2.14."""
+    """The network's test is quoted and has an excess, the convex one failed; laws end at Z = 2.14."""
     significances = (
         significance("R_0", z, z > 2.8, toys or Interval(z - 0.1, z + 0.1)),
         significance("chi2", z, extrapolated=z > 2.14),
     )
     ranked = (RankedEvent(7, 1.5, {"sum of pt": 25.0}),)
     excess = Excess(1.5, 100, 81.5, 2.0, ranked, (observable(),))
-    network = ObservedTest("network", Status.CONVERGED, 60.0, 65.0, 5.0, (-0.125,), significances, excess)
+    network = ObservedTest(
+        "network",
+        Status.CONVERGED,
+        60.0,
+        65.0,
+        5.0,
+        (-0.125,),
+        "R_0",
+        "toys at the fitted yield",
+        significances,
+        excess,
+    )
     return Observation(
         name=file.removesuffix(".h5"),
+        rule="network",
         file=file,
         sha256="0123456789abcdef",
         configuration="covariant-profiled",
@@ -77,6 +92,7 @@ def observation(file: str, z: float, toys: Interval | None = None) -> Observatio
         inputs=input_comparison(),
         nuisances=(NuisanceFit("jet_energy_scale", 0.5, -0.25, 0.125, -0.75),),
         compatibility=Compatibility(1.0, 2, 0.61),
-        tests=(network, ObservedTest("convex", Status.FAILED, None, None, None, (), (), None)),
+        tests=(network, failed_convex()),
+        joint=None,
         warnings=("the fit of the convex test ended as 'failed'",),
     )

@@ -10,14 +10,18 @@ import numpy as np
 
 from covad.embedding.metrics import Metrics, ProbeResult
 from covad.inference.clip import ClipPoint
-from covad.inference.closure import closure_tests, corrected, false_positives, judge, median_shift
+from covad.inference.closure import closure_tests, corrected, false_positives
+from covad.inference.coverage import prior_dependence
 from covad.inference.goodness import chi2_law, one_sample
 from covad.inference.intervals import Interval
 from covad.inference.power import power_curve
+from covad.inference.reach import Reach
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, median_z
+from covad.inference.verdict import judge
 from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.report.tables.table import Cell, Column, Row, Table
+from covad.results.collect import null_name
 from covad.results.summary import (
     SUMMARY_SCHEMA,
     ClipSummary,
@@ -29,6 +33,7 @@ from covad.results.summary import (
     Manifest,
     NullLaw,
     NullSummary,
+    PriorSummary,
     SignalPower,
     SignalSignificance,
     SpaceSummary,
@@ -36,7 +41,7 @@ from covad.results.summary import (
     ToyCounts,
     ToyVersions,
 )
-from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts
+from covad.runs.checks import Departure, ReachAt, SpaceChecks, SpaceReach, ValidationCounts, YieldAt
 from covad.storage.versions import Versions
 from covad.study import Study, parse_study
 from covad.toys.ensembles import Treatment
@@ -82,7 +87,7 @@ def evidence(
     rng = np.random.default_rng(7)
     alpha = {c[0]: 0.0 if c[0] == "contrastive" else 30.0 for c in configurations if c[0] != "latent"}
     lines: dict[str, list[Any]] = {
-        key: [] for key in ("clips", "ensembles", "nulls", "closure", "significance", "power")
+        key: [] for key in ("clips", "ensembles", "nulls", "closure", "prior", "significance", "power")
     }
     t: dict[str, Any] = {}
     for configuration in configurations:
@@ -150,6 +155,7 @@ def _space(space: str, embedding: str, order: int, checks: SpaceChecks) -> Space
         name=space,
         embedding=embedding,
         order=order,
+        yields=checks.yields,
         reach=checks.reach,
         probe=checks.probe,
         linearity=checks.linearity,
@@ -160,9 +166,20 @@ def _space(space: str, embedding: str, order: int, checks: SpaceChecks) -> Space
 
 def _checks(rng: np.random.Generator) -> SpaceChecks:
     known, unknown = (12_000.0, Interval(9_000.0, 15_000.0)), (None, Interval(8_000.0, None))
+    averaged, near = (7_000.0, Interval(6_000.0, 8_500.0)), (3_000.0, Interval(2_500.0, 3_600.0))
     return SpaceChecks(
         comparisons=tuple(comparison((nu,), rng) for nu in (-2.0, -1.0, 1.0, 2.0)),
-        reach=tuple(ReachAt(*reach, 0.25, 500, (nu,)) for nu, reach in ((1.0, known), (-1.0, unknown))),
+        yields=tuple(
+            YieldAt((nu,), 1 + 0.011 * nu, 1 + 0.01 * nu, 0.0005, 10_000.0, nu / 10, 0.0, 0.3)
+            for nu in (-2.0, 2.0)
+        ),
+        reach=SpaceReach(
+            Reach(*averaged, 0.25, 500),
+            tuple(
+                ReachAt(*reach, 0.25, 500, (nu,))
+                for nu, reach in ((1.0, known), (-1.0, unknown), (2.0, near), (-2.0, known))
+            ),
+        ),
         probe=_PROBE,
         linearity=tuple(
             Departure("cells", (1.0,), size, 0.03 * size, 0.05, 0.0, 0.09) for size in (1.0, 2.0)
@@ -210,6 +227,8 @@ def _add_toys(
         lines["clips"].append(ClipSummary(key["configuration"], 1.94, 0.05, scan))
     if len(points) > 1:
         lines["closure"] += _closure(key, background, law)
+    if configuration[1] == "profiled":
+        lines["prior"].append(_prior(key, shift))
     shifted = [EmpiricalNull(toys, f"R_{nu[0]:+g}") for nu, toys in background.items() if nu[0]]
     for nu in points if configuration[1] == "profiled" else points[:1]:
         for signal, injected in injections:
@@ -244,6 +263,8 @@ def _ensemble(
             expected=10_000.0,
             reference=52_000,
             nu=nu,
+            nu_norm=0.0,
+            prior=False,
             signal=signal,
             injected=injected,
             identity=identity,
@@ -266,26 +287,34 @@ def _null(key: Any, null: Any, law: Any) -> NullSummary:
 
 def _closure(key: Any, background: Any, law: Any) -> list[ClosureSummary]:
     null = background[0.0,]
-    shifted = {nu: toys for nu, toys in background.items() if any(nu)}
-    table = closure_tests({str(nu): toys for nu, toys in shifted.items()}, null, 1, (10, 25))
-    moved = {nu: median_shift(toys, null, 1) for nu, toys in shifted.items()}
+    shifted = {null_name(nu): toys for nu, toys in background.items() if any(nu)}
+    table = closure_tests(shifted, null, 1, (10, 25))
     network = key["test"] == "network"
-    alone = {
-        str(nu): one_sample(toys, chi2_law(DOF), 1, (10, 25)) if network else ()
-        for nu, toys in shifted.items()
-    }
+    alone = {point: one_sample(toys, chi2_law(DOF), 1, (10, 25)) for point, toys in shifted.items()}
+    points = shifted if network else {"R_0": null, **shifted}
+    closure = judge(points, EmpiricalNull(null) if network else law)
     return [
         ClosureSummary(
             **key,
-            nu=nu,
-            verdict=judge(table, moved.values()),
-            against_null=table[str(nu)],
-            against_chi2=corrected(alone)[str(nu)],
-            median_shift=moved[nu],
-            false_positives=false_positives(toys, EmpiricalNull(null) if network else law, "R"),
+            point=point,
+            n_toys=len(points[point]),
+            verdict=closure.verdict,
+            reason=closure.reason,
+            against_null=table.get(point, ()),
+            against_chi2=corrected(alone)[point] if network else (),
+            **vars(found),
         )
-        for nu, toys in shifted.items()
+        for point, found in closure.points.items()
     ]
+
+
+def _prior(key: Any, shift: float) -> PriorSummary:
+    """t depends on the first nuisance where it does so at +-1 sigma."""
+    rng = np.random.default_rng(8)
+    truth = rng.standard_normal((TOYS, 2))
+    t = rng.chisquare(DOF, TOYS) + shift * np.abs(truth[:, 0])
+    names = ("jet_energy_scale", "normalisation")
+    return PriorSummary(**key, dependence=prior_dependence(t, truth, names, 45.0, 9.5))
 
 
 def _power(what: Any, toys: Any, null: Any) -> SignalPower:

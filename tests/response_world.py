@@ -2,15 +2,20 @@
 
 z1 ~ N(0, 1) moves by 0.1 nu for half of the events (those with z2 > 0), so the density ratio there is that of
 two Gaussians: log r = 0.1 nu z1 - (0.1 nu)^2 / 2, and it is zero for the other half.
+
+With a cut, every event moves and those with z1 > `CUT` pass: log n(z|nu)/n(z|0) = 0.1 nu z1 - (0.1 nu)^2 / 2
+for all that pass, and the yield changes by 6 % per unit of nu.
 """
 
 import numpy as np
+from scipy.stats import norm
 
 from covad.embedding.embed import Embedded
 from covad.response.fit import Pairs
 from covad.settings import Nu
 
 SLOPE = 0.1
+CUT = -0.3
 
 
 def truth(z: np.ndarray, nu: float) -> np.ndarray:
@@ -26,3 +31,20 @@ def make_pairs(n_events: int, seed: int, grid: tuple[float, ...] = (-2.0, -1.0, 
 
     shifted: dict[Nu, Embedded] = {(nu,): moved(nu) for nu in grid}
     return Pairs.align(moved(0.0), shifted)
+
+
+def cut_yield(nu: float) -> float:
+    """N_nu/N_0 of the events above the cut."""
+    return float(norm.sf(CUT - SLOPE * nu) / norm.sf(CUT))
+
+
+def cut_pairs(n_events: int, seed: int, grid: tuple[float, ...] = (-2.0, -1.0, 1.0, 2.0)) -> Pairs:
+    z = np.random.default_rng(seed).normal(size=(n_events, 2)).astype(np.float32)
+
+    def selected(nu: float) -> Embedded:
+        shifted = z + np.array([SLOPE * nu, 0.0], np.float32)
+        (rows,) = np.nonzero(shifted[:, 0] > CUT)
+        return Embedded(shifted[rows], rows, np.ones(len(rows)), len(rows) / (z[:, 0] > CUT).sum())
+
+    shifted: dict[Nu, Embedded] = {(nu,): selected(nu) for nu in grid}
+    return Pairs.align(selected(0.0), shifted)

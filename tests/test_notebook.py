@@ -15,9 +15,9 @@ def test_first_look(tmp_path):
     resources = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=500, kernel_name="python3", resources=resources).execute()
     printed = "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", []))
-    assert "latent-none at nu = +1" in printed
-    assert printed.count("does not close") == 1
-    assert printed.count(", closes") == 1
+    assert "latent-none, nu = +2: median" in printed
+    assert printed.count("-> does not close: ") == 1
+    assert printed.count("-> closes: ") == 1
     pictures = [o for c in notebook.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
     assert len(pictures) == 5
     assert not any(o.output_type == "error" for c in notebook.cells for o in c.get("outputs", []))

@@ -13,6 +13,7 @@ from observations import observation
 
 import covad
 from covad.errors import CovadError, FileFormatError, UnfinishedRunError, UnknownNameError
+from covad.report.figures.statistic import draw_closure
 
 STUDY = """\
 seed: 3
@@ -102,6 +103,10 @@ def test_a_run_has_summary_and_toys(run):
     assert (toys.t != run.toys("latent, profiled", nu=0, test="network").t).all()
     assert (run.toys(nu=np.int64(1)).t == run.toys(nu=1).t).all()
     assert (run.toys(nu=1).t == run.toys("latent, profiled", nu=[1.0], test="convex").t).all()
+    assert run.toys(nu_norm=-1.5).column("true_norm") == pytest.approx(-0.15)
+    assert (run.toys(nu_norm=np.float64(3)).t != run.toys().t).all()
+    assert len(set(run.toys(prior=True).column("true_norm"))) == 12
+    assert (run.toys(prior=True).t != run.toys().t).all()
     signals = run.toys("latent, profiled", signal="signal", injected=40)
     assert len(signals.t) == 12
     assert (signals.t != run.toys("latent, profiled", signal="signal", injected=20).t).all()
@@ -121,7 +126,13 @@ def test_opening_a_run_writes_nothing(run):
     ("asked", "sentence"),
     [
         ({"configuration": "magic"}, "no configuration 'magic'"),
-        ({"nu": 2}, "0 ensembles of the test 'convex' at nu = .2 .it has: nu = 0; nu = .1"),
+        (
+            {"nu": 2},
+            "0 ensembles of the test 'convex' at nu = .2 .it has: nu = 0; .*; nu_N = -3 sigma; .*; prior",
+        ),
+        ({"nu_norm": 2}, r"0 ensembles of the test 'convex' at nu_N = \+2 sigma .it has: nu = 0"),
+        ({"nu_norm": 3, "signal": "signal"}, r"0 ensembles .* at nu_N = \+3 sigma with signal"),
+        ({"configuration": "latent-none", "prior": True}, "0 ensembles .* at prior .it has: nu = 0"),
         ({"signal": "signal"}, "2 ensembles .* with signal"),
         ({"signal": "magic"}, "0 ensembles .* with magic"),
         ({"test": "magic"}, "test 'magic'"),
@@ -176,6 +187,37 @@ def test_plots_take_and_return_axes(run):
     plt.close("all")
     with pytest.raises(CovadError, match="no power of the test 'convex' for the signal 'magic'"):
         covad.plot.power(run, signal="magic")
+
+
+@pytest.mark.parametrize("test", ["network", "convex"])
+def test_closure_is_drawn_from_the_t_that_is_judged(run, test, monkeypatch):
+    """t at the nominal yield; R_0 has the toys of all five yields, as the null has.
+
+    12 toys are too few to move t of the network: its R_0 has those at the nominal yield alone.
+    """
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    drawn = {}
+
+    def draw(axes, background, law):
+        drawn.update(background)
+        return draw_closure(axes, background, law)
+
+    monkeypatch.setattr(covad.plot, "draw_closure", draw)
+    covad.plot.closure(run, "latent-profiled", test=test)
+    plt.close("all")
+    (group,) = [
+        group
+        for group in run._collected.groups()
+        if (group.test, group.configuration.slug) == (test, "latent-profiled")
+    ]
+    assert list(drawn) == [(0.0,), *group.shifted]
+    np.testing.assert_array_equal(np.sort(drawn[0.0,]), np.sort(group.null_t))
+    moved = test == "convex"
+    assert len(drawn[0.0,]) == (60 if moved else 12)
+    for nu, toys in group.shifted.items():
+        np.testing.assert_array_equal(drawn[nu], group.t(toys))
+        assert (drawn[nu] != toys.t).any() == moved
 
 
 def test_the_excess_is_that_of_the_test_which_p_is_of():

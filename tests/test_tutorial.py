@@ -71,7 +71,7 @@ def python_block(mark: str) -> str:
 
 
 def test_the_numbers_of_the_sizing_table_are_those_of_its_code(capsys):
-    exec(python_block("norm.isf"))
+    exec(python_block("norm.isf"), {})
     rows = capsys.readouterr().out.splitlines()
     assert len(rows) == 5
     assert set(rows) <= set(TUTORIAL.read_text().splitlines())

@@ -42,8 +42,8 @@ def latent_sample(z: Any) -> LatentEvents:
     return LatentEvents(z, Response(latent.response(z, 1)))
 
 
-def latent_pools(size: int = 2000, seed: int = 5) -> Pools:
-    """Pools of the latent world: background at three nu, the signal at two."""
+def latent_pools(size: int = 2000, seed: int = 5, prior: tuple[float, ...] = ()) -> Pools:
+    """Pools of the latent world: background at three nu, the signal at two; smaller ones at the prior's."""
     rng = np.random.default_rng(seed)
     fresh = latent.background(size, rng)
     return Pools(
@@ -56,6 +56,13 @@ def latent_pools(size: int = 2000, seed: int = 5) -> Pools:
             for nu in (0, 1, -1)
         },
         signals={"bump": {(nu,): Pool(latent_sample(latent.signal(300, rng))) for nu in (0.0, 1.0)}},
+        prior={
+            (nu,): Pool(
+                latent_sample(latent.tilted_background(size / 4, np.array([nu]), rng)),
+                yield_ratio=1.0 + 0.1 * nu,
+            )
+            for nu in prior
+        },
     )
 
 

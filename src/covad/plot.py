@@ -10,11 +10,13 @@ from matplotlib.axes import Axes
 
 from covad.errors import UnknownNameError
 from covad.observed.result import Observation
+from covad.report.evidence import Evidence
 from covad.report.figures.canvas import headroom, legend
 from covad.report.figures.excess import draw_observable
 from covad.report.figures.statistic import draw_closure
 from covad.report.figures.study import draw_power
 from covad.report.names import signal_label
+from covad.results.collect import FEWEST_TOYS
 from covad.results.overview import calibration_of, law_of
 from covad.results.run import Run
 from covad.results.summary import select
@@ -29,15 +31,17 @@ def closure(
 ) -> Axes:
     """Draw t of background-only toys at every nu: they lie on each other where the test closes.
 
+    t is that at the nominal yield where nuisances are profiled, and R_0 has the toys of all yields.
     `configuration` is a slug or a label, by default the main one; `test` is by default the convex one.
     """
     _refuse_others(run, Run, "a run, from covad.open_run")
     chosen, test = _configuration(run, configuration), test or default_test(run.study)
-    points = sorted(chosen.nu or run.study.nu, key=any)
-    background = {nu: run.toys(chosen.slug, nu, test=test).t for nu in points}
-    background = {nu: t for nu, t in background.items() if len(t) > 1}
+    background = Evidence(run.summary, run.t_at_nominal_yield).toys(test, chosen.slug)
     if not background or any(next(iter(background))):
-        raise UnknownNameError(f"'{chosen.label}' has no toys of the test '{test}' at nu = 0 yet")
+        raise UnknownNameError(
+            f"'{chosen.label}' has fewer than {FEWEST_TOYS} toys of the test '{test}' at nu = 0: "
+            "`covad run` makes what is missing"
+        )
     axes = ax or plt.subplots()[1]
     draw_closure(axes, background, law_of(run.summary, test, chosen.slug))
     axes.set_title(f"{test}, {chosen.label}", loc="left")

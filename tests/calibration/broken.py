@@ -51,6 +51,9 @@ class BrokenSource:
     def check(self, draw: Draw) -> None:
         self.right.check(draw)
 
+    def throw(self, draw: Draw, seeds: ToySeeds) -> Draw:
+        return self.right.throw(draw, seeds)
+
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
         dataset = self.right.draw(draw, seeds)
         match self.fault:
@@ -60,6 +63,11 @@ class BrokenSource:
                 return _with_data(dataset, latent.background(round(draw.expected), _generator(seeds)))
             case "reference reused as data":
                 return _with_data(dataset, dataset.reference[: len(dataset.data)])
+            case "auxiliary value of nu_N around 0":
+                right = dataset.normalisation
+                return replace(
+                    dataset, normalisation=replace(right, measured=right.measured - draw.true_norm)
+                )
             case "events of another toy":
                 return self.right.draw(draw, Ensemble(draw, TunedConvex(), self.right, 0).seeds(0))
             case _:

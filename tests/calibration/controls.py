@@ -6,19 +6,23 @@ power, both from formulas. Each statistic is also applied to healthy toys, which
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from calibration.broken import BrokenSource, CollidingEnsemble
-from calibration.checks import PULL_ERRORS, pulls_of
-from calibration.ensembles import SEED, SOURCE, Suite
+from calibration.checks import PULL_ERRORS, log_yields, p_of_network, pulls_of, simulated_network
+from calibration.ensembles import SEED, SIGMA, SOURCE, WIDE, Suite, Truth
+from calibration.limits import Normal, mean_of_p
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
+from scipy.stats import binom, chi2, norm
 
 from covad.errors import ToyStoreError
+from covad.inference.significance import EmpiricalNull
+from covad.inference.yields import NullMoments
 from covad.nplm.convex.convex import ConvexProblem
-from covad.nplm.convex.law import ScoreMoments, analytic_null
+from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
+from covad.nplm.convex.law import ConvexNull, ConvexNulls, ScoreMoments, analytic_nulls
 from covad.nplm.likelihood import nuisance_slopes
 from covad.toys.ensembles import Draw, Ensemble, Request
 from covad.toys.store import ToyStore
@@ -46,22 +50,6 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Normal:
-    """The mean of many t: its expectation and standard error."""
-
-    mean: float
-    error: float
-
-    def limits(self) -> tuple[float, float]:
-        reach = self.error * float(norm.isf(0.5 * LEVEL))
-        return self.mean - reach, self.mean + reach
-
-    def power_to_notice(self, fault: Normal) -> float:
-        low, high = self.limits()
-        return float(norm.cdf(low, fault.mean, fault.error) + norm.sf(high, fault.mean, fault.error))
-
-
-@dataclass(frozen=True)
 class SecondOrder:
     """The convex test's t = y.form.y around the truth: moments of the score, and the mean of t over toys."""
 
@@ -72,15 +60,14 @@ class SecondOrder:
 
     @classmethod
     def of(cls, suite: Suite, draw: Draw) -> SecondOrder:
-        n, sample = draw.n_reference, suite.moments_sample(draw)
-        test = suite.convex.build(SOURCE)
-        null, problem = analytic_null(test, sample, n_reference=n), ConvexProblem.of(test, sample)
-        moments = ScoreMoments.of(problem.reference, sample.weights, np.ones(len(sample.weights)))
+        sample, test = suite.moments_sample(draw), suite.convex.build(SOURCE)
+        nulls = analytic_nulls(test, sample, n_reference=draw.n_reference)
+        null = nulls.at_yield(draw.true_norm)
         return cls(
             null.form,
             null.variance,
-            moments.for_reference_of(n, sampled=len(sample.weights)).reference_variance,
-            sample.weights @ problem.reference.astype(np.float64),
+            nulls.moments.at_yield(draw.true_norm).reference_variance,
+            sample.weights @ ConvexProblem.of(test, sample).reference.astype(np.float64),
         )
 
     def mean_of_t(self, toys: int, variance: Float64 | None = None, shift: Float64 | float = 0.0) -> Normal:
@@ -112,8 +99,8 @@ def reused_reference(suite: Suite) -> Control:
     law = SecondOrder.of(suite, suite.draw())
     return mean_control(
         suite,
-        suite.null(suite.convex),
-        suite.reused(),
+        suite.ensemble(suite.convex),
+        suite.broken("reference reused as data"),
         law.mean_of_t(n),
         law.mean_of_t(n, variance=law.variance - 2.0 * law.reference_variance),
         "reference events reused as data",
@@ -124,7 +111,7 @@ def mean_control(
     suite: Suite, healthy: Ensemble, broken: Ensemble, right: Normal, wrong: Normal, fault: str
 ) -> Control:
     n = suite.scale.control_toys
-    low, high = right.limits()
+    low, high = right.limits(LEVEL)
     means = [float(suite.run(ensemble, n).t.mean()) for ensemble in (healthy, broken)]
     return Control(
         fault,
@@ -132,7 +119,7 @@ def mean_control(
         n,
         f"{means[0]:.2f} ({right.mean:.2f} predicted)",
         f"{means[1]:.2f} ({wrong.mean:.2f} predicted)",
-        right.power_to_notice(wrong),
+        right.power_to_notice(wrong, LEVEL),
         low <= means[0] <= high and not low <= means[1] <= high,
     )
 
@@ -238,14 +225,146 @@ def lost_fits(suite: Suite) -> Control:
     )
 
 
-def all_controls(suite: Suite) -> Iterator[Control]:
-    """In the order of the issue that asks for them."""
+#: t at the nominal yield, of t and the fitted log yield; linear in t.
+AtNominal = Callable[[Float64, Float64], Float64]
+
+
+def misplaced_auxiliary_value(suite: Suite) -> Control:
+    """nu_N measured around 0 where the truth is +3 sigma: h must explain what nu_N is kept from."""
+    n, truth = suite.scale.control_toys, Truth(nu_norm=3.0)
+    right = suite.ensemble(suite.convex, truth)
+    law = SecondOrder.of(suite, right.draw)
+    off = np.zeros(len(law.variance))
+    off[-1] = -truth.log_yield / truth.sigma**2
+    return mean_control(
+        suite,
+        right,
+        suite.broken("auxiliary value of nu_N around 0", truth),
+        law.mean_of_t(n),
+        law.mean_of_t(n, shift=off),
+        f"auxiliary value of nu_N thrown around 0, {truth.label}",
+    )
+
+
+def old_treatments(suite: Suite) -> Iterator[Control]:
+    """t is held against the law at nu_N = 0 as it is."""
+    for truth in suite.scale.old:
+        yield rate_control(suite, truth, "law of t at nu = 0 instead of the fitted nuisances", lambda t, _: t)
+
+
+def wrong_sign(suite: Suite) -> Control:
+    """t is moved away from the nominal yield instead of towards it."""
+    truth = suite.scale.old[0]
+    moments = suite.group("convex", truth.sigma).moments
+
+    def away(t: Float64, log_yield: Float64) -> Float64:
+        return moments.at_nominal(t, -log_yield)
+
+    return rate_control(suite, truth, "t moved to the nominal yield with the wrong sign", away)
+
+
+def still_reference(suite: Suite) -> Control:
+    """C is taken to grow as the yield, though the weights of the reference enter it squared."""
+    truth = max(suite.scale.truths_of(WIDE), key=lambda truth: truth.log_yield)
+    nulls = suite.convex_nulls(truth)
+
+    def wrong_law(log_yield: float) -> GeneralisedChi2:
+        growth = float(np.exp(log_yield))
+        moments = ScoreMoments(growth * nulls.moments.information, growth * nulls.moments.reference_variance)
+        return ConvexNull.of(moments, nulls.ridge, nulls.auxiliary, nulls.n_basis).law
+
+    moments = NullMoments.of_law(wrong_law, 6.0 * truth.sigma)
+    fault = "variance of the reference scaled by the yield, not by its square"
+    return rate_control(suite, truth, fault, moments.at_nominal)
+
+
+def rate_control(suite: Suite, truth: Truth, fault: str, at_nominal: AtNominal) -> Control:
+    """The number of background toys beyond a threshold at a true nu_N, if t is moved in another way."""
+    group, toys = suite.group("convex", truth.sigma), suite.judged("convex", truth)
+    z, alpha = suite.scale.fault_sigma, norm.sf(suite.scale.fault_sigma)
+    null, n = group.nulls[group.quoted], len(toys.t)
+    right = binom(n, alpha)
+    low, high = int(right.ppf(0.5 * LEVEL)), int(right.isf(0.5 * LEVEL))
+    moved = group.t(toys), at_nominal(toys.t, toys.column("log_yield"))
+    healthy, broken = (int(np.count_nonzero(null.rejects(t, alpha))) for t in moved)
+    wrong = _wrong_rate(suite.convex_nulls(truth), truth, at_nominal, float(alpha))
+    return Control(
+        f"{fault}, {truth.label}",
+        f"toys beyond {z:.0f} sigma from {low} to {high}",
+        n,
+        f"{healthy} ({n * alpha:.1f} predicted)",
+        f"{broken} ({n * wrong:.1f} predicted)",
+        float(binom.cdf(low - 1, n, wrong) + binom.sf(high, n, wrong)),
+        low <= healthy <= high and not low <= broken <= high,
+    )
+
+
+def _wrong_rate(nulls: ConvexNulls, truth: Truth, at_nominal: AtNominal, alpha: float) -> float:
+    """Return how often t, moved in another way, is beyond the threshold of the law at nu_N = 0."""
+    zero, one = at_nominal(np.array([0.0, 1.0]), np.full(2, truth.log_yield))
+    threshold = (nulls.at_yield().law.isf(alpha) - zero) / (one - zero)
+    return float(nulls.at_yield(truth.log_yield).law.sf(threshold))
+
+
+def null_at_one_yield(suite: Suite) -> Control:
+    """The network's t is held against toys at nu_N = 0 as it is."""
+    truth, group = Truth(nu_norm=3.0), suite.group("network")
+    wrong = simulated_network(suite, SIGMA, (0.0,)).p_of_raw(log_yields(truth))
+    return _mean_p_control(suite, truth, group.null.t, wrong, "null of the network at nu_N = 0 only")
+
+
+def null_of_the_prior(suite: Suite) -> Control:
+    """The network's t is held against toys of the prior as it is: right on average over the prior only."""
+    truth, prior = Truth(nu_norm=2.0), Truth(prior=True)
+    null = suite.judged("network", prior).t
+    thrown = np.random.default_rng(SEED).normal(0.0, SIGMA, len(null))
+    simulated = replace(simulated_network(suite, SIGMA), toys=dict.fromkeys(thrown.tolist(), 1))
+    wrong = simulated.p_of_raw(log_yields(truth))
+    return _mean_p_control(suite, truth, null, wrong, "null of the network thrown from the prior")
+
+
+def _mean_p_control(suite: Suite, truth: Truth, null: Float64, wrong_p: Float64, fault: str) -> Control:
+    """The mean of p at a true nu_N, which is 1/2, if raw t is held against other toys."""
+    group, toys = suite.group("network"), suite.judged("network", truth)
+    n = len(toys.t)
+    right, wrong = mean_of_p(p_of_network(suite, truth), n), mean_of_p(wrong_p, n)
+    low, high = right.limits(LEVEL)
+    healthy = float(group.nulls[group.quoted].p(group.t(toys)).mean())
+    broken = float(EmpiricalNull(null).p(toys.t).mean())
+    return Control(
+        f"{fault}, {truth.label}",
+        f"mean of p within {low:.3f} and {high:.3f}",
+        n,
+        f"{healthy:.3f} ({right.mean:.3f} predicted)",
+        f"{broken:.3f} ({wrong.mean:.3f} predicted)",
+        right.power_to_notice(wrong, LEVEL),
+        low <= healthy <= high and not low <= broken <= high,
+    )
+
+
+def controls_of_toys(suite: Suite) -> Iterator[Control]:
+    """Faults of drawing, fitting and storing, which the convex test notices or nobody needs a test for."""
     for control in (
-        wrong_weights,
-        fixed_number,
-        dropped_auxiliary_terms,
-        reused_reference,
         colliding_seeds,
         lost_fits,
+        fixed_number,
+        dropped_auxiliary_terms,
+        wrong_weights,
+        reused_reference,
+        misplaced_auxiliary_value,
     ):
         yield control(suite)
+
+
+def controls_of_the_yield(suite: Suite) -> Iterator[Control]:
+    """Faults of what is made of t where the true yield is not the expected one; the convex test."""
+    yield from old_treatments(suite)
+    yield wrong_sign(suite)
+    yield still_reference(suite)
+
+
+def controls_of_the_network(suite: Suite) -> Iterator[Control]:
+    """The same for the network, where it has toys enough to notice."""
+    if suite.scale.network_faults:
+        yield null_at_one_yield(suite)
+        yield null_of_the_prior(suite)

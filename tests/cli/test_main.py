@@ -93,7 +93,7 @@ def test_a_dry_run_prints_what_a_run_would_do(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text(study)
     result = covad("run", tmp_path / "study.yaml", "--out", tmp_path / "run", "--dry-run")
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == "tune: 1 made\ntoys: 0 are there, 10 are computed\n"
+    assert result.stdout == "tune: 1 made\ntoys: 0 are there, 60 are computed\n"
     assert [path.name for path in tmp_path.iterdir()] == ["study.yaml"]
 
 

@@ -1,8 +1,10 @@
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
 
 from covad.embedding.losses import RatioHead, covariance_loss, supervised_contrastive
 
@@ -63,6 +65,52 @@ def test_no_information_gives_one_half_and_the_true_ratio_gives_less() -> None:
     assert nothing == 0.5
     assert truth < worse
     assert truth < nothing
+
+
+#: Quantiles of a normal distribution at equal probabilities: means over them are integrals.
+NORMAL = torch.from_numpy(norm.ppf((np.arange(200_000) + 0.5) / 200_000))[:, None]
+
+
+def loss_at(
+    nu: float, moved: Callable[[float], torch.Tensor], g: Callable[[torch.Tensor], torch.Tensor]
+) -> float:
+    """L_cov on the grid +-nu; `moved` is the sample at nu, `g` the score u of z about nu."""
+    grid = [torch.tensor([value], dtype=torch.float64) for value in (nu, -nu)]
+    return float(covariance_loss(grid, g(moved(0.0)), [g(moved(value)) for value in (nu, -nu)]))
+
+
+def shifted_mean(nu: float, a: float) -> float:
+    """z ~ N(a nu, 1): log r is linear in nu, and I = a^2."""
+    return loss_at(nu, lambda at: NORMAL + a * at, lambda z: a * z)
+
+
+def shifted_width(nu: float, s: float) -> float:
+    """z ~ N(0, e^{2 s nu}): log r is not linear in nu, and I = 2 s^2."""
+    return loss_at(nu, lambda at: NORMAL * math.exp(s * at), lambda z: s * (z.square() - 1.0))
+
+
+def test_to_leading_order_the_covariance_loss_is_the_fisher_information() -> None:
+    """L_cov = 1/2 - <nu^2> I / 8 for small nu; what is left falls with another power of nu^2."""
+    for loss, information in (
+        (lambda nu: shifted_mean(nu, 0.1), 0.1**2),
+        (lambda nu: shifted_width(nu, 0.1), 2 * 0.1**2),
+    ):
+        found = {nu: (0.5 - loss(nu)) / (nu**2 * information / 8) for nu in (0.5, 1.0)}
+        assert found[0.5] == pytest.approx(1.0, abs=0.01)
+        assert (1.0 - found[1.0]) / (1.0 - found[0.5]) == pytest.approx(4.0, rel=0.1)
+
+
+def test_the_covariance_loss_prefers_a_sensitive_space_to_a_linear_one() -> None:
+    """Twice the information outweighs that the response is not linear."""
+    for nu in (1.0, 2.0):
+        assert shifted_width(nu, 0.1) < shifted_mean(nu, 0.1)
+
+
+def test_non_linearity_enters_the_covariance_loss_at_fourth_order() -> None:
+    """Of two spaces of equal information the linear one is better, by an amount that grows as nu^4."""
+    differences = [shifted_width(nu, 0.1) - shifted_mean(nu, 0.1 * math.sqrt(2)) for nu in (0.5, 1.0)]
+    assert differences[0] > 0
+    assert differences[1] / differences[0] == pytest.approx(16.0, rel=0.15)
 
 
 def test_ratio_head_has_the_widths_asked_for() -> None:

@@ -73,6 +73,7 @@ STUDY: dict[str, Any] = {
         {"embedding": "covariant", "order": 2},
     ],
     "nu": [0, 1],
+    "nu_norm": [],
     "signals": {"a4l": [30]},
     "toys": 20,
 }

@@ -6,6 +6,16 @@ import pytest
 from covad.errors import InferenceError
 from covad.inference.misfit import MatchedEvents, Misfit
 
+NU = (1.0,)
+
+
+def measured(*blocks: MatchedEvents) -> Misfit:
+    return Misfit.matched({NU: block} for block in blocks)[NU]
+
+
+def covariance(misfit: Misfit) -> np.ndarray:
+    return misfit.noise.T @ misfit.noise
+
 
 def paired_events(rng: np.random.Generator, n: int) -> MatchedEvents:
     """Two Gaussian columns and a constant; the shift moves each event a little, the response is wrong."""
@@ -18,10 +28,10 @@ def test_weights_carry_the_yield():
     rng = np.random.default_rng(11)
     x = np.column_stack([rng.normal(size=5000), np.ones(5000)]).astype(np.float32)
     passes = (rng.uniform(size=5000) < 0.9).astype(np.float64)
-    misfit = Misfit.matched([MatchedEvents(x, x, np.zeros(5000), shifted_weights=passes)])
+    misfit = measured(MatchedEvents(x, x, np.zeros(5000), shifted_weights=passes))
     # the constant column loses 10 % of its events; binomial error
     assert misfit.delta[1] == pytest.approx(passes.mean() - 1.0)
-    assert np.sqrt(misfit.covariance[1, 1]) == pytest.approx(np.sqrt(0.09 / 5000), rel=0.1)
+    assert np.sqrt(covariance(misfit)[1, 1]) == pytest.approx(np.sqrt(0.09 / 5000), rel=0.1)
 
 
 def test_bad_input_is_named():
@@ -31,11 +41,11 @@ def test_bad_input_is_named():
     with pytest.raises(InferenceError, match="as many rows"):
         MatchedEvents(x, x, np.zeros(50), np.ones(4))
     with pytest.raises(InferenceError, match="too few for the misfit"):
-        Misfit.matched([MatchedEvents(x[:2], x[:2], np.zeros(2))])
+        measured(MatchedEvents(x[:2], x[:2], np.zeros(2)))
     with pytest.raises(InferenceError, match="too few"):
         Misfit.matched([])
     with pytest.raises(InferenceError, match="not finite"):
-        Misfit.matched([MatchedEvents(x, x, np.full(50, np.nan))])
+        measured(MatchedEvents(x, x, np.full(50, np.nan)))
 
 
 def test_blocks_give_the_same_as_one():
@@ -44,15 +54,36 @@ def test_blocks_give_the_same_as_one():
         MatchedEvents(events.nominal[rows], events.shifted[rows], events.log_ratio[rows])
         for rows in (slice(0, 1500), slice(1500, None))
     )
-    whole, joined = Misfit.matched([events]), Misfit.matched(parts)
+    whole, joined = measured(events), measured(*parts)
     assert joined.delta == pytest.approx(whole.delta, rel=1e-9, abs=1e-12)
-    assert joined.covariance == pytest.approx(whole.covariance, rel=1e-9, abs=1e-15)
+    assert joined.noise == pytest.approx(whole.noise, rel=1e-9, abs=1e-15)
 
 
 def test_the_covariance_is_that_of_repeated_samples():
     rng = np.random.default_rng(13)
-    misfits = [Misfit.matched([paired_events(rng, 500)]) for _ in range(400)]
+    misfits = [measured(paired_events(rng, 500)) for _ in range(400)]
     found = np.var([misfit.delta for misfit in misfits], axis=0)
-    stated = np.mean([np.diag(misfit.covariance) for misfit in misfits], axis=0)
+    stated = np.mean([np.diag(covariance(misfit)) for misfit in misfits], axis=0)
     # four standard errors of a variance, for the two columns that fluctuate
     assert found[:2] == pytest.approx(stated[:2], rel=4 * np.sqrt(2 / 400))
+
+
+def test_the_noise_of_batches_is_that_of_events():
+    events = paired_events(np.random.default_rng(14), 20_000)
+    found = covariance(measured(events))
+    d = events.shifted - events.nominal * np.exp(events.log_ratio)[:, None]
+    exact = np.cov(d, rowvar=False) / len(d)
+    # a variance from 512 batches: four standard errors
+    assert np.diag(found)[:2] == pytest.approx(np.diag(exact)[:2], rel=4 * np.sqrt(2 / 512))
+
+
+def test_misfits_of_the_same_events_know_what_they_have_in_common():
+    events = paired_events(np.random.default_rng(15), 3000)
+    twice = MatchedEvents(
+        events.nominal, events.nominal + 2 * (events.shifted - events.nominal), 2 * events.log_ratio
+    )
+    once, other = Misfit.matched([{(1.0,): events, (2.0,): twice}]).values()
+    joint = np.sum(once.noise[:, 0] * other.noise[:, 0])
+    alone = [np.square(misfit.noise[:, 0]).sum() for misfit in (once, other)]
+    # twice the shift of the same events is twice the misfit to first order, noise included
+    assert joint / np.sqrt(np.prod(alone)) > 0.99

@@ -3,9 +3,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from calibration.pulls import pulls
-from scipy.stats import kstest
+from scipy.stats import kstest, norm, poisson
 
-from covad.inference.nuisances import difference_variance, judge_nuisances, nuisance_covariance
+from covad.inference.nuisances import (
+    difference_variance,
+    judge_nuisances,
+    nuisance_covariance,
+    yield_deviation,
+)
+from covad.nplm.dataset import Dataset, Normalisation, Response
 from covad.nplm.likelihood import fit_nuisances
 from covad.toys.latent_world import LatentWorld
 
@@ -63,6 +69,54 @@ def test_a_nuisance_that_does_nothing_is_not_counted():
     assert agreement.dof == 2
     assert nuisances[1].fitted == pytest.approx(nuisances[1].auxiliary)
     assert abs(nuisances[1].pull) < 1e-3 or not np.isfinite(nuisances[1].pull)
+
+
+def many(
+    normalisation: Normalisation | None,
+    slope: float | None = None,
+    measured: float = 0.0,
+    n: int = 1300,
+    expected: float = 1000.0,
+) -> Dataset:
+    """Data where 1000 are expected at nu = 0; a nuisance changes the log of the yield by `slope`."""
+    k = int(slope is not None)
+    return Dataset(
+        reference=np.zeros((500, 1), np.float32),
+        data=np.zeros((n, 1), np.float32),
+        weights=np.full(500, expected / 500),
+        reference_response=Response(np.full((500, k), slope or 0.0, np.float32)),
+        data_response=Response(np.full((n, k), slope or 0.0, np.float32)),
+        measured=np.full(k, measured),
+        normalisation=normalisation,
+    )
+
+
+def test_a_yield_is_surprising_by_poisson_and_all_that_changes_it():
+    """1300 of 1000: the log yield has the variance 1/N of the data, and that of the nuisances."""
+    for changes, dataset in (
+        (0.1, many(Normalisation(0.1))),
+        (0.2, many(None, 0.2)),
+        (np.hypot(0.1, 0.2), many(Normalisation(0.1), 0.2)),
+    ):
+        assert yield_deviation(dataset) == pytest.approx(
+            np.log(1.3) / np.hypot(changes, 1300**-0.5), rel=5e-3
+        )
+    assert yield_deviation(many(Normalisation(0.1, np.log(1.3)))) == pytest.approx(0.0, abs=1e-9)
+    assert yield_deviation(many(None, np.log(1.3), 1.0)) == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("sigmas", [-3.0, -1.0, 2.5])
+def test_a_yield_is_as_surprising_as_the_truth_that_makes_it(sigmas):
+    """nu_N is the log of the yield: +2.5 sigma of 0.3 are 2.1 times the events, not 3.7 sigma."""
+    n = round(1e5 * np.exp(0.3 * sigmas))
+    assert yield_deviation(many(Normalisation(0.3), n=n, expected=1e5)) == pytest.approx(sigmas, rel=1e-3)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(1, 10.0), (3, 10.0), (25, 10.0), (160, 200.0)])
+def test_without_nuisances_a_number_is_as_surprising_as_by_poisson(n, expected):
+    """Half of the probability of n itself is counted, as Z of a continuous number would."""
+    below = poisson.cdf(n, expected) - 0.5 * poisson.pmf(n, expected)
+    assert yield_deviation(many(None, n=n, expected=expected)) == pytest.approx(norm.ppf(below), abs=0.4)
 
 
 def test_a_test_without_nuisances_has_none():

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from event_files import write_events
-from finished_run import make_run, simulated
+from finished_run import EVERYWHERE, make_run, simulated
+from observations import failed_convex
 from samples import random_events
+from scipy.stats import norm
 
 import covad
 from covad.cli.main import commands
@@ -32,18 +34,20 @@ from covad.events.files import open_events
 from covad.events.layout import Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 from covad.events.selection import Selection
-from covad.inference.nuisances import yield_deviation
-from covad.nplm.dataset import Normalisation
+from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.fit import Status
+from covad.nplm.likelihood import fit_nuisances
+from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import read_observed
-from covad.observed.examine import examine
+from covad.observed.examine import examine, fitted_yield
 from covad.observed.inputs import compare_with_run
-from covad.observed.result import Observation, ObservedTest, read_observations
+from covad.observed.result import Observation, read_observations
+from covad.observed.run import FinishedRun
 from covad.pipeline.claim import claim
 from covad.pipeline.observation import store_observation
 from covad.report.evidence import read_evidence
-from covad.results.collect import collect
+from covad.results.collect import collect, joint_null
 from covad.results.compute import summarise
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
@@ -54,7 +58,7 @@ PROFILED, QUADRATIC, NONE = "covariant, profiled", "covariant, profiled, quadrat
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("finished") / "run")
+    return make_run(tmp_path_factory.mktemp("finished") / "run", **EVERYWHERE)
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +76,12 @@ def test_a_file_is_tested_against_every_null_of_the_run(run, observed):
     for test in found.tests:
         assert test.t == pytest.approx(test.tau - test.delta)
         assert test.t >= -0.01
-        # the rank of the file among the 10 toys and itself
-        assert test.significances[0].p * 11 == pytest.approx(round(test.significances[0].p * 11))
-        for line in test.significances:  # ten toys resolve 1.34
-            assert line.extrapolated == (not line.null.startswith("R_") and line.z > 1.336)
+        # the rank of the file among itself and the 10 toys of each of five yields; for the network, which
+        # needs more of them to tell how t moves with the yield, among those of one
+        n = {"convex": 51, "network": 11}[test.test]
+        assert test.significances[0].p * n == pytest.approx(round(test.significances[0].p * n))
+        for line in test.significances:
+            assert line.extrapolated == (not line.null.startswith("R_") and line.z > norm.isf(1 / n))
     assert [line.name for line in found.nuisances] == ["jet_energy_scale", "normalisation"]
     assert all(len(test.nu_with_h) == 2 for test in found.tests)
     assert found.compatibility.dof == 2
@@ -101,17 +107,94 @@ def ask(run: Path, observed: Path, *options: object):
 
 def test_the_last_line_is_the_result(run, observed, tmp_path):
     answer = examine(run, observed).answer
-    convex = examine(run, observed).result("convex")
-    largest = max(
-        (line for line in convex.significances if line.null.startswith("R_")), key=lambda line: line.p
-    )
-    assert (answer.test, answer.null, answer.p, answer.z) == ("convex", largest.null, largest.p, largest.z)
+    *toys, law = examine(run, observed).result("convex").significances
+    assert (answer.rule, answer.configuration) == ("convex", "covariant-profiled")
+    assert (answer.null, answer.p, answer.z) == ("analytic", law.p, law.z)
+    assert answer.largest_p == max(line.p for line in toys)
     said = ask(run, observed, "--json", tmp_path / "answer.json")
     assert said.exit_code == 0
     assert said.stdout.splitlines()[-1] == answer.line
-    assert answer.line.startswith(f"result: p = {answer.p:.3g}, Z = {answer.z:.2f} (convex test")
+    told = (
+        f"result: p = {answer.p:.3g}, Z = {answer.z:.2f} (the convex test, law of t at the fitted nuisances"
+    )
+    assert answer.line.startswith(told)
     written = json.loads((tmp_path / "answer.json").read_text())["result"]
-    assert (written["p"], written["z"], written["test"]) == (answer.p, answer.z, "convex")
+    assert (written["p"], written["z"], written["rule"]) == (answer.p, answer.z, "convex")
+    assert written["configuration"] == "covariant-profiled"
+
+
+def with_study(run: Path, copy: Path, **changes: object) -> Path:
+    """Copy a run whose study says another thing, as `covad run` would leave it if no toy were missing."""
+    shutil.copytree(run, copy)
+    content = read_sealed(copy / "study.json")
+    content["study"] |= changes
+    write_sealed(copy / "study.json", content)
+    return copy
+
+
+def test_the_law_is_that_of_the_fitted_yield_and_toys_see_t_moved_to_theirs(run, observed, monkeypatch):
+    """With other expectations the same data have another fitted yield: it decides what t is held against."""
+    fitted, found_by = [], fitted_yield
+    monkeypatch.setattr(
+        "covad.observed.examine.fitted_yield", lambda *what: fitted.append(found_by(*what)) or fitted[-1]
+    )
+    opened = FinishedRun.open(run)
+    convex = next(group for group in opened.groups if group.test == "convex")
+    for expected in (200.0, 240.0):
+        found = examine(run, observed, expected=expected)
+        (fit,) = (line.fitted for line in found.nuisances if line.name == "normalisation")
+        relative = fitted[-1]
+        # an encoder that has learned nothing: the shape hardly changes the yield
+        assert relative == pytest.approx(0.1 * fit + np.log(expected / 200.0), abs=0.03)
+        moved = convex.moments.at_nominal(found.result("convex").t, relative)
+        r_0, _, law = found.result("convex").significances
+        assert r_0.t == pytest.approx(float(moved))
+        assert law.t == found.result("convex").t
+        # the law at the fitted yield, of another sample of the reference
+        at_fitted = convex._analytic.at_yield(relative).law
+        assert law.z == pytest.approx(float(norm.isf(at_fitted.sf(law.t))), abs=0.2)
+
+
+@pytest.mark.parametrize("rule", ["network", "joint"])
+def test_the_study_names_the_rule_beforehand(run, observed, tmp_path, rule):
+    usual = examine(run, observed)
+    found = examine(with_study(run, tmp_path / "copy", result=rule), observed)
+    assert found.rule == found.answer.rule == rule
+    assert found.joint == usual.joint
+    if rule == "network":
+        assert [test.test for test in found.tests] == ["network", "convex"]
+        assert (found.p, found.answer.null) == (found.result("network").significances[0].p, "R_0")
+        assert "(the network test, toys at the nominal yield; largest p over toys" in found.answer.line
+    else:
+        assert (found.p, found.answer.null) == (usual.joint.p, "joint")
+        assert found.answer.largest_p is None
+        assert "(both tests, the smaller p, by toys that both have)" in found.answer.line
+
+
+def test_the_joint_p_is_that_of_toys_which_both_tests_have(run, observed):
+    groups = {group.test: group for group in FinishedRun.open(run).groups}
+    found = examine(run, observed)
+    null = joint_null(groups["convex"], groups["network"])
+    assert len(null.t) == 50
+    least = min(test.p for test in found.tests)
+    assert found.joint.t == pytest.approx(-np.log(least))
+    assert found.joint.p == float(null.p(-np.log(least)))
+
+
+def test_one_failed_fit_leaves_no_joint_p(run, observed, tmp_path, monkeypatch):
+    copy = with_study(run, tmp_path / "copy", result="joint")
+    compute = likelihood_ratio
+
+    def fail_network(dataset, test, seed, delta):
+        outcome = compute(dataset, test, seed, delta)
+        return outcome if isinstance(test, ConvexTest) else replace(outcome, status=Status.FAILED)
+
+    monkeypatch.setattr("covad.observed.examine.likelihood_ratio", fail_network)
+    found = examine(copy, observed)
+    assert found.joint is None
+    assert found.p is None
+    assert found.result("convex").p is not None
+    assert found.answer.line == "result: none, because the fit of one of the tests failed"
 
 
 def test_a_json_file_that_cannot_be_written_does_not_cost_the_answer(run, observed, tmp_path):
@@ -149,8 +232,7 @@ def test_a_new_answer_outdates_the_page(run, observed, tmp_path):
 def test_without_a_result_the_exit_code_says_so(run, observed, monkeypatch):
     """No file makes the fit of the convex test fail, so that the answer is changed on its way."""
     found = examine(run, observed)
-    failed = ObservedTest("convex", Status.FAILED, None, None, None, (), (), None)
-    changed = replace(found, name="failed", tests=(failed, *found.tests[1:]))
+    changed = replace(found, name="failed", tests=(failed_convex(), *found.tests[1:]))
     monkeypatch.setattr("covad.pipeline.observation.examine", lambda *_, **__: changed)
     said = ask(run, observed)
     assert said.exit_code == 1
@@ -192,12 +274,12 @@ def test_an_answer_is_shown_only_as_long_as_it_holds_for_the_study(run, observed
         return evidence.observed, evidence.outdated
 
     assert shown() == ((found,), ())
-    make_run(copy, until="tune", toys=11)
+    make_run(copy, until="tune", toys=11, **EVERYWHERE)
     assert shown() == ((found,), ())
-    make_run(copy, until="tune", normalisation=0.2)
+    make_run(copy, until="tune", normalisation=0.2, **EVERYWHERE)
     assert shown() == ((), (found.name,))
     assert examine(run, observed).nulls == found.nulls
-    make_run(copy, until="tune")
+    make_run(copy, until="tune", **EVERYWHERE)
     assert shown() == ((found,), ())
 
 
@@ -274,13 +356,55 @@ def test_other_configurations_are_tested_too(run, observed):
     assert len({f.name for f in (quadratic, plain)}) == 2
 
 
+def test_what_a_small_reference_costs_is_said(run, tmp_path):
+    many = simulated(tmp_path / "many.h5", "background", 800, seed=78)
+    found = examine(run, many, expected=800.0, configuration=NONE)
+    assert any("a signal must be 1.34 times as large for the same Z" in line for line in found.warnings)
+
+
 def test_a_surprising_yield_is_said(run, observed):
     found = examine(run, observed, expected=2000.0)
     assert any("210 events are observed where 2000 are expected" in line for line in found.warnings)
-    assert any("nulls were made for 200 expected events" in line for line in found.warnings)
-    assert yield_deviation(1300, 1000, None) == pytest.approx(300 / np.sqrt(1000))
-    assert yield_deviation(1300, 1000, Normalisation(0.1)) == pytest.approx(300 / np.sqrt(1000 + 100**2))
-    assert yield_deviation(1300, 1000, Normalisation(0.1, np.log(1.3))) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("question", "warned"),
+    [
+        ({}, []),
+        ({"expected": 230.0, "auxiliary": {"normalisation": -1.4}}, []),
+        ({"expected": 1100.0}, ["network"]),
+        ({"expected": 2000.0}, ["convex", "network"]),
+        ({"configuration": NONE}, []),
+        ({"configuration": NONE, "expected": 250.0}, ["convex", "network"]),
+    ],
+    ids=["as expected", "within the nulls", "beyond the toys", "beyond the law", "none", "none, other yield"],
+)
+def test_a_yield_beyond_the_nulls_is_said_for_each_test(run, observed, question, warned):
+    """Toys lie within +-3 sigma_N and what data add, the law within 6; without a fit, all at one yield."""
+    found = examine(run, observed, **question)
+    said = [line for line in found.warnings if "times the yield of the toys of the" in line]
+    assert [
+        test for test in ("convex", "network") if any(f"the {test} test" in line for line in said)
+    ] == warned
+    of_toys = {
+        "network": "their p are approximate",
+        "convex": "the p of toys are approximate, the quoted one is not concerned",
+    }
+    for line in said:
+        words = of_toys["convex" if "the convex test" in line else "network"]
+        assert line.endswith(f"farther from it than its nulls were drawn: {words}")
+
+
+def test_the_nuisances_are_fitted_once(run, observed, monkeypatch):
+    """Both tests, the warnings and the table of nuisances have the same Delta."""
+    fits = []
+    for module in ("covad.observed.examine", "covad.nplm.statistic"):
+        monkeypatch.setattr(
+            f"{module}.fit_nuisances", lambda dataset: fits.append(fit_nuisances(dataset)) or fits[-1]
+        )
+    found = examine(run, observed)
+    assert len(fits) == 1
+    assert [test.delta for test in found.tests] == [fits[0].value] * 2
 
 
 def test_other_layouts_are_refused(run, tmp_path):

@@ -11,7 +11,7 @@ from observations import observation, significance
 
 from covad.errors import FileFormatError, UnknownNameError
 from covad.nplm.fit import Status
-from covad.observed.result import SCHEMA, Observation, read_observations
+from covad.observed.result import SCHEMA, Answer, Observation, read_observations
 from covad.pipeline.observation import store_observation
 from covad.runs.directory import RunDirectory
 from covad.storage.sealed import write_sealed
@@ -28,37 +28,103 @@ def test_a_file_of_the_run_is_read_as_an_answer_and_its_seal_is_checked(tmp_path
         Observation.from_json(edited, "answer.json")
 
 
-def test_the_default_test_speaks_by_the_largest_p_over_the_toys():
-    told = observation("a.h5", 1.0)
-    lines = tuple(significance(null, z) for null, z in (("R_0", 2.0), ("R_+1", 1.5), ("chi2", 0.5)))
-    told = replace(told, tests=(replace(told.tests[0], significances=lines), *told.tests[1:]))
-    assert (told.t, told.z) == (60.0, 1.5)
-    assert told.p == lines[1].p
-    assert told.result("network").significance.null == "R_+1"
+NETWORK = replace(
+    observation("a.h5", 1.0).tests[0],
+    significances=tuple(significance(null, z) for null, z in (("R_0", 2.0), ("R_+1", 1.5), ("chi2", 0.5))),
+)
+CONVEX = replace(
+    NETWORK,
+    test="convex",
+    quoted="analytic",
+    how="law of t at the fitted nuisances",
+    significances=tuple(
+        significance(null, z) for null, z in (("R_0", 1.75), ("R_+1", 1.0), ("analytic", 1.25))
+    ),
+)
+JOINT = significance("joint", 1.625)
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("rule", "quoted", "check"),
     [
-        (
-            [("R_0", 1.5, False), ("R_-1", 0.5, False)],
-            "p = 0.309, Z = 0.50 (network test, the largest p",
-        ),
-        ([("R_0", 2.81, True), ("R_-1", 2.0, True)], "p <= 0.0228, Z >= 2.00 (network test"),
-        ([("R_0", -2.81, True)], "p = 0.998, Z <= -2.81 (network test, the largest p over its toys: R_0)"),
-        ([("chi2", 5.0, False)], "none, because the network test has no null of toys"),
+        ("network", NETWORK.significances[0], NETWORK.significances[1].p),
+        ("convex", CONVEX.significances[2], CONVEX.significances[1].p),
+        ("joint", JOINT, None),
     ],
 )
-def test_the_one_line_is_honest_about_bounds(lines, said):
-    told = observation("a.h5", 1.0)
-    network = replace(told.tests[0], significances=tuple(significance(*line) for line in lines))
-    assert replace(told, tests=(network,)).answer.line.startswith(f"result: {said}")
+def test_the_rule_decides_what_is_quoted_and_the_largest_p_over_toys_is_a_check(rule, quoted, check):
+    for tests in ((NETWORK, CONVEX), (CONVEX, NETWORK)):
+        answer = Answer.of(rule, "here", tests, JOINT)
+        assert (answer.rule, answer.configuration, answer.status) == (rule, "here", Status.CONVERGED)
+        assert (answer.null, answer.p, answer.z) == (quoted.null, quoted.p, quoted.z)
+        assert answer.largest_p == check
+    told = replace(observation("a.h5", 1.0), rule=rule, tests=(NETWORK, CONVEX), joint=JOINT)
+    assert (told.answer.p, told.answer.z) == (told.p, told.z) == (quoted.p, quoted.z)
+    assert (told.answer.rule, told.answer.configuration) == (rule, told.configuration)
+
+
+@pytest.mark.parametrize(
+    ("rule", "failed", "said"),
+    [
+        ("convex", "convex", "the fit of the convex test failed"),
+        ("convex", "network", None),
+        ("network", "network", "the fit of the network test failed"),
+        ("joint", "network", "the fit of one of the tests failed"),
+        ("joint", "convex", "the fit of one of the tests failed"),
+    ],
+)
+def test_a_failed_fit_leaves_no_answer_where_the_rule_needs_it(rule, failed, said):
+    lost = {"status": Status.FAILED, "t": None, "significances": (), "excess": None}
+    tests = [replace(test, **lost) if test.test == failed else test for test in (CONVEX, NETWORK)]
+    answer = Answer.of(rule, "here", tests, None)
+    if said is None:
+        assert (answer.p, answer.status) == (CONVEX.significances[2].p, Status.CONVERGED)
+        return
+    assert (answer.null, answer.p, answer.z, answer.largest_p) == (None, None, None, None)
+    assert answer.status is Status.FAILED
+    assert answer.line == f"result: none, because {said}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "found", "said"),
+    [
+        (
+            "network",
+            significance("R_0", 0.5),
+            (
+                "p = 0.309, Z = 0.50 (the network test, toys at the fitted yield; "
+                "largest p over toys at every nu: 0.309)"
+            ),
+        ),
+        ("network", significance("R_0", 2.0, True), "p <= 0.0228, Z >= 2.00 (the network test, toys"),
+        ("network", significance("R_0", -2.81, True), "p = 0.998, Z <= -2.81 (the network test, toys"),
+        (
+            "convex",
+            significance("analytic", 5.0, extrapolated=True),
+            (
+                "p = 2.87e-07, Z = 5.00 (the convex test, law of t at the fitted nuisances, † beyond what "
+                "toys of this study have tested)"
+            ),
+        ),
+        (
+            "joint",
+            significance("joint", 3.0, True),
+            "p <= 0.00135, Z >= 3.00 (both tests, the smaller p, by toys that both have)",
+        ),
+    ],
+)
+def test_the_one_line_says_how_p_was_made_and_is_honest_about_bounds(rule, found, said):
+    tests = [replace(test, significances=(found,)) for test in (CONVEX, NETWORK)]
+    assert Answer.of(rule, "here", tests, JOINT if rule != "joint" else found).line.startswith(
+        f"result: {said}"
+    )
 
 
 def test_a_fit_that_did_not_converge_is_said_in_the_line():
-    told = observation("a.h5", 1.0)
-    network = replace(told.tests[0], status=Status.UNCONVERGED)
-    assert "its fit ended as 'unconverged')" in replace(told, tests=(network,)).answer.line
+    tests = (replace(NETWORK, status=Status.UNCONVERGED), CONVEX)
+    assert "its fit ended as 'unconverged')" in Answer.of("network", "here", tests, JOINT).line
+    assert "its fit ended as 'unconverged')" in Answer.of("joint", "here", tests, JOINT).line
+    assert "ended" not in Answer.of("convex", "here", tests, JOINT).line
 
 
 def test_a_failed_fit_has_neither_t_nor_p():
@@ -107,8 +173,8 @@ def _without(key):
     ("change", "message"),
     [
         (_without("sha256"), "sha256"),
-        (_without("result"), "its 'result' is not that of its first test"),
-        (lambda content: content["result"].update(p=1e-9), "its 'result' is not that of its first test"),
+        (_without("result"), "its 'result' is not that of its tests"),
+        (lambda content: content["result"].update(p=1e-9), "its 'result' is not that of its tests"),
         (lambda content: content.update(extra=1), "extra"),
         (lambda content: content["tests"][0].pop("t"), r"tests\.0\.t"),
         (

@@ -29,6 +29,8 @@ LATENT = {
     "sizes": {"expected": 200, "reference": 1000},
     "tests": {"convex": {"bumps": 5}},
     "nu": [0, 1],
+    "nu_norm": [],
+    "prior": False,
     "signals": {"signal": [20]},
     "toys": 10,
 }

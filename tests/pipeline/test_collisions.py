@@ -16,11 +16,13 @@ from covad.events.files import EventWriter, open_events
 from covad.pipeline import checks, dry_run, encoder, events, response, run_study
 from covad.pipeline import pools as pools_stage
 from covad.pipeline.pools import unweighted
-from covad.pipeline.trial import check_collisions
+from covad.pipeline.trial import check_collisions, try_events
 from covad.response.fit import response_grid
 from covad.results import collect, summarise
+from covad.runs.checks import read_checks
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
+from covad.runs.products import RECIPES
 from covad.runs.scale import Standardisation
 from covad.runs.sources import open_sources
 from covad.runs.status import learning_progress
@@ -56,6 +58,8 @@ STUDY = {
         {"embedding": "covariant", "order": 2},
     ],
     "nu": [0, 1],
+    "nu_norm": [],
+    "prior": False,
     "signals": {"a4l": [30]},
     "toys": 10,
 }
@@ -217,10 +221,21 @@ def test_pools_are_standardised_on_the_reference(run):
 def test_the_checks_hold_reach_and_validation(run):
     for name in ("contrastive_linear", "covariant_quadratic"):
         found = json.loads((run / "checks" / f"{name}.json").read_text())
-        assert [line["nu"] for line in found["reach"]] == [[1.0], [-1.0]]
+        assert [line["nu"] for line in found["reach"]["points"]] == [[1.0], [-1.0], [2.0], [-2.0]]
+        assert found["reach"]["average"]["interval"]["low"] > 0
+        assert [line["nu"] for line in found["yields"]] == [[1.0], [-1.0], [2.0], [-2.0]]
+        assert all(line["observed"] == 1.0 for line in found["yields"])  # no lepton is shifted
         assert {line["where"] for line in found["comparisons"]} == {"z0", "z1", "cells"}
         for line in found["comparisons"]:
             assert sum(line["observed"]) == pytest.approx(sum(line["predicted"]))
+
+
+def test_a_stage_that_makes_another_thing_by_now_leaves_what_it_is_made_from(run, monkeypatch):
+    monkeypatch.setitem(RECIPES, "response", RECIPES["response"] + 1)
+    lines = dry_run(study(), run)
+    assert lines[1] == "encoder: 2 kept"
+    assert lines[2] == "response: 2 made anew (this version of covad makes them in another way)"
+    assert lines[3].startswith("pools: 2 made anew")
 
 
 def test_models_know_what_they_were_trained_on(run):
@@ -287,12 +302,62 @@ def test_a_bad_event_is_named_by_its_number_in_the_sample(run, tmp_path):
         run_study(mine, tmp_path / "run", here, workers=1)
 
 
-def test_a_known_yield_cannot_be_shifted(tmp_path):
-    lepton_scale = {"systematics": [{"name": "lepton_energy_scale"}]}
-    lepton_scale["background"] = {"simulate": 25_000, "lepton_filter": 20.0}
-    content = STUDY | {"source": STUDY["source"] | lepton_scale, "normalisation": None}
-    with pytest.raises(StudyError, match="normalisation: 'lepton_energy_scale' changes the yield"):
-        run_study(parse_study(content, "here"), tmp_path, here, workers=1)
+def lepton_study(**source):
+    """A scale of 2 % changes who passes the lepton trigger, and with it a yield that is known."""
+    scale = {
+        "systematics": [{"name": "lepton_energy_scale", "sigma": 0.02}],
+        "background": {"simulate": 70_000, "lepton_filter": 20.0},
+        "embeddings": {"contrastive": {"alpha": 0}},
+    }
+    content = {
+        "source": STUDY["source"] | scale | source,
+        "configurations": [{"embedding": "contrastive", "order": order} for order in (1, 2)],
+        "normalisation": None,
+        "signals": {},
+    }
+    return parse_study(STUDY | content, "here")
+
+
+def test_a_shift_of_a_known_yield_is_not_refused(tmp_path):
+    try_events(CollisionData.of(lepton_study(), RunDirectory(tmp_path)))
+
+
+@pytest.mark.slow
+def test_the_response_has_the_yield(tmp_path, monkeypatch):
+    """Also that of fresh events; what is left of it is told as a shift of t."""
+    mine = lepton_study(
+        splits=STUDY["source"]["splits"] | {"encoder": 12_000, "response": 24_000, "check": 16_000},
+        training=STUDY["source"]["training"] | {"steps": 60},
+        response={"epochs": 8, "hidden": [32, 32], "batch": 1024},
+    )
+    for module in (events, encoder, response, pools_stage, checks):
+        monkeypatch.setattr(module, "run_jobs", one_by_one)
+    run_study(mine, tmp_path, here, until="checks", workers=1)
+    data = CollisionData.of(mine, RunDirectory(tmp_path))
+    for space in mine.spaces:
+        yields = {at.nu[0]: at for at in read_checks(data.products.checks(space, 0)).yields}
+        assert list(yields) == [1.0, -1.0, 2.0, -2.0]
+        for nu, at in yields.items():
+            assert np.sign(at.observed - 1.0) == np.sign(nu)
+            # half of the change; without its yield the response would miss all of it
+            assert abs(at.observed - at.predicted) < 0.5 * abs(at.observed - 1.0)
+            assert at.low <= at.high
+            assert at.shift <= at.high
+
+
+def test_jets_that_the_sample_lacks_below_the_cut_are_told(tmp_path, caplog):
+    """Jets are stored from 15 GeV on and cut at 23: e^{0.2 nu} is more from 2.1 sigma on, of three."""
+    dry_run(study(), tmp_path)
+    assert "source.cuts" not in caplog.text
+    dry_run(study(systematics=[{"name": "jet_energy_scale", "sigma": 0.2}]), tmp_path)
+    assert "source.cuts: 'jet_energy_scale' scales jet, which the sample holds from 15" in caplog.text
+
+
+def test_a_filter_too_tight_for_two_sigma_is_refused_at_once(tmp_path):
+    """Toys are drawn to one sigma, but the response learns from two: 22.7 e^{0.02} is more than 23."""
+    tight = {"simulate": 25_000, "lepton_filter": 22.7}
+    with pytest.raises(StudyError, match=r"sample 'background': .* lepton above 22\.7 GeV.* below 22\.5"):
+        dry_run(study(systematics=[{"name": "lepton_energy_scale"}], background=tight), tmp_path)
 
 
 def test_shards_wait_for_the_learning(tmp_path):

@@ -24,6 +24,8 @@ seed: 3
 source: {kind: latent, nuisances: 1}
 sizes: {expected: 400, reference: 2000}
 tests: {network: {clip: tune}}
+nu_norm: []
+prior: false
 toys: 2000
 """
 

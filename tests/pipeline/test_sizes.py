@@ -95,6 +95,28 @@ def test_the_yield_ratio_counts(tmp_path):
     assert largest[(1.0,)] == pytest.approx(4000 / 3 + 6 * np.sqrt(4000 / 3))
 
 
+@pytest.mark.parametrize(
+    ("changes", "share", "takes"),
+    [
+        ({"nu_norm": [-3, 3]}, 0.6, 1571),
+        ({"prior": True}, 0.7, 1724),
+        ({"prior": True, "normalisation": None}, 0.5, 1190),
+        ({"nu_norm": [3], "prior": True, "configurations": [{"treatment": "none"}]}, 0.5, 1190),
+    ],
+    ids=["three sigma_N", "four sigma_N of the prior", "a known yield", "no nuisances"],
+)
+def test_the_largest_true_yield_is_needed_of_the_data(tmp_path, changes, share, takes):
+    """1000 e^{0.3} or 1000 e^{0.4} events, and six standard deviations; the nominal yield takes 1190."""
+    sizes = {"sizes": {"expected": 1000, "reference": 1000}}
+    data = collisions(tmp_path, **sizes, **changes)
+    told = rf"source.splits.data: of 2200 .* at nu = 0, but a toy takes up to {takes}: raise it to"
+    with pytest.raises(TooFewEventsError, match=told):
+        check_needs(data, efficiencies(data, share))
+    if takes > 1190:
+        nominal = collisions(tmp_path, **sizes)
+        check_needs(nominal, efficiencies(nominal, share))
+
+
 def test_an_estimate_that_cannot_tell_is_a_warning_and_the_count_decides(tmp_path, caplog):
     data = collisions(tmp_path, sizes={"expected": 1000, "reference": 1000})
     check_needs(data, efficiencies(data, 0.53))

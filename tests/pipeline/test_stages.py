@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from toy_world import CHEAP, latent_pools
+from toy_world import CHEAP, latent_pools, latent_sample
 
 from covad.errors import CovadError, DamagedFileError, FileFormatError, PlanError, StudyError
 from covad.inference.clip import ClipChoice
@@ -23,7 +23,7 @@ from covad.study import Sizes, parse_study
 from covad.study.plan import plan, requests, space
 from covad.toys.drawing import LatentSource
 from covad.toys.ensembles import Shard
-from covad.toys.pools import write_pools
+from covad.toys.pools import Pool, write_pools
 from covad.toys.toy import run_block
 
 BASIS = "basis/latent-profiled.json"
@@ -32,6 +32,8 @@ SMALL = {
     "source": {"kind": "latent", "nuisances": 1},
     "sizes": {"expected": 200, "reference": 1000},
     "tests": {"convex": {"bumps": 5}},
+    "nu_norm": [],
+    "prior": False,
     "toys": 12,
 }
 
@@ -119,6 +121,44 @@ def test_pools_that_cannot_serve_are_refused_before_the_tuning(tmp_path, changes
     with pytest.raises(CovadError, match=message):
         run_study(study(**{"source": source, "signals": {}} | changes), tmp_path / "run", here)
     assert not (tmp_path / "run" / "basis").exists()
+
+
+def changed_reference(change):
+    """Pools whose reference, basis and nominal data went through `change`, a function of z."""
+    pools = latent_pools()
+    data = {nu: replace(pool, sample=latent_sample(change(pool.sample.z))) for nu, pool in pools.data.items()}
+    reference = Pool(latent_sample(change(pools.reference.sample.z)))
+    return replace(pools, reference=reference, basis=change(pools.basis), data=data)
+
+
+def test_a_reference_with_copies_is_refused(tmp_path):
+    pools = latent_pools()
+    twice = Pool(latent_sample(np.repeat(pools.reference.sample.z[:1000], 2, axis=0)))
+    write_pools(tmp_path / "pools", replace(pools, reference=twice))
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "e"}
+    with pytest.raises(FileFormatError, match="1000 of 2000 events of the pool 'reference' are copies"):
+        run_study(study(source=source), tmp_path / "run", here)
+    assert not (tmp_path / "run").exists()
+
+
+def test_discrete_events_are_tested_with_fewer_bumps(tmp_path, caplog):
+    """In four binary dimensions there are 16 points: 30 bumps cannot be had, and no copies are seen."""
+    write_pools(tmp_path / "pools", changed_reference(lambda z: (z > 0).astype(np.float32)))
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "latent"}
+    discrete = study(source=source, tests={"convex": {"bumps": 30}})
+    assert run_study(discrete, tmp_path / "run", here).computed == 12
+    assert "only 16 different points, so the test has 8 bumps instead of 30" in caplog.text
+    basis = json.loads((tmp_path / "run" / BASIS).read_text())
+    assert len(basis["arrays"]["centres"]) == 8
+
+
+def test_a_reference_smaller_than_the_data_is_told(tmp_path, caplog):
+    dry_run(study(sizes={"expected": 200, "reference": 100}), tmp_path)
+    assert "sizes.reference, for 'latent, profiled': the reference is worth 100 events" in caplog.text
+    assert "add 200 % to the variance of the data" in caplog.text
+    caplog.clear()
+    dry_run(study(), tmp_path)
+    assert "reference" not in caplog.text
 
 
 def test_a_stage_that_does_not_exist_is_named(tmp_path):

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import report_world
 
-from covad.inference.closure import Verdict
-from covad.report.answers import answers, shown_signs
+from covad.inference.verdict import Verdict
+from covad.report.answers import answers
+from covad.report.names import shown_signs
 from covad.report.paper import tables as paper
 
 CLOSES, DOES_NOT_CLOSE, CANNOT_TELL = Verdict
@@ -120,8 +121,11 @@ def test_the_toys_are_counted(evidence):
 def test_the_reach_is_the_convex_tests_with_its_interval_or_a_bound(evidence):
     _, _, sure = told(evidence)
     text = " ".join(sure.points)
-    assert "convex test at ν = +1σ: 12 000 events (68 % interval: 9 000 to 15 000) (the toys" in text
-    assert "convex test at ν = −1σ: ≥ 8 000 events (the toys" in text
+    assert (
+        "Closure reach, convex test: closes up to 12 000 (8 000 to 15 000) at ±1σ, "
+        "up to 3 000 (2 500 to 3 600) at ±2σ; "
+        "averaged over the prior up to 7 000 (6 000 to 8 500) events; 68 % intervals. The toys here have"
+    ) in text
 
 
 def test_false_positives_name_their_calibration(evidence):

@@ -16,7 +16,7 @@ from observations import observation
 
 import covad.report
 from covad.errors import FileFormatError
-from covad.inference.closure import Verdict
+from covad.inference.verdict import Verdict
 from covad.report import write_report
 from covad.report.figures.canvas import inline_svg
 from covad.report.figures.statistic import null_figure
@@ -111,6 +111,8 @@ def test_observed_files_are_listed_and_the_most_significant_are_pictured(run, pa
     pictured = re.findall(r'figure id="excess_(\w+)_network"', page)
     assert pictured == ["file_1", "file_3"]
     assert "100 observed events of largest h" in page
+    names = re.findall(r'<(?:figure|div class="table") id="([\w-]+)"', page[page.index('id="observed"') :])
+    assert names[:2] == ["table-observed_results", "table-observed_files"]  # the result before pictures
 
 
 def test_the_same_evidence_gives_the_same_pictures(page):

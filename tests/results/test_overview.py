@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 import report_world
 
-from covad.inference.closure import Verdict
-from covad.inference.intervals import Interval
-from covad.results.overview import calibration_of, closure_overview, largest_z, smallest_reach, spread_of_z
+from covad.inference.verdict import Verdict
+from covad.results.overview import calibration_of, closure_overview, largest_z, spread_of_z
 from covad.results.summary import select
-from covad.runs.checks import ReachAt
 
 MAIN = "covariant-profiled"
 
@@ -21,14 +19,15 @@ def summary():
 
 def test_closure_is_told_by_its_worst_nu(summary):
     up, down = select(summary.closure, test="network", configuration=MAIN)
-    moved = replace(down, median_shift=replace(down.median_shift, shift=-3.0), verdict=Verdict.CANNOT_TELL)
-    alarming = tuple(replace(rate, rate=0.5) for rate in up.false_positives)
-    up = replace(up, false_positives=alarming, verdict=Verdict.CLOSES)
+    said = {"verdict": Verdict.CANNOT_TELL, "reason": "toys are few"}
+    moved = replace(down, median_shift=replace(down.median_shift, shift=-3.0), **said)
+    alarming = tuple(replace(rate, ratio=9.0) for rate in up.false_positives)
+    up = replace(up, false_positives=alarming, **said)
     overview = closure_overview(replace(summary, closure=(up, moved)), "network", MAIN)
-    assert overview.verdict is Verdict.CANNOT_TELL
+    assert (overview.verdict, overview.reason) == (Verdict.CANNOT_TELL, "toys are few")
     assert overview.worst_shift is moved
     assert overview.most_alarms is up
-    assert (overview.alarms.z_alpha, overview.alarms.rate) == (2.0, 0.5)
+    assert (overview.alarms.z_alpha, overview.alarms.ratio) == (2.0, 9.0)
     tests = (*up.against_null, *moved.against_null)
     assert overview.smallest_p == min(test.corrected_p for test in tests)
 
@@ -39,7 +38,7 @@ def test_without_shifted_toys_there_is_no_overview(summary):
 
 def test_a_rate_that_is_not_resolved_is_the_least(summary):
     first, second = select(summary.closure, test="network", configuration=MAIN)
-    unknown = tuple(replace(rate, rate=None, interval=None) for rate in first.false_positives)
+    unknown = tuple(replace(rate, ratio=None, ratio_interval=None) for rate in first.false_positives)
     lines = (replace(first, false_positives=unknown), second)
     assert closure_overview(replace(summary, closure=lines), "network", MAIN).most_alarms is second
 
@@ -67,11 +66,3 @@ def test_the_largest_z_is_of_the_first_test_against_r_0(summary):
     best = largest_z(lines)
     assert (best.test, best.null) == ("network", "R_0")
     assert best.z == max(line.z for line in lines if (line.test, line.null) == ("network", "R_0"))
-
-
-def test_the_smallest_reach_has_an_interval_or_is_left_out():
-    known = ReachAt(12_000.0, Interval(9_000.0, 15_000.0), 0.25, 500, (1.0,))
-    bound = ReachAt(None, Interval(8_000.0, None), 0.25, 500, (-1.0,))
-    assert smallest_reach([known, bound]) == (known, 8_000.0)
-    assert smallest_reach([bound]) == (None, 8_000.0)
-    assert smallest_reach([replace(known, interval=Interval(9_000.0, None))]) == (None, 9_000.0)

@@ -10,42 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import report_world
+from finished_run import here
+from latent_run import STUDY
 from scipy.stats import norm
 
 from covad.errors import FileFormatError, UnknownNameError
-from covad.inference.closure import Verdict
+from covad.inference.verdict import Verdict
 from covad.pipeline import run_study
 from covad.pipeline.report import write_summary
 from covad.report.names import nu_label
 from covad.results import Summary, collect, read_summary, select, summarise, summary_lines
 from covad.results.collect import null_name
-from covad.results.summary import nu_text
+from covad.results.summary import SUMMARY_SCHEMA, nu_text
 from covad.storage.sealed import write_sealed
 from covad.study import parse_study
-from covad.toys.toy import run_block
-
-STUDY = {
-    "seed": 5,
-    "source": {"kind": "latent"},
-    "sizes": {"expected": 300, "reference": 1500},
-    "tests": {"network": {"clip": 1.5}, "convex": {"bumps": 8}},
-    "configurations": [{"treatment": "none"}, {"treatment": "profiled"}],
-    "nu": [0, 1],
-    "signals": {"signal": [40]},
-    "toys": 40,
-}
-
-
-def here(blocks):
-    for block in blocks:
-        yield block, run_block(block)
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    path = tmp_path_factory.mktemp("run")
-    run_study(parse_study(STUDY, "here"), path, here)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -86,33 +64,37 @@ def test_study_and_summary_know_a_configuration_by_the_same_names(summary, name,
 
 
 def test_every_ensemble_adds_up(summary):
-    assert len(summary.ensembles) == 2 * (2 + 1 + 2 + 2)
+    assert len(summary.ensembles) == 2 * (2 + 1 + 2 + 2 + 4 + 1)
     for line in summary.ensembles:
         assert line.requested == line.done + line.failed + line.missing == 40
     toys = summary.toys
-    assert (toys.requested, toys.done, toys.failed, toys.missing) == (560, 560, 0, 0)
+    assert (toys.requested, toys.done, toys.failed, toys.missing) == (960, 960, 0, 0)
     assert toys.complete
 
 
 def test_means_are_those_of_the_toys(run, summary):
-    values = collect(run).values
+    toys = collect(run).toys
     for line in summary.ensembles:
-        assert line.mean == pytest.approx(values[line.identity].mean())
+        assert line.mean == pytest.approx(toys[line.identity].t.mean())
 
 
 def test_the_significance_is_that_of_the_median_among_the_null(run, summary):
-    values = collect(run).values
+    """Of t at the nominal yield, among toys of five yields."""
+    group = next(
+        g for g in collect(run).groups() if (g.test, g.configuration.slug) == ("convex", "latent-profiled")
+    )
+    (signal,) = (toys for (nu, *_), toys in group.signals.items() if nu == (0.0,))
+    beyond = int((group.null_t >= np.median(group.t(signal))).sum())
     key = {"test": "convex", "configuration": "latent-profiled", "nu": (0.0,)}
-    (null,), (signal,) = (select(summary.ensembles, **key, signal=signal) for signal in (None, "signal"))
-    beyond = int((values[null.identity] >= np.median(values[signal.identity])).sum())
     (found,) = select(summary.significance, **key, null="R_0")
-    assert found.z == pytest.approx(norm.isf((beyond + 1) / 41))
+    assert found.z == pytest.approx(norm.isf((beyond + 1) / 201))
 
 
 def test_a_law_beyond_the_toys_is_marked(summary):
-    """40 toys resolve 1.97."""
+    """40 toys resolve 1.97, 200 of five yields 2.58."""
     for line in summary.significance:
-        assert line.extrapolated == (line.null in ("chi2", "analytic") and line.z > 1.972)
+        resolved = 2.577 if line.configuration == "latent-profiled" else 1.972
+        assert line.extrapolated == (line.null in ("chi2", "analytic") and line.z > resolved)
 
 
 def test_each_test_has_its_own_calibrations(summary):
@@ -126,7 +108,7 @@ def test_each_test_has_its_own_calibrations(summary):
         assert bool(line.law.weights) == (line.test == "convex")
         assert line.law.goodness
     for line in summary.closure:
-        assert bool(line.against_chi2) == (line.test == "network")
+        assert bool(line.against_chi2) == (line.test == "network" and line.point == "R_+1")
 
 
 def test_the_law_of_a_null_has_its_moments_and_a_curve(summary):
@@ -143,9 +125,16 @@ def test_the_analytic_null_is_near_the_toys(summary):
 
 
 def test_closure_has_a_line_per_shift_and_a_verdict_per_configuration(summary):
-    assert len(summary.closure) == 4
+    points = {test: [line.point for line in select(summary.closure, test=test)] for test in summary.tests}
+    yields = [f"nu_N = {x:+g} sigma" for x in (-3, -1.5, 1.5, 3)]  # they are no part of the law
+    assert points == {
+        "network": ["R_+1", "R_+1", "prior"],
+        "convex": ["R_0", "R_+1", "R_0", "R_+1", "prior", *yields],
+    }
     for line in summary.closure:
-        assert line.median_shift.shift in line.median_shift.interval_95
+        assert line.median_shift.shift in line.median_shift.interval
+        assert bool(line.against_null) == (line.point == "R_+1")
+        assert line.reason
         assert all(cell.corrected_p >= cell.p for cell in line.against_null)
         assert line.verdict in Verdict
         assert {rate.null for rate in line.false_positives} == {
@@ -158,17 +147,21 @@ def test_an_unfinished_run_says_what_it_can(tmp_path):
     run_study(study, tmp_path, here)
     found = summarise(collect(tmp_path))
     assert found.nulls == found.closure == found.significance == ()
-    assert found.toys.done == 35
+    assert found.toys.done == 60
     assert list(collect(tmp_path).groups()) == []
+    assert collect(tmp_path).values == {}
 
 
 def test_lines_say_what_closes_and_what_is_there(summary):
     lines = list(summary_lines(summary))
-    assert lines[-1] == "toys: 560 requested = 560 done + 0 failed + 0 missing"
+    assert lines[-1] == "toys: 960 requested = 960 done + 0 failed + 0 missing"
     for test in ("network", "convex"):
         for label in ("latent, no nuisances", "latent, profiled"):
             mine = [line for line in lines if line.startswith(f"{test}, {label}: ")]
-            assert sum("the median of t moves" in line for line in mine) == 1
+            assert sum(any(f": {verdict}: " in line for verdict in Verdict) for line in mine) == 1
+    points = [line.split(": ")[0] for line in lines if line.startswith("  ")]
+    yields = [f"  nu_N = {x:+g} sigma" for x in (-3, -1.5, 1.5, 3)]
+    assert points == ["  nu = +1", "  prior", "  nu = 0", "  nu = +1", "  prior", *yields]
     assert sum("40 events of signal give a median Z of" in line for line in lines) == 4
 
 
@@ -215,11 +208,11 @@ def test_toys_that_come_while_a_run_is_read_belong_to_the_next_summary(run, summ
 
 def test_a_summary_of_toys_that_no_longer_count_is_made_again(run, monkeypatch):
     """Another identity orphans the stored toys, though no file has changed."""
-    assert write_summary(collect(run)).toys.done == 560
+    assert write_summary(collect(run)).toys.done == 960
     monkeypatch.setattr("covad.toys.ensembles.TOY_SCHEMA", 99)
     assert write_summary(collect(run)).toys.done == 0
     monkeypatch.undo()
-    assert write_summary(collect(run)).toys.done == 560
+    assert write_summary(collect(run)).toys.done == 960
 
 
 @pytest.mark.parametrize(
@@ -238,7 +231,7 @@ def test_a_summary_of_another_layout_is_made_again(run, summary, made_of, monkey
     content = json.loads((run / "summary.json").read_text()) | {"schema": 1, "made_of": made_of}
     (run / "summary.json").write_text(json.dumps(content))
     calls = _counted(monkeypatch, summary)
-    assert write_summary(collect(run)).schema == 4
+    assert write_summary(collect(run)).schema == SUMMARY_SCHEMA
     assert calls == [run]
 
 
@@ -282,7 +275,7 @@ def test_a_number_that_could_not_be_computed_stays_what_it_is(learned):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"schema": 1}, r"here: has the layout 1 of another version of covad, not 4"),
+        ({"schema": 1}, r"here: has the layout 1 of another version of covad, not 5"),
         ({"schema": None}, "here: has the layout None"),
         ({"more": 1}, "here: cannot be read, it has an unknown key 'more'"),
         ({"toys": {"requested": 1, "done": 1, "failed": 0}}, "the key 'toys.missing' is missing"),

@@ -40,7 +40,7 @@ def test_a_summary_of_a_validation_leaves_the_counts_out(checks):
     ("change", "said"),
     [
         ({"probe": None}, "probe: a JSON object was expected"),
-        ({"reach": [{"nu": [1.0]}]}, "the key 'reach.0.n_events' is missing"),
+        ({"reach": {"points": [{"nu": [1.0]}]}}, "the key 'reach.average' is missing"),
         ({"author": "me"}, "it has an unknown key 'author'"),
     ],
 )

@@ -32,6 +32,8 @@ def study(**changes):
         "sizes": {"expected": 200, "reference": 1000},
         "tests": {"convex": {"bumps": 5}},
         "nu": [0, 1],
+        "nu_norm": [],
+        "prior": False,
         "signals": {"signal": [20]},
         "toys": 20,
     }

@@ -9,8 +9,11 @@ from covad.study import parse_study
 from covad.study.plan import (
     background_first,
     clips_to_tune,
+    default_result,
+    default_test,
     fixed_clips,
     main_configuration,
+    n_prior_points,
     plan,
     requests,
 )
@@ -24,6 +27,8 @@ def study(**changes):
         "tests": {"network": {"clip": 1.9}, "convex": {}},
         "configurations": [{"treatment": "none"}, {"treatment": "profiled"}],
         "nu": [0, 1, -1],
+        "nu_norm": [],
+        "prior": False,
         "signals": {"signal": [50, 100]},
         "toys": 7,
     }
@@ -50,14 +55,67 @@ def test_background_everywhere_and_signals_where_they_say_something():
     assert len(entries(study())) == len(expected)
 
 
+EVERYWHERE = {"nu_norm": [-3, 1.5], "prior": True}
+
+
+def test_background_is_drawn_at_other_yields_and_from_the_prior_where_the_test_profiles():
+    known = {(e.test, e.draw) for e in entries(study())}
+    added = [e for e in entries(study(**EVERYWHERE)) if (e.test, e.draw) not in known]
+    assert [(e.test, e.draw.nu_norm, e.draw.prior) for e in added] == [
+        (test, *truth)
+        for truth in ((-3.0, False), (1.5, False), (0.0, True))
+        for test in ("network", "convex")
+    ]
+    for entry in added:
+        assert (entry.draw.treatment, entry.draw.nu, entry.draw.signal) == (Treatment.PROFILED, (0.0,), None)
+    exact = entries(study(**EVERYWHERE, normalisation=None))
+    assert {(e.draw.nu_norm, e.draw.prior) for e in exact} == {(0.0, False), (0.0, True)}
+
+
+def test_signals_are_drawn_up_to_one_sigma_and_background_everywhere():
+    far = study(nu=[0, 1, -2, 1.5], signals={"signal": [50]})
+    found = {(e.draw.treatment.value, e.draw.signal is not None, e.draw.nu[0]) for e in entries(far)}
+    assert found == {
+        *(("profiled", False, nu) for nu in (0.0, 1.0, -2.0, 1.5)),
+        *(("profiled", True, nu) for nu in (0.0, 1.0)),
+        *(("none", False, nu) for nu in (0.0, 1.0, -2.0, 1.5)),
+        ("none", True, 0.0),
+    }
+    source = {"kind": "latent", "nuisances": 2}
+    two = study(source=source, nu=[[0, 0], [1, -1], [0, 1.1]], configurations=[{}])
+    assert {e.draw.nu for e in entries(two) if e.draw.signal} == {(0.0, 0.0), (1.0, -1.0)}
+
+
+@pytest.mark.parametrize(
+    ("tests", "result", "quoted", "speaks"),
+    [
+        ({"network": {}, "convex": {}}, None, "convex", "convex"),
+        ({"network": {}}, None, "network", "network"),
+        ({"network": {}, "convex": {}}, "network", "network", "network"),
+        ({"network": {}, "convex": {}}, "joint", "joint", "convex"),
+    ],
+)
+def test_the_result_is_what_the_study_names(tests, result, quoted, speaks):
+    named = study(tests=tests, result=result)
+    assert (default_result(named), default_test(named)) == (quoted, speaks)
+
+
+def test_points_of_the_prior_are_embedded_only_if_toys_ask_for_them():
+    assert n_prior_points(study(**EVERYWHERE)) == 64
+    assert n_prior_points(study()) == 0
+    assert n_prior_points(study(**EVERYWHERE, configurations=[{"treatment": "none"}])) == 0
+
+
 def test_all_ensembles_are_different():
-    identities = [request.ensemble.identity for request in requests(entries(study()))]
+    identities = [request.ensemble.identity for request in requests(entries(study(**EVERYWHERE)))]
     assert len(set(identities)) == len(identities)
 
 
 def test_background_toys_are_asked_for_apart():
-    more = study(configurations=[{"treatment": "none", "toys": 5}, {"background_toys": 11}])
-    found = {(e.draw.treatment, e.draw.signal is None, e.toys) for e in entries(more)}
+    more = study(configurations=[{"treatment": "none", "toys": 5}, {"background_toys": 11}], **EVERYWHERE)
+    assert {e.toys for e in entries(more) if e.draw.nu_norm or e.draw.prior} == {7}
+    at_nu = [e for e in entries(more) if not (e.draw.nu_norm or e.draw.prior)]
+    found = {(e.draw.treatment, e.draw.signal is None, e.toys) for e in at_nu}
     none, profiled = Treatment.NONE, Treatment.PROFILED
     assert found == {(none, True, 5), (none, False, 5), (profiled, True, 11), (profiled, False, 7)}
 

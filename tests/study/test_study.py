@@ -108,6 +108,27 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("[0, 1, -1]", "[1, -1]", "nu: the central point 0 is needed"),
         ("[0, 1, -1]", "[0, 1, 1.0]", "nu: an entry stands twice"),
         ("[0, 1, -1]", "[0, [1, 1]]", "nu: all points need the same number"),
+        (
+            "nu: [0",
+            "nu_norm: [1, 0]\nnu: [0",
+            "nu_norm: an entry stands twice, or is 0, where toys are drawn",
+        ),
+        ("nu: [0", "nu_norm: [2, 1, 2.0]\nnu: [0", "nu_norm: an entry stands twice, or is 0"),
+        ("nu: [0", "nu_norm: [6]\nnu: [0", "nu_norm.0: it should be less than or equal to 5"),
+        ("nu: [0", "nu_norm: [.nan]\nnu: [0", "nu_norm.0: it should be a finite number"),
+        ("nu: [0", "nu_norm: 2\nnu: [0", "nu_norm: a list was expected"),
+        ("nu: [0", "prior: maybe\nnu: [0", "prior: it should be a valid boolean"),
+        ("nu: [0", "result: best\nnu: [0", "result: it should be 'convex', 'network' or 'joint'"),
+        (
+            "{network: {clip: 1.9}, convex: {spread: 5e-1}}",
+            "{convex: {}}\nresult: joint",
+            "result: joint needs the network test, which tests lacks",
+        ),
+        (
+            "{network: {clip: 1.9}, convex: {spread: 5e-1}}",
+            "{network: {}}\nresult: convex",
+            "result: convex needs the convex test, which tests lacks",
+        ),
         ("[50, 1e2]", "50", "signals.signal: a list was expected"),
         ("[50, 1e2]", "[0]", "signals.signal.0: it should be greater than 0"),
         ("[50, 1e2]", "[50, 50.0]", "signals.signal: an entry stands twice"),
@@ -292,6 +313,17 @@ def test_toys_and_cluster_may_change_without_a_consequence(tmp_path):
 )
 def test_what_no_encoder_depends_on_may_change(key, before, after, refused):
     assert Change(key, before, after).is_refused == refused
+
+
+def test_toys_of_the_prior_are_the_default_where_there_are_events_for_them(tmp_path):
+    """Pools that were embedded elsewhere have no points of the prior, unless the study says that they do."""
+    latent = {"seed": 0, "source": {"kind": "latent"}, "tests": {"convex": {}}}
+    pools = latent | {"source": {"kind": "pools", "path": str(tmp_path), "embedding": "here"}}
+    assert parse_study(latent, "here").prior
+    assert not parse_study(pools, "here").prior
+    assert parse_study(pools | {"prior": True}, "here").prior
+    again = parse_study(pools, "here")
+    assert parse_study(json.loads(json.dumps(again.plain())), "again") == again
 
 
 def test_reading_a_study_needs_no_heavy_library():

@@ -15,10 +15,12 @@ from covad.toys.run import run_toys
 from covad.toys.store import ToyStore
 from covad.toys.toy import run_toy
 
+PRIOR = (-1.5, -0.25, 0.5, 2.0)
+
 
 @pytest.fixture
 def pool_source(tmp_path):
-    write_pools(tmp_path / "pools", latent_pools())
+    write_pools(tmp_path / "pools", latent_pools(prior=PRIOR))
     return PoolSource.open(tmp_path / "pools")
 
 
@@ -46,6 +48,114 @@ def test_numbers_of_events_are_poisson(kind, pool_source):
     assert abs(n.mean() - 100) < 5 * 10 / np.sqrt(400)
     # the variance of a Poisson variable has the relative error sqrt(2 / n)
     assert abs(n.var() / 100 - 1) < 5 * np.sqrt(2 / 400)
+
+
+@pytest.mark.parametrize("kind", ["latent", "pools"])
+@pytest.mark.parametrize("nu_norm", [-2.0, 3.0])
+def test_the_true_yield_moves_the_data_and_what_was_measured_of_it(kind, nu_norm, pool_source):
+    """sigma_N = 0.1: the expectation, which is in the weights, knows nothing of it."""
+    source = LatentSource(1) if kind == "latent" else pool_source
+    drawn = datasets(
+        Ensemble(small_draw(expected=100, n_reference=50, nu_norm=nu_norm), CHEAP, source, 1), 400
+    )
+    n, mean = np.array([len(d.data) for d in drawn]), 100 * np.exp(0.1 * nu_norm)
+    assert abs(n.mean() - mean) < 5 * np.sqrt(mean / 400)
+    assert abs(n.var() / mean - 1) < 5 * np.sqrt(2 / 400)
+    measured = np.array([d.normalisation.measured for d in drawn])
+    assert abs(measured.mean() - 0.1 * nu_norm) < 5 * 0.1 / np.sqrt(400)
+    assert abs(measured.std() / 0.1 - 1) < 5 / np.sqrt(800)
+    assert drawn[0].weights.sum() == pytest.approx(100)
+
+
+def test_the_latent_prior_is_normal_in_every_nuisance_and_in_the_yield():
+    ensemble = Ensemble(small_draw(nu=(0.0, 0.0), prior=True), CHEAP, LatentSource(2), 1)
+    truths = [ensemble.source.throw(ensemble.draw, ensemble.seeds(i)) for i in range(1000)]
+    values = np.array([(*truth.nu, truth.nu_norm) for truth in truths])
+    # mean 0, spread 1 and no correlation: nine numbers, each within 5 standard errors
+    assert np.abs(values.mean(axis=0)).max() < 5 / np.sqrt(1000)
+    assert np.abs(np.cov(values.T) - np.eye(3)).max() < 5 * np.sqrt(2 / 1000)
+    again = ensemble.source.throw(ensemble.draw, ensemble.seeds(7))
+    assert again == truths[7]
+
+
+def test_a_prior_toy_throws_its_truth_measures_around_it_and_stores_it():
+    toys = [run_toy(small_ensemble(expected=30, n_reference=50, prior=True), i) for i in range(100)]
+    truth = np.array([(*toy.true_nu, toy.true_norm / 0.1) for toy in toys])
+    assert len(np.unique(truth, axis=0)) == 100
+    measured = np.array([(*toy.measured, toy.measured_norm / 0.1) for toy in toys])
+    assert np.abs((measured - truth).mean(axis=0)).max() < 5 / np.sqrt(100)
+    assert np.abs((measured - truth).var(axis=0) - 1).max() < 5 * np.sqrt(2 / 100)
+    # n_data is Poisson around the yield of that truth
+    mean = 30 * np.exp(truth[:, 1] * 0.1)
+    pull = (np.array([toy.n_data for toy in toys]) - mean) / np.sqrt(mean)
+    assert abs(pull.mean()) < 5 / np.sqrt(100)
+    assert run_toy(small_ensemble(expected=30, n_reference=50, prior=True), 5).t == toys[5].t
+
+
+def test_other_toys_store_their_truth_too():
+    toy = run_toy(small_ensemble(nu=(1.0,), nu_norm=-2), 0)
+    assert (toy.true_nu, toy.true_norm) == ((1.0,), pytest.approx(-0.2))
+    toy = run_toy(small_ensemble(normalisation_sigma=None, prior=True), 0)
+    assert toy.true_norm == 0.0
+
+
+def test_prior_toys_of_pools_draw_from_the_pool_of_their_truth(pool_source):
+    pools = latent_pools(prior=PRIOR)
+    rows = {nu: {row.tobytes() for row in pool.sample.z} for nu, pool in pools.prior.items()}
+    ensemble = pool_ensemble(pool_source, prior=True)
+    seen, pulls = set(), []
+    for index in range(60):
+        truth = pool_source.throw(ensemble.draw, ensemble.seeds(index))
+        dataset = pool_source.draw(truth, ensemble.seeds(index))
+        assert all(row.tobytes() in rows[truth.nu] for row in dataset.data)
+        mean = truth.expected_background * pools.prior[truth.nu].yield_ratio
+        pulls.append((len(dataset.data) - mean) / np.sqrt(mean))
+        seen.add(truth.nu)
+    assert seen == {(nu,) for nu in PRIOR}  # one is left out of 60 throws once in 8 million
+    assert abs(np.mean(pulls)) < 5 / np.sqrt(60)
+    toys = [run_toy(ensemble, index) for index in (3, 3)]
+    assert toys[0].t == toys[1].t
+    assert toys[0].true_nu in seen
+
+
+def test_pools_that_cannot_serve_the_largest_yield_are_refused(pool_source):
+    """2000 events at nu = 0 and 500 at each point of the prior, 4 sigma_N and 6 standard deviations up."""
+    for draw in (small_draw(expected=1400), small_draw(expected=1400, nu_norm=2), small_draw(prior=True)):
+        pool_source.check(draw)
+    with pytest.raises(
+        TooFewEventsError, match=r"'data' has \d+ events at nu = \[0.0\], but toys may need 2151"
+    ):
+        pool_source.check(small_draw(expected=1400, nu_norm=3))
+    with pytest.raises(
+        TooFewEventsError, match=r"the pool 'data' has .* events at a point of the prior, but"
+    ):
+        pool_source.check(small_draw(expected=300, prior=True))
+    pool_source.check(small_draw(expected=300, prior=True, normalisation_sigma=None))
+
+
+def test_pools_without_points_of_the_prior_say_what_to_do(tmp_path):
+    write_pools(tmp_path, latent_pools())
+    ensemble = pool_ensemble(PoolSource.open(tmp_path), prior=True)
+    source, draw = ensemble.source, ensemble.draw
+    for ask in (
+        lambda: source.throw(draw, ensemble.seeds(0)),
+        lambda: source.check(draw),
+        lambda: pool_offset(ensemble),
+    ):
+        with pytest.raises(PlanError, match="there are no pools for toys of the prior; set prior to false"):
+            ask()
+
+
+def test_the_offset_of_small_pools_of_the_prior_averages(pool_source):
+    """Quarters of the data: half the spread of each, as four means that are independent have."""
+    shares = [
+        pool_offset(pool_ensemble(pool_source, expected=100, prior=prior)).share * (1 / 100 + 1 / 1000)
+        for prior in (False, True)
+    ]
+    reference = 1 / 2000
+    assert (shares[1] - reference) / (shares[0] - reference) == pytest.approx(2.0, rel=0.1)
+    more = pool_offset(pool_ensemble(pool_source, expected=100, nu_norm=3)).share
+    assert more > pool_offset(pool_ensemble(pool_source, expected=100)).share
 
 
 @pytest.mark.parametrize(("kind", "name"), [("latent", "signal"), ("pools", "bump")])

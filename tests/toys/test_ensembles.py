@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import truncnorm
 from toy_world import CHEAP, Mishap, small_draw, small_ensemble
 
 from covad.errors import PlanError
@@ -13,6 +14,7 @@ from covad.storage.digests import canonical
 from covad.toys.drawing import LatentSource
 from covad.toys.ensembles import (
     BLOCK,
+    LARGEST_THROW,
     Block,
     Draw,
     Ensemble,
@@ -21,6 +23,8 @@ from covad.toys.ensembles import (
     Stream,
     Treatment,
     contiguous,
+    draw_recipe,
+    prior_points,
 )
 from covad.toys.tests import TunedNetwork
 
@@ -32,6 +36,8 @@ CHANGES = {
     "embedding": "other",
     "normalisation_sigma": 0.2,
     "response_order": 2,
+    "nu_norm": 1.0,
+    "prior": True,
 }
 
 
@@ -102,6 +108,64 @@ def test_seeds_and_identities_are_pinned(ensemble, words, identity):
     """Whatever the fields are called: other words would reseed every toy of every study."""
     assert ensemble._seed_words == words
     assert ensemble.identity == identity
+
+
+def test_yield_and_prior_enter_the_recipe_only_where_they_are_asked_for():
+    """All toys of studies without them keep seeds and identities."""
+    usual = {
+        *("embedding", "treatment", "expected", "n_reference", "nu", "signal", "injected"),
+        *("response_order", "normalisation_sigma"),
+    }
+    assert draw_recipe(small_draw()).keys() == usual
+    assert draw_recipe(small_draw(nu_norm=-0.0)).keys() == usual
+    assert draw_recipe(small_draw(nu_norm=-1.5)) == draw_recipe(small_draw()) | {"nu_norm": -1.5}
+    assert draw_recipe(small_draw(prior=True)) == draw_recipe(small_draw()) | {"prior": True}
+
+
+def test_the_stream_of_the_truth_comes_after_those_of_older_toys():
+    seeds = small_ensemble().seeds(3)
+    streams = (seeds.reference, seeds.data, seeds.auxiliary, seeds.fit, seeds.truth)
+    assert [stream.spawn_key[-1] for stream in streams] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"nu_norm": 1.0, "normalisation_sigma": None}, r"nu_N = 1 sigma needs the sigma of a normalisation"),
+        (
+            {"nu_norm": -2, "normalisation_sigma": np.inf},
+            r"nu_N = -2 sigma needs the sigma of a normalisation",
+        ),
+        ({"prior": True, "signal": "signal", "injected": 5}, "toys with a signal have one truth"),
+    ],
+)
+def test_truths_that_cannot_be_drawn_are_refused(changes, said):
+    with pytest.raises(PlanError, match=said):
+        small_draw(**changes)
+
+
+def test_the_true_yield_grows_with_nu_norm():
+    draw = small_draw(nu_norm=2, normalisation_sigma=0.3)
+    assert draw.true_norm == pytest.approx(0.6)
+    assert draw.expected_background == pytest.approx(200 * np.exp(0.6))
+    assert draw.largest == draw
+    assert small_draw(prior=True).largest.expected_background == pytest.approx(200 * np.exp(0.4))
+    for sigma in (None, np.inf):
+        known = small_draw(prior=True, normalisation_sigma=sigma)
+        assert (known.true_norm, known.expected_background, known.largest) == (0.0, 200.0, known)
+
+
+def test_points_of_the_prior_fill_it_evenly():
+    """Of 64 points one lies in each of 64 equally probable intervals of every nuisance."""
+    points = np.array(prior_points(64, 3, seed=5))
+    assert points.shape == (64, 3)
+    assert np.abs(points).max() < LARGEST_THROW
+    shares = truncnorm.cdf(points, -LARGEST_THROW, LARGEST_THROW)
+    for share in shares.T:
+        assert sorted(np.floor(64 * share).astype(int)) == list(range(64))
+    assert prior_points(64, 3, seed=5) == tuple(map(tuple, points.tolist()))
+    assert prior_points(64, 3, seed=6) != prior_points(64, 3, seed=5)
+    assert prior_points(0, 3, seed=5) == ()
 
 
 @dataclass(frozen=True)

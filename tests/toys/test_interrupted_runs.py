@@ -24,6 +24,8 @@ source: {kind: latent, nuisances: 1}
 sizes: {expected: 400, reference: 2000}
 tests: {convex: {bumps: 10}}
 nu: [0, 1]
+nu_norm: []
+prior: false
 toys: 150
 """
 

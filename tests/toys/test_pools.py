@@ -1,13 +1,15 @@
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from covad.errors import FileFormatError
+from covad.errors import FileFormatError, PlanError
 from covad.nplm.dataset import Response
 from covad.toys.drawing import LatentEvents, PoolSource
+from covad.toys.ensembles import Draw, Treatment
 from covad.toys.pools import MANIFEST, Pool, Pools, open_pools, pools_digest, verify, write_pools
 
 
@@ -18,12 +20,13 @@ def sample(n, seed, quadratic=True):
     return LatentEvents(z, Response(g, d))
 
 
-def pools(quadratic=True):
+def pools(quadratic=True, prior=((0.3, -0.2), (1.1, 0.4))):
     return Pools(
         reference=Pool(sample(50, 1, quadratic)),
         basis=sample(20, 2).z,
         data={(0.0, 0.0): Pool(sample(40, 3, quadratic)), (1.0, -1.0): Pool(sample(30, 4, quadratic), 0.97)},
         signals={"a4l": {(0.0, 0.0): Pool(sample(10, 5, quadratic), 1.5)}},
+        prior={nu: Pool(sample(15, 6 + i, quadratic), 1.0 + i / 8) for i, nu in enumerate(prior)},
     )
 
 
@@ -41,7 +44,9 @@ def test_what_is_written_is_read(tmp_path, quadratic):
         (wanted.reference, found.reference),
         (wanted.background((1.0, -1.0)), found.background((1.0, -1.0))),
         (wanted.signal("a4l", (0.0, 0.0)), found.signal("a4l", (0.0, 0.0))),
+        (wanted.background((1.1, 0.4), prior=True), found.background((1.1, 0.4), prior=True)),
     ]
+    assert list(found.prior) == list(wanted.prior)
     for a, b in pairs:
         np.testing.assert_array_equal(a.sample.z, b.sample.z)
         np.testing.assert_array_equal(a.sample.response.linear, b.sample.response.linear)
@@ -66,6 +71,71 @@ def test_the_digest_follows_the_contents_not_the_place(directory, tmp_path):
     changed.reference.sample.z[0, 0] += 1
     write_pools(directory, changed)
     assert pools_digest(directory) != before
+
+
+def test_only_toys_of_the_prior_depend_on_its_pools(tmp_path):
+    """More points, or other events at one of them, leave the toys at nu and with signals."""
+    usual = Draw("here", Treatment.PROFILED, 20, 30, (0.0, 0.0))
+    draws = {
+        "null": usual,
+        "shifted": replace(usual, nu=(1.0, -1.0)),
+        "signal": replace(usual, signal="a4l", injected=3),
+        "yield": replace(usual, nu_norm=1.5),
+        "prior": replace(usual, prior=True),
+    }
+    moved, altered, other_data = pools(prior=((0.3, -0.2), (1.1, 0.5))), pools(), pools()
+    altered.prior[1.1, 0.4].sample.z[0, 0] += 1
+    other_data.data[1.0, -1.0].sample.z[0, 0] += 1
+    variants = {
+        "usual": pools(),
+        "fewer": pools(prior=((0.3, -0.2),)),
+        "altered": altered,
+        "data": other_data,
+    }
+    digests = {}
+    for name, written in (variants | {"moved": moved}).items():
+        write_pools(tmp_path / name, written)
+        source = PoolSource.open(tmp_path / name)
+        digests[name] = {kind: source.digest_of(draw) for kind, draw in draws.items()}
+    assert digests["usual"]["null"] == digests["usual"]["yield"]
+    assert len(set(digests["usual"].values())) == 4
+    for name, changed in (
+        ("fewer", {"prior"}),
+        ("altered", {"prior"}),
+        ("data", {"shifted"}),
+        ("moved", {"prior"}),  # the same events, but auxiliary values are thrown around another point
+    ):
+        assert {kind for kind in draws if digests[name][kind] != digests["usual"][kind]} == changed, name
+
+
+def test_pools_of_before_the_prior_are_read(tmp_path):
+    """Users' own pools have schema 1, without the key `prior`; digests of their toys are those of before."""
+    for name in ("today", "before"):
+        write_pools(tmp_path / name, pools(prior=()))
+    manifest = json.loads((tmp_path / "before" / MANIFEST).read_text())
+    del manifest["prior"]
+    (tmp_path / "before" / MANIFEST).write_text(json.dumps(manifest | {"schema": 1}))
+    today, before = (PoolSource.open(tmp_path / name) for name in ("today", "before"))
+    usual = Draw("here", Treatment.PROFILED, 20, 30, (0.0, 0.0))
+    for draw in (usual, replace(usual, nu=(1.0, -1.0)), replace(usual, signal="a4l", injected=3)):
+        assert before.digest_of(draw) == today.digest_of(draw)
+    np.testing.assert_array_equal(before.basis_events(), today.basis_events())
+    with pytest.raises(PlanError, match="no pools for toys of the prior; set prior to false"):
+        before.check(replace(usual, prior=True))
+
+
+def test_pools_of_this_schema_name_the_prior(directory):
+    manifest = json.loads((directory / MANIFEST).read_text())
+    del manifest["prior"]
+    (directory / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(FileFormatError, match=r"'prior' is missing"):
+        PoolSource.open(directory)
+
+
+def test_a_point_of_the_prior_without_a_pool_is_named(directory):
+    there = open_pools(directory, pools_digest(directory))
+    with pytest.raises(PlanError, match="the prior"):
+        there.background((0.0, 0.0), prior=True)
 
 
 def test_pools_that_change_under_a_run_are_refused(directory):

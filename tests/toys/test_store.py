@@ -200,7 +200,7 @@ def test_blocks_of_another_schema_are_refused_and_stay(store, toys, use, monkeyp
     fill(store, toys, 0, 10, 20)
     before = {path: path.read_bytes() for path in blocks(store)}
     monkeypatch.setattr("covad.toys.blocks.STORE_SCHEMA", 99)
-    with pytest.raises(ToyStoreError, match=r"^\S+\.parquet: has schema 2 .* 99 was expected"):
+    with pytest.raises(ToyStoreError, match=r"^\S+\.parquet: has schema 3 .* 99 was expected"):
         getattr(store, use)([Request(small_ensemble(), 20)])
     assert {path: path.read_bytes() for path in blocks(store)} == before
     assert store.corrupt() == []

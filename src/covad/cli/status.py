@@ -6,7 +6,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from covad.cli.console import PLAIN_WIDTH, SafeConsole
-from covad.results.summary import nu_text
+from covad.results.summary import truth_text
 from covad.runs.status import RunStatus
 
 _COUNTS = ("requested", "done", "failed", "missing", "unconverged")
@@ -41,7 +41,7 @@ def print_status(status: RunStatus) -> None:
         table.add_row(
             ensemble.entry.test,
             ensemble.entry.configuration.label,
-            nu_text(draw.nu),
+            truth_text(draw.nu, draw.nu_norm, draw.prior),
             f"{draw.signal} {draw.injected:g}" if draw.signal else "",
             *(str(getattr(ensemble.counts, name)) for name in _COUNTS),
             f"{ensemble.offset.share:.2f} sd" if ensemble.offset.share else "",

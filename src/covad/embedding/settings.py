@@ -48,7 +48,7 @@ class Training(Settings):
 
 
 class TrainingSettings(Training):
-    """The training of one encoder; the losses are means, so alpha is larger than the paper's for its sums."""
+    """The training of one encoder. Both losses are means over events; in the paper both are sums."""
 
     alpha: NotNegative = 30.0
     seed: Index = 0

@@ -1,60 +1,41 @@
-"""Closure: P(t | R_nu) does not depend on nu (sec:closure), and how much dependence toys could have missed.
+"""What closure is measured by: P(t | R_nu) does not depend on nu (sec:closure).
 
-A high p-value is no evidence of closure: it is uniform if the test closes, and high also if there are too few
-toys. Three statements stand beside each other here: the tests of the paper's tables with a correction for
-their number; the shift of the median in units of the null's spread, with its interval; and the rates of false
-positives with their intervals and the smallest inflation that this number of toys would have shown.
+Three measures stand beside each other: the shift of the median of t in standard deviations of the null, with
+its interval; the rates of false positives as ratios to what they should be, with their intervals and the
+smallest inflation that this number of toys would have shown; and the goodness-of-fit tests of the paper's
+tables, with a correction for their number. `verdict.py` concludes from the first two.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.stats import binom, norm
+from scipy.special import betainc
+from scipy.stats import norm
 
 from covad.errors import InferenceError
 from covad.inference.goodness import PEARSON_DOF, GoodnessOfFit, two_sample
-from covad.inference.intervals import LEVEL, Interval, finite_sample, proportion_interval, repetition_blocks
-from covad.inference.significance import Null
+from covad.inference.intervals import LEVEL, Interval, finite_sample, median_rank, proportion_interval
+from covad.inference.significance import EmpiricalNull, Null
 from covad.nplm.dataset import Float64
 from covad.storage.records import Record
 
-#: At or below this, after correction for the number of tests, a p-value says that the test does not close.
-CLOSURE_LEVEL = 0.01
-#: A shift of the median, in standard deviations of the null, that closure tolerates.
-TOLERATED_SHIFT = 0.35
+#: Confidence level of the intervals of shifts and of ratios: 5 % on either side, for one-sided statements.
+SHOWN_LEVEL = 0.90
 #: Thresholds at which false positives are counted.
 Z_ALPHA = (1.0, 2.0, 3.0)
 #: An inflation is detectable if a test with this rate of false alarms sees it with this probability.
 DETECTION = 0.95
 FALSE_ALARM = 0.05
-_BOOTSTRAPS = 2000
-
-
-class Verdict(StrEnum):
-    """Does a test close? Yes and no both need evidence."""
-
-    CLOSES = "closes"
-    DOES_NOT_CLOSE = "does not close"
-    CANNOT_TELL = "cannot tell yet"
-
-    @property
-    def good(self) -> bool | None:
-        """Return True for yes, False for no, None where the toys are too few to tell."""
-        return {Verdict.CLOSES: True, Verdict.DOES_NOT_CLOSE: False}.get(self)
-
-    @classmethod
-    def overall(cls, verdicts: Iterable[Verdict]) -> Verdict:
-        """Return one verdict for several: a failure decides, then what cannot be told."""
-        found = set(verdicts)
-        worst_first = (cls.DOES_NOT_CLOSE, cls.CANNOT_TELL)
-        return next((verdict for verdict in worst_first if verdict in found), cls.CLOSES)
+#: The standard deviation of a law is integrated so far from its median, in units of its 68 % interval.
+_REACH = 10.0
+_NODES = 64
 
 
 @dataclass(frozen=True)
@@ -108,64 +89,85 @@ def holm(p_values: ArrayLike) -> Float64:
 
 @dataclass(frozen=True)
 class MedianShift(Record):
-    """(median of the shifted ensemble - median of the nominal one) / spread of the nominal one."""
+    """(median of an ensemble - median of the null) / standard deviation of the null."""
 
     shift: float
-    spread: float  # in units of t
-    interval_68: Interval
-    interval_95: Interval
-
-    def within(self, bound: float) -> bool:
-        """Return whether the 95 % interval lies inside +-bound."""
-        low, high = self.interval_95.low, self.interval_95.high
-        return low is not None and high is not None and -bound <= low and high <= bound
-
-    def beyond(self, bound: float) -> bool:
-        """Return whether the 95 % interval lies outside +-bound."""
-        low, high = self.interval_95.low, self.interval_95.high
-        return (low is not None and low > bound) or (high is not None and high < -bound)
+    spread: float  # that standard deviation, in units of t
+    interval: Interval  # at SHOWN_LEVEL
 
 
-def judge(table: ClosureTests, shifts: Iterable[MedianShift]) -> Verdict:
-    """Return the verdict of the tests against R_0 and of the shifts of the median.
+@dataclass(frozen=True)
+class Centre:
+    """Where a null lies: its median, with the toys that it was found from, and its standard deviation."""
 
-    No: a corrected p is at or below CLOSURE_LEVEL, which is the largest chance of a false alarm, or a median
-    is known to have moved by more than is tolerated. Yes: all medians are known to have moved by less.
+    median: float
+    spread: float
+    toys: Float64 | None  # None for a law, which is known exactly
+
+    @classmethod
+    def of(cls, null: Null, about: ArrayLike = (0.0, 1.0)) -> Centre:
+        """Find the centre of a null; that of a law is sought from some values of t on."""
+        if not isinstance(null, EmpiricalNull):
+            return cls(*_moments(null, float(np.min(about)), float(np.max(about))), None)
+        t = finite_sample(null.t, f"the null {null.name}", 10)
+        spread = float(t.std(ddof=1))
+        if spread == 0.0:
+            raise InferenceError(
+                f"all toys of {null.name} have the same t: there is no spread to measure a shift by"
+            )
+        return cls(float(np.median(t)), spread, t)
+
+
+def median_shift(t: ArrayLike, centre: Centre, name: str, level: float = SHOWN_LEVEL) -> MedianShift:
+    """Return the shift of the median with its interval, free of any assumption on the shapes.
+
+    Each median has an interval between order statistics; their distances to the medians are added in
+    quadrature. A law has no interval, and that of the shift is then exact. The error of the standard
+    deviation of the null is left out: at the tolerated shift it is 1 % of the whole.
     """
-    moved = list(shifts)
-    objects = any(test.corrected_p <= CLOSURE_LEVEL for tests in table.values() for test in tests)
-    if objects or any(shift.beyond(TOLERATED_SHIFT) for shift in moved):
-        return Verdict.DOES_NOT_CLOSE
-    within = all(shift.within(TOLERATED_SHIFT) for shift in moved)
-    return Verdict.CLOSES if within else Verdict.CANNOT_TELL
+    sample = finite_sample(t, f"the ensemble {name}", 10)
+    middle = float(np.median(sample))
+    down, up = median_distances(sample, level)
+    if centre.toys is not None:
+        null_down, null_up = median_distances(centre.toys, level)
+        down, up = np.hypot(down, null_up), np.hypot(up, null_down)
+    shift = middle - centre.median
+    ends = ((shift - down) / centre.spread, (shift + up) / centre.spread)
+    return MedianShift(shift / centre.spread, centre.spread, Interval.of(*ends))
 
 
-def median_shift(shifted: ArrayLike, nominal: ArrayLike, seed: int) -> MedianShift:
-    """Return the shift of the median with percentile-bootstrap intervals over both ensembles.
+def median_distances(sample: Float64, level: float) -> tuple[float, float]:
+    """Return how far below and above the median its interval ends; infinite where toys are too few."""
+    rank = median_rank(len(sample), level)
+    if rank == 0:
+        return np.inf, np.inf
+    ordered = np.sort(sample)
+    middle = float(np.median(ordered))
+    return middle - float(ordered[rank - 1]), float(ordered[-rank]) - middle
 
-    The spread is the standard deviation of the nominal ensemble.
+
+def _moments(null: Null, low: float, high: float) -> tuple[float, float]:
+    """Return median and standard deviation of a law, from its survival function alone.
+
+    With Q the tail on either side of the median m, E|t - m| and E(t - m)^2 are the integrals of Q and of
+    2 |t - m| Q.
     """
-    t, null = (finite_sample(x, what, 10) for x, what in ((shifted, "R_nu"), (nominal, "R_0")))
-    spread = float(null.std(ddof=1))
-    if spread == 0.0:
-        raise InferenceError("all toys of R_0 have the same t: there is no spread to measure a shift by")
-    rng, parts = np.random.default_rng(seed), []
-    for rows in repetition_blocks(_BOOTSTRAPS, max(len(t), len(null))):
-        again, null_again = (x[rng.integers(len(x), size=(rows, len(x)))] for x in (t, null))
-        difference = np.median(again, axis=1) - np.median(null_again, axis=1)
-        parts.append(difference / null_again.std(axis=1, ddof=1))
-    repeated = np.concatenate(parts)
 
-    def central(level: float) -> Interval:
-        low, high = np.quantile(repeated, [0.5 * (1.0 - level), 0.5 * (1.0 + level)])
-        return Interval(float(low), float(high))
+    def quantile(p: float) -> float:
+        return float(brentq(lambda t: float(null.p(t)) - p, low, high, xtol=1e-10))
 
-    return MedianShift(
-        shift=float(np.median(t) - np.median(null)) / spread,
-        spread=spread,
-        interval_68=central(0.68),
-        interval_95=central(0.95),
-    )
+    while float(null.p(high)) > 0.1:
+        high += high - low
+    while float(null.p(low)) < 0.9:
+        low -= high - low
+    median, one_sigma = quantile(0.5), [quantile(float(norm.sf(z))) for z in (-1.0, 1.0)]
+    reach = _REACH * max(abs(t - median) for t in one_sigma)
+    nodes, weights = leggauss(_NODES)
+    distance, weights = 0.5 * reach * (nodes + 1.0), 0.5 * reach * weights
+    above = np.array([float(null.p(median + x)) for x in distance])
+    below = np.array([1.0 - float(null.p(median - x)) for x in distance])
+    mean, square = weights @ (above - below), 2.0 * (weights * distance) @ (above + below)
+    return median, float(np.sqrt(square - mean**2))
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,8 @@ class FalsePositives(Record):
     interval: Interval | None  # Clopper-Pearson
     excess_p: float | None  # chance of so many or more if the test closes, the finite null included
     detectable_ratio: float | None  # smallest true rate / alpha that is seen with DETECTION at FALSE_ALARM
+    ratio: float | None  # rate / what the null has above the same threshold, which is alpha for a law
+    ratio_interval: Interval | None  # at SHOWN_LEVEL, the finite null included
 
 
 def false_positives(
@@ -208,9 +212,27 @@ def false_positives(
                 interval=proportion_interval(k, n, level) if known else None,
                 excess_p=_probability_of(k, n, rates) if known else None,
                 detectable_ratio=detectable_ratio(n, rates) if known else None,
+                ratio=k / n / float(rates.mean()) if known else None,
+                ratio_interval=ratio_interval(k, n, rates) if known else None,
             )
         )
     return tuple(found)
+
+
+def ratio_interval(k: int, n: int, rates: Float64, level: float = SHOWN_LEVEL) -> Interval:
+    """Return the interval of the inflation r of a true rate, of which k toys of n were seen.
+
+    Its ends solve P(K >= k | low) = P(K <= k | high) = (1 - level)/2, as those of Clopper and Pearson do,
+    averaged over the equally probable `rates` that the null has without inflation.
+    """
+    tail, most = 0.5 * (1.0 - level), float(-np.log(rates.min()))
+
+    def end(chance: Callable[[float], float]) -> float:
+        return float(np.exp(brentq(lambda log_ratio: chance(np.exp(log_ratio)) - tail, -50.0, most)))
+
+    low = 0.0 if k == 0 else end(lambda ratio: _probability_of(k, n, ratio * rates))
+    high = None if k == n else end(lambda ratio: 1.0 - _probability_of(k + 1, n, ratio * rates))
+    return Interval(low, high)
 
 
 def detectable_ratio(n_toys: int, rates: Float64) -> float | None:
@@ -234,4 +256,6 @@ def detectable_ratio(n_toys: int, rates: Float64) -> float | None:
 
 def _probability_of(k: int, n: int, rates: Float64) -> float:
     """Return P(K >= k) in n toys, averaged over the possible true rates."""
-    return float(np.mean(binom.sf(k - 1, n, np.minimum(rates, 1.0))))
+    if k <= 0 or k > n:
+        return float(k <= 0)
+    return float(betainc(k, n - k + 1, np.minimum(rates, 1.0)).mean())

@@ -33,11 +33,11 @@ from covad.inference.samples import (
     read_seed,
     read_weights,
     read_yield,
-    row_hashes,
+    small_reference,
 )
 from covad.inference.significance import SMALLEST_ANALYTIC_P, AnalyticNull, observed_z
 from covad.nplm.convex.basis import GaussianBasis
-from covad.nplm.convex.capacity import CapacityError, default_capacity, with_capacity
+from covad.nplm.convex.capacity import CapacityError, capacity, with_capacity
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.convex.law import analytic_null
@@ -52,14 +52,11 @@ BUMPS = 100
 BASIS_SHARE, MOST_BASIS_EVENTS = 0.1, 20_000
 #: A small reference gives up to a quarter, so that the centres have this many events to choose from.
 WANTED_BASIS_EVENTS = 2_000
-#: Toys have checked the law down to so many data, and to a reference so many times as large.
-FEWEST_DATA, SMALLEST_RATIO = 200, 2.0
+#: Toys have checked the law down to so many data.
+FEWEST_DATA = 200
 #: Data beyond the range of the reference, in one column, that are no cause for worry; and how far beyond, in
 #: standard deviations, a single one is.
 FEW_OUTSIDE, FAR_OUTSIDE = 10, 3.0
-#: Standard deviation over the width of the central half, both in units of a Gaussian's: 1.2 for an
-#: exponential, 2 for a log-normal, infinite for a Cauchy distribution.
-HEAVY_TAIL = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +139,7 @@ def compare(
     used, pool = _split_off_basis(coordinates, z_reference, all_weights, basis_events, streams[0])
     total = len(z_data) if expected is None else float(expected)
     some_weights = all_weights[used] * (total / all_weights[used].sum())
-    convex, capacity = _convex_test(pool, _sizes(some_weights), streams[1], expected is not None)
+    convex, wanted = _convex_test(pool, _sizes(some_weights), streams[1], expected is not None)
     if expected is None and g_data.shape[1]:  # what changes the yield alone is no part of a shape
         centre = some_weights @ g_reference[used] / total
         g_reference, g_data = g_reference - centre, g_data - centre
@@ -167,15 +164,15 @@ def compare(
     nuisances, _ = judge_nuisances(dataset, outcome.delta, names)
 
     grown = some_weights * np.exp(nuisance_shift(dataset.reference_response, fitted))
-    notes += _weak_law(len(z_data), grown, law.mean, capacity - len(names))
-    notes += _blind_spots(z_reference, z_data)
+    notes += _weak_law(len(z_data), grown, law.mean, wanted - len(names))
+    notes += _blind_spots(coordinates.scale(z_reference), coordinates.scale(z_data))
     notes += contradictions(nuisances)
     if expected is not None:
-        deviation = yield_deviation(len(z_data), float(expected), yield_nuisance)
+        deviation = yield_deviation(dataset)
         if abs(deviation) > SURPRISING:
             notes.append(
                 f"{len(z_data)} data where {float(expected):g} are expected: {deviation:+.1f} standard "
-                "deviations, the uncertainty of the normalisation included; is expected right?"
+                "deviations, the uncertainties of the nuisances included; is expected right?"
             )
     if outcome.status is not Status.CONVERGED:
         notes.append(f"the fit ended as '{outcome.status.value}': t may be too small")
@@ -233,32 +230,26 @@ def _sizes(weights: Float64) -> Sizes:
 def _convex_test(
     pool: Float32, sizes: Sizes, seed: np.random.SeedSequence, constant: bool
 ) -> tuple[ConvexTest, float]:
-    """Return the default test of these sizes, and its capacity: fewer bumps where few points are distinct.
+    """Return the default test of these sizes, and its capacity on the events that choose it.
 
-    Coarse values may not admit the capacity of the rule; the test then has the largest that they do, less a
-    tenth. Without a yield that is expected, the constant is left to the nuisance of the yield.
+    Without a yield that is expected, the constant is left to the nuisance of the yield.
     """
     for column in np.flatnonzero(np.ptp(pool, axis=0) == 0):
         raise DatasetError(
             f"column {column} is constant over the {len(pool)} events that choose the basis: leave it out, "
             "or give more basis_events"
         )
-    distinct = len(np.unique(row_hashes(pool.astype(np.float64))))
-    bumps = min(BUMPS, max(distinct // 2, 1))
-    capacity = default_capacity(bumps, sizes.expected)
     try:
-        convex = with_capacity(pool, bumps, seed, capacity, sizes=sizes)
+        convex = with_capacity(pool, min(BUMPS, max(len(pool) // 2, 1)), seed, sizes=sizes)
     except CapacityError as failure:
-        if failure.most is None:
-            raise DatasetError(
-                f"{len(pool)} events cannot choose a basis for {sizes.expected:g} expected data and a "
-                f"reference worth {sizes.reference} events ({failure})"
-            ) from failure
-        capacity = 0.9 * failure.most
-        convex = with_capacity(pool, bumps, seed, capacity, sizes=sizes)
+        raise DatasetError(
+            f"{len(pool)} events cannot choose a basis for {sizes.expected:g} expected data and a "
+            f"reference worth {sizes.reference} events ({failure})"
+        ) from failure
+    found = capacity(convex, pool, sizes)
     if constant or not isinstance(convex.basis, GaussianBasis):
-        return convex, capacity
-    return replace(convex, basis=replace(convex.basis, constant=False)), capacity - 1.0
+        return convex, found
+    return replace(convex, basis=replace(convex.basis, constant=False)), found - 1.0
 
 
 def _weak_law(n_data: int, weights: Float64, mean: float, capacity: float) -> Iterator[str]:
@@ -266,11 +257,8 @@ def _weak_law(n_data: int, weights: Float64, mean: float, capacity: float) -> It
     effective = _sizes(weights).reference
     if n_data < FEWEST_DATA:
         yield f"{n_data} data are few: the law of t has been checked down to {FEWEST_DATA}"
-    if effective < SMALLEST_RATIO * n_data:
-        yield (
-            f"the reference is worth {effective} events, fewer than twice the {n_data} data: "
-            "the law of t is a little too narrow, and the test is weak"
-        )
+    if cost := small_reference(effective, n_data):
+        yield cost
     if weights.max() > 1:
         yield (
             f"single reference events stand for up to {weights.max():.1f} data events: where they lie, the "
@@ -284,17 +272,9 @@ def _weak_law(n_data: int, weights: Float64, mean: float, capacity: float) -> It
 
 
 def _blind_spots(reference: Float64, data: Float64) -> Iterator[str]:
-    """Tell where the test sees little: in heavy tails, and where the reference has no events."""
-    low, high = np.quantile(reference, [0.25, 0.75], axis=0)
-    widths = reference.std(axis=0)
-    ratio = np.divide(1.349 * widths, high - low, out=np.zeros_like(widths), where=high > low)
-    for column in np.flatnonzero(ratio > HEAVY_TAIL):
-        yield (
-            f"column {column} has heavy tails, which spoil the scale of the bumps: transform it, "
-            "to its logarithm for instance"
-        )
+    """Tell where the reference has no events, so that the test sees nothing; both in units of its scale."""
     beyond = np.maximum(reference.min(axis=0) - data, data - reference.max(axis=0))
-    outside, far = (beyond > 0).sum(axis=0), (beyond > FAR_OUTSIDE * widths).sum(axis=0)
+    outside, far = (beyond > 0).sum(axis=0), (beyond > FAR_OUTSIDE).sum(axis=0)
     by_chance = 2.0 * len(data) / len(reference)  # of independent samples, in one column
     for column in np.flatnonzero((outside > FEW_OUTSIDE + 5.0 * by_chance) | (far > 0)):
         yield (

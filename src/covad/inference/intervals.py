@@ -83,14 +83,18 @@ def median_interval(sample: Float64, level: float = LEVEL) -> Interval:
     The number of values below the true median is binomial (n, 1/2), so that [x_(r), x_(n+1-r)] covers it with
     probability 1 - 2 P(B <= r - 1); r is the largest rank that keeps this at or above the level.
     """
-    check_level(level)
-    n = len(sample)
-    ranks: NDArray[Any] = np.arange(1, n // 2 + 1)
-    rank = int(np.count_nonzero(binom.cdf(ranks - 1, n, 0.5) <= 0.5 * (1.0 - level)))
-    if rank < 1:
+    n, rank = len(sample), median_rank(len(sample), level)
+    if rank == 0:
         raise InferenceError(f"{n} toys are too few for a {100 * level:g} % interval of their median")
     ordered = np.sort(sample)
     return Interval(float(ordered[rank - 1]), float(ordered[n - rank]))
+
+
+def median_rank(n: int, level: float) -> int:
+    """Return the r of `median_interval` for n values, 0 where they are too few for the level."""
+    check_level(level)
+    ranks: NDArray[Any] = np.arange(1, n // 2 + 1)
+    return int(np.count_nonzero(binom.cdf(ranks - 1, n, 0.5) <= 0.5 * (1.0 - level)))
 
 
 def repetition_blocks(repetitions: int, width: int) -> Iterator[int]:

@@ -3,13 +3,13 @@
     delta = (N_nu/N_0) E_nu[x] - E_0[x e^f]
 
 is the mean of x = (phi, g, 1) per nominal event at the true nu, minus what the response f = log r(z|nu) makes
-of the nominal events. It comes with its covariance: in event-matched samples that of the
-difference of an event to itself, and small.
+of the nominal events. It comes with its noise: in event-matched samples that of the difference of an event to
+itself, and small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from covad.errors import InferenceError
 from covad.nplm.dataset import Float64
+from covad.settings import Nu
 
 Columns = NDArray[np.float32]
-#: Events that are worked on at once.
-_BLOCK = 1 << 15
+#: Parts of a sample that its noise is taken from. The noise is then known to 1 / sqrt(BATCHES) of what the
+#: misfit itself fluctuates by.
+BATCHES = 512
 
 
 @dataclass(frozen=True)
@@ -45,66 +47,62 @@ class MatchedEvents:
                 "matched events need as many rows at nominal, at nu, of response and of weights"
             )
 
-    def differences(self) -> Iterator[Float64]:
-        """Return rows (w' x' - w x e^f, w) of every event, in blocks."""
-        n = len(self.log_ratio)
+    def batch_sums(self, start: int) -> Float64:
+        """Return sums of (w' x' - w x e^f, w) over the batches; `start` is the number of the first event."""
+        n, n_columns = self.nominal.shape
         w = np.ones(n) if self.nominal_weights is None else self.nominal_weights
         w_shifted = np.ones(n) if self.shifted_weights is None else self.shifted_weights
         model = w * np.exp(self.log_ratio)
-        for start in range(0, n, _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            difference = self.shifted[rows] * w_shifted[rows, None] - self.nominal[rows] * model[rows, None]
-            yield np.column_stack([difference, w[rows]])
+        sums = np.zeros((BATCHES, n_columns + 1))
+        first = 0
+        while first < n:  # as many rows as are left of a round through the batches
+            batch = (start + first) % BATCHES
+            rows = slice(first, min(n, first + BATCHES - batch))
+            into = slice(batch, batch + rows.stop - first)
+            sums[into, :-1] += self.shifted[rows] * w_shifted[rows, None]
+            sums[into, :-1] -= self.nominal[rows] * model[rows, None]
+            sums[into, -1] += w[rows]
+            first = rows.stop
+        return sums
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """delta per nominal event, and its covariance."""
+    """delta per nominal event, and its noise: rows whose products sum up to the covariance of delta.
 
-    delta: Float64
-    covariance: Float64
+    Row b is what batch b of the events, every 512th of them, adds to delta beyond its share. Misfits of the
+    same events at several nu have the same batches, so that noise^T noise' is their covariance too.
+    """
+
+    delta: Float64  # (columns,)
+    noise: Float64  # (batches, columns)
     n_events: int
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.delta).all() and np.isfinite(self.covariance).all()):
+        if not (np.isfinite(self.delta).all() and np.isfinite(self.noise).all()):
             raise InferenceError("the misfit of the response is not finite: columns or response hold NaN")
 
     @classmethod
-    def matched(cls, blocks: Iterable[MatchedEvents]) -> Misfit:
-        """Measure the misfit in event-matched samples; blocks keep the columns from being in memory at once.
+    def matched(cls, blocks: Iterable[Mapping[Nu, MatchedEvents]]) -> dict[Nu, Misfit]:
+        """Measure the misfit at every nu in event-matched samples, in random order.
 
-        delta = sum_i d_i / sum_i w_i with d = w' x' - w x e^f, whose covariance is that of a ratio of sums.
+        delta = sum_i d_i / sum_i w_i with d = w' x' - w x e^f; its noise is that of a ratio of sums. A block
+        has the same events at every nu, and the blocks need not be in memory at once.
         """
-        sums = _Sums()
+        n, sums = 0, dict[Nu, Float64]()
         for block in blocks:
-            for rows in block.differences():
-                sums.add(rows)
-        mean, covariance = sums.mean_and_covariance()
-        delta = mean[:-1] / mean[-1]
-        slopes = np.column_stack([np.eye(len(delta)), -delta]) / mean[-1]
-        return cls(delta, slopes @ covariance @ slopes.T, sums.n)
+            added = {nu: events.batch_sums(n) for nu, events in block.items()}
+            sums = {nu: sums[nu] + more for nu, more in added.items()} if sums else added
+            n += len(next(iter(block.values())).log_ratio)
+        n_columns = max((total.shape[1] - 1 for total in sums.values()), default=0)
+        if n <= n_columns + 1:
+            raise InferenceError(f"{n} fresh events are too few for the misfit in {n_columns} columns")
+        # a sample smaller than the number of batches leaves the last ones empty
+        return {nu: cls._of_batches(total[:n], n) for nu, total in sums.items()}
 
-
-class _Sums:
-    """Sums of rows and of their products, for a mean and its covariance."""
-
-    def __init__(self) -> None:
-        self.n = 0
-        self.first: Float64 = np.zeros(0)
-        self.second: Float64 = np.zeros((0, 0))
-
-    def add(self, rows: Float64) -> None:
-        if not self.n:
-            self.first, self.second = np.zeros(rows.shape[1]), np.zeros((rows.shape[1], rows.shape[1]))
-        self.n += len(rows)
-        self.first += rows.sum(axis=0)
-        self.second += rows.T @ rows
-
-    def mean_and_covariance(self) -> tuple[Float64, Float64]:
-        """Return the mean row and the covariance of that mean."""
-        if self.n <= len(self.first):
-            raise InferenceError(
-                f"{self.n} fresh events are too few for the misfit in {len(self.first)} columns"
-            )
-        mean = self.first / self.n
-        return mean, (self.second / self.n - np.outer(mean, mean)) / (self.n - 1)
+    @classmethod
+    def _of_batches(cls, sums: Float64, n_events: int) -> Misfit:
+        total = sums.sum(axis=0)
+        delta = total[:-1] / total[-1]
+        beyond = (sums[:, :-1] - np.outer(sums[:, -1], delta)) / total[-1]
+        return cls(delta, beyond * np.sqrt(len(sums) / (len(sums) - 1)), n_events)

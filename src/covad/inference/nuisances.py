@@ -17,14 +17,16 @@ the difference is a chi2 with as many degrees of freedom as there are nuisances 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import chi2
 
 from covad.nplm.convex.law import ScoreMoments
-from covad.nplm.dataset import Dataset, Float64, Normalisation
+from covad.nplm.dataset import Dataset, Float64
 from covad.nplm.fit import Fit
 from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shift, nuisance_slopes
 
@@ -122,12 +124,26 @@ def _compatible(difference: Float64, variance: Float64) -> Compatibility:
     return Compatibility(statistic, dof, float(chi2.sf(statistic, dof)))
 
 
-def yield_deviation(n_observed: int, expected: float, normalisation: Normalisation | None) -> float:
-    """Return it in standard deviations: Poisson, and the normalisation where it is uncertain.
+def yield_deviation(dataset: Dataset) -> float:
+    """Return how far the number of data is from what the auxiliary values let expect, in standard deviations.
 
-    The auxiliary value of the normalisation is part of what is expected.
+    They are those of a Poisson number and of all nuisances, as far as these change the log of the yield: the
+    signed root of the likelihood ratio, -2 log of the best Poisson probability times that of the nuisances.
+    Without a Poisson error this is log(N / expected) over the standard deviation of the log yield.
     """
-    if normalisation is None:
-        return float((n_observed - expected) / np.sqrt(expected))
-    expected = expected * float(np.exp(normalisation.measured))
-    return float((n_observed - expected) / np.hypot(np.sqrt(expected), normalisation.sigma * expected))
+    penalty, response = GaussianPenalty.of_nuisances(dataset), dataset.reference_response
+    density = dataset.weights * np.exp(nuisance_shift(response, penalty.centre))
+    expected = float(density.sum())
+    changes = (density @ nuisance_slopes(response, penalty.centre)) / np.sqrt(penalty.precision) / expected
+    return _deviation_of_number(len(dataset.data), expected, float(changes @ changes))
+
+
+def _deviation_of_number(n: int, expected: float, variance: float) -> float:
+    """Return by how many standard deviations n is off, if the log of its mean has a variance besides."""
+    all_of_it, y, prior = math.log(n / expected), 0.0, 0.0
+    if variance and all_of_it:  # the best log yield takes a part of the difference, Poisson the rest
+        low, high = sorted((0.0, all_of_it))
+        y = float(brentq(lambda y: expected * math.exp(y) - n + y / variance, low, high))
+        prior = y**2 / variance
+    ratio = prior + 2.0 * (expected * math.exp(y) - n + n * (all_of_it - y))
+    return math.copysign(math.sqrt(max(ratio, 0.0)), all_of_it)

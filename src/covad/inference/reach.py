@@ -5,41 +5,50 @@ columns of the convex test. Were f exact, the score at the truth would have mean
 
     delta = (N_nu/N_0) E_nu[x] - E_0[x e^f]    (see `misfit`),
 
-and the mean of t = y.Q.y moves by N^2 delta.Q.delta = N delta.M.delta with M = N Q. Here Q = Q_tau - Q_Delta
-is the form of `covad.nplm.convex.law`: what the nuisances can absorb, against their auxiliary terms, is
-projected out. M depends on N, as ridge and auxiliary terms weigh less and less. The reach is the N at which
-the shift of the mean equals a quarter of the null's standard deviation.
+and the mean of t = y.Q.y moves by s = N^2 delta.Q.delta = N delta.M.delta with M = N Q. Here Q = Q_tau -
+Q_Delta is the form of `covad.nplm.convex.law`: what the nuisances can absorb, against their auxiliary terms,
+is projected out. M depends on N, as ridge and auxiliary terms weigh less and less. The reach is the N at
+which the shift of the mean equals a quarter of the null's standard deviation: at one nu, or of s averaged
+over the prior nu ~ N(0, 1)^K (`PriorAverage`). The columns are those of a test chosen for N events
+(`GrowingTest`).
 
 A finite fresh sample measures delta with covariance C, and E[delta.M.delta] is too large by tr(M C), which is
-subtracted. For the interval, the measured delta.M.delta is taken as s times a noncentral chi2, with
+subtracted. For the interval, the measured delta.M.delta is taken as c times a noncentral chi2, with
 
-    s = delta.MCM.delta / delta.M.delta    and    tr(M C) / s degrees of freedom:
+    c = delta.MCM.delta / delta.M.delta    and    tr(M C) / c degrees of freedom:
 
 its mean is right, and its variance where noise dominates and where the misfit does. It is inverted for the
-noncentrality.
+noncentrality. The average over the prior is such a form too, of the deltas of all nu, one after the other; C
+then has the covariances between them, which are large: all are measured on the same events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chndtr
 from scipy.stats import chi2, norm
 
+from covad.errors import InferenceError
 from covad.inference.intervals import LEVEL, Interval, check_level
 from covad.inference.misfit import Columns, Misfit
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Float64
+from covad.settings import Nu
 from covad.storage.records import Record
 
 #: Shift of the mean of t, in standard deviations of the null, that ends the reach.
 REACH_SHIFT = 0.25
 #: Numbers of events between which the reach is sought; a reach beyond the last is called infinite.
 _FEWEST, _MOST = 10.0, 1e9
-_GRID = 33
+#: Steps in which it is sought.
+_STEP = 10.0**0.25
+#: The test is chosen anew for so many times more events.
+_RUNG = 100.0
 #: Beyond this a noncentral chi2 is Gaussian for our purposes, and its series slow.
 _GAUSSIAN = 1e4
 
@@ -53,6 +62,7 @@ class ScalableNull:
     auxiliary: Float64  # precision of the auxiliary terms per column
     n_basis: int
     reference_ratio: float  # N_R / N_D
+    _known: dict[float, ConvexNull] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -71,11 +81,13 @@ class ScalableNull:
 
     def at(self, n_events: float) -> ConvexNull:
         """Return the null with this number of expected events."""
-        moments = ScoreMoments(
-            n_events * self.per_event.information,
-            (n_events / self.reference_ratio) * self.per_event.reference_variance,
-        )
-        return ConvexNull.of(moments, self.ridge, self.auxiliary, self.n_basis)
+        if n_events not in self._known:
+            moments = ScoreMoments(
+                n_events * self.per_event.information,
+                (n_events / self.reference_ratio) * self.per_event.reference_variance,
+            )
+            self._known[n_events] = ConvexNull.of(moments, self.ridge, self.auxiliary, self.n_basis)
+        return self._known[n_events]
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,12 @@ class PredictedShift:
     low: float
     high: float
     null_std: float
+
+    @classmethod
+    def of(cls, noisy: _NoisyForm, null: ConvexNull, n_events: float, level: float) -> PredictedShift:
+        low, high = noisy.interval(level)
+        unit = n_events / null.law.std
+        return cls(n_events, unit * noisy.value, unit * low, unit * high, null.law.std)
 
 
 @dataclass(frozen=True)
@@ -106,35 +124,189 @@ class Reach(Record):
 def predicted_shift(
     misfit: Misfit, null: ScalableNull, n_events: float, level: float = LEVEL
 ) -> PredictedShift:
-    """Return what toys with this number of events would show at the nu of the misfit."""
+    """Return what toys with this number of events would show at the nu of misfit and null."""
     check_level(level)
     at = null.at(n_events)
-    noisy = _NoisyForm.of(misfit, n_events * at.form)
-    low, high = noisy.interval(level)
-    unit = n_events / at.law.std
-    return PredictedShift(n_events, unit * noisy.value, unit * low, unit * high, at.law.std)
+    matrix = n_events * at.form
+    noisy = _NoisyForm.of(misfit.delta, misfit.noise, lambda rows: rows @ matrix)
+    return PredictedShift.of(noisy, at, n_events, level)
+
+
+@dataclass(frozen=True)
+class PriorAverage:
+    """How the mean of s(nu) over nu ~ N(0, 1)^K follows from the deltas at nu of the response's grid.
+
+    With delta(nu) = sum_k nu_k delta_k + 1/2 sum_kl nu_k nu_l delta_kl, and u.v short for N u.M.v,
+
+        E[s] = sum_k (delta_k.delta_k + 3/4 delta_kk.delta_kk)
+               + sum_{k<l} (1/2 delta_kk.delta_ll + delta_kl.delta_kl).
+
+    The first sum is that of s / 6 at +-1 sigma and s / 12 at +-2 sigma of each nuisance: with these weights
+    five points, 0 among them, integrate a polynomial of fifth degree over a Gaussian. M may then differ from
+    nu to nu. The second, which K = 1 does not have, is formed with M at nu = 0: delta_kk by least squares
+    from the even part of the same points, delta_kl from the corners (+-1, +-1) of each plane. Terms of third
+    and higher order in nu, and correlations of three nuisances, are left out.
+    """
+
+    points: tuple[Nu, ...]
+    weights: Float64  # of s at each point
+    mixed: Float64  # of delta(p).M.delta(q)
+
+    @classmethod
+    def over(cls, points: Sequence[Nu]) -> PriorAverage:
+        """Find the weights of these points, which are those of `covad.response.fit.response_grid`."""
+        place = {tuple(nu): number for number, nu in enumerate(points)}
+        axes = np.eye(len(points[0]))
+
+        def coefficients(given: Sequence[tuple[Float64, float]]) -> Float64:
+            found = np.zeros(len(points))
+            for nu, value in given:
+                key = tuple(nu.tolist())
+                if key not in place:
+                    raise InferenceError(f"the average over the prior needs the misfit at nu = {key}")
+                found[place[key]] = value
+            return found
+
+        def even(axis: Float64, one: float, two: float) -> Float64:
+            return coefficients([(axis, one), (-axis, one), (2 * axis, two), (-2 * axis, two)])
+
+        weights = np.sum([even(axis, 1 / 6, 1 / 12) for axis in axes], axis=0)
+        mixed = np.zeros((len(points), len(points)))
+        for a, b in combinations(axes, 2):
+            squares = np.outer(even(a, 1 / 9, 2 / 9), even(b, 1 / 9, 2 / 9))
+            product = coefficients([(s * a + r * b, s * r / 4) for s in (1.0, -1.0) for r in (1.0, -1.0)])
+            mixed += (squares + squares.T) / 4 + np.outer(product, product)
+        return cls(tuple(points), weights, mixed)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The misfits in the columns of one test, and its nulls, at several nu; they predict the shifts of t."""
+
+    misfits: Mapping[Nu, Misfit]
+    nulls: Mapping[Nu, ScalableNull]  # also at nu = 0; none is needed where two nuisances are shifted
+
+    @property
+    def fresh_events(self) -> int:
+        return next(iter(self.misfits.values())).n_events
+
+    def at(self, nu: Nu, n_events: float, level: float = LEVEL) -> PredictedShift:
+        """Return the shift at one nu, in standard deviations of the null there."""
+        return predicted_shift(self.misfits[nu], self.nulls[nu], n_events, level)
+
+    def averaged(self, n_events: float, level: float = LEVEL) -> PredictedShift:
+        """Return the shift averaged over the prior, in standard deviations of the null at nu = 0."""
+        check_level(level)
+        average = PriorAverage.over(tuple(self.misfits))
+        central = self.nulls[tuple(0.0 for _ in average.points[0])].at(n_events)
+        matrices = [
+            weight * n_events * self.nulls[nu].at(n_events).form if weight else None
+            for nu, weight in zip(average.points, average.weights, strict=True)
+        ]
+
+        def form(rows: Float64) -> Float64:
+            """Apply the form of all deltas; the last two axes of the rows are (nu, columns)."""
+            out = np.zeros_like(rows)
+            for number, matrix in enumerate(matrices):
+                if matrix is not None:
+                    out[..., number, :] = rows[..., number, :] @ matrix
+            if average.mixed.any():
+                out += np.einsum("pq,...qc->...pc", average.mixed, rows) @ (n_events * central.form)
+            return out
+
+        misfits = self.misfits.values()
+        delta = np.stack([misfit.delta for misfit in misfits])
+        noise = np.stack([misfit.noise for misfit in misfits], axis=1)
+        return PredictedShift.of(_NoisyForm.of(delta, noise, form), central, n_events, level)
+
+
+class GrowingTest:
+    """Predictions for tests that are chosen for the number of events that they see.
+
+    A test is measured for `usual` events, and for 100, 10 000, ... times more or fewer when it is first asked
+    for; between two of them the shift is interpolated in log N. Beyond `most` events the test stays as it is.
+    """
+
+    def __init__(self, measure: Callable[[float], Measurement], usual: float, most: float) -> None:
+        self.usual = usual
+        self._measure = measure
+        self._fewest, self._most = min(_FEWEST, usual), max(most, usual)
+        self._measured: dict[float, Measurement] = {}
+
+    def predicted(
+        self, predict: Callable[[Measurement, float], PredictedShift], n_events: float
+    ) -> PredictedShift:
+        """Return a prediction with the test that datasets of this size would have."""
+        rung = np.floor(np.log(n_events / self.usual) / np.log(_RUNG))
+        below, above = (
+            float(np.clip(self.usual * _RUNG ** (rung + step), self._fewest, self._most)) for step in (0, 1)
+        )
+        share = float(np.log(n_events / below) / np.log(above / below)) if below < above else 0.0
+        if share <= 0.0 or share >= 1.0:
+            return predict(self.measured(below if share <= 0.0 else above), n_events)
+        first, second = (predict(self.measured(size), n_events) for size in (below, above))
+        mixed = {
+            name: (1.0 - share) * value + share * getattr(second, name)
+            for name, value in vars(first).items()
+            if name != "n_events"
+        }
+        return PredictedShift(n_events, **mixed)
+
+    def reach_at(self, nu: Nu, at_shift: float = REACH_SHIFT) -> Reach:
+        """Return the reach at one nu."""
+        return self._reach(lambda measured, n: measured.at(nu, n), at_shift)
+
+    def averaged_reach(self, at_shift: float = REACH_SHIFT) -> Reach:
+        """Return the reach averaged over the prior of all nuisances."""
+        return self._reach(lambda measured, n: measured.averaged(n), at_shift)
+
+    def _reach(self, predict: Callable[[Measurement, float], PredictedShift], at_shift: float) -> Reach:
+        fresh = self.measured(self.usual).fresh_events
+        return closure_reach(lambda n: self.predicted(predict, n), fresh, self.usual, at_shift)
+
+    def measured(self, n_events: float) -> Measurement:
+        """Return what the test for this number of events measures, once."""
+        if n_events not in self._measured:
+            self._measured[n_events] = self._measure(n_events)
+        return self._measured[n_events]
 
 
 def closure_reach(
-    misfit: Misfit, null: ScalableNull, at_shift: float = REACH_SHIFT, level: float = LEVEL
+    predict: Callable[[float], PredictedShift],
+    fresh_events: int,
+    usual: float,
+    at_shift: float = REACH_SHIFT,
 ) -> Reach:
-    """Solve shift(N) = at_shift for the estimate and for both ends of its interval."""
-    grid = np.geomspace(_FEWEST, _MOST, _GRID)
-    cache = {float(n): predicted_shift(misfit, null, float(n), level) for n in grid}
+    """Solve shift(N) = at_shift for the estimate and both ends of its interval, searching from `usual` on."""
+    known: dict[float, PredictedShift] = {}
 
-    def shifts(n: float) -> PredictedShift:
-        return cache.get(n) or predicted_shift(misfit, null, n, level)
+    def crossing(name: str) -> float | None:
+        def beyond(n: float) -> float:
+            if n not in known:
+                known[n] = predict(n)
+            return float(getattr(known[n], name)) - at_shift
 
-    def crossing(pick: Callable[[PredictedShift], float]) -> float | None:
-        return _first_crossing(lambda n: pick(shifts(n)) - at_shift, grid)
+        return _crossing(beyond, usual)
 
-    earliest = crossing(lambda predicted: predicted.high)
+    earliest = crossing("high")
     return Reach(
-        n_events=crossing(lambda predicted: predicted.shift),
-        interval=Interval(_MOST if earliest is None else earliest, crossing(lambda predicted: predicted.low)),
+        n_events=crossing("shift"),
+        interval=Interval(_MOST if earliest is None else earliest, crossing("low")),
         at_shift=at_shift,
-        fresh_events=misfit.n_events,
+        fresh_events=fresh_events,
     )
+
+
+def yield_part(misfit: Misfit, null: ScalableNull, constant: int) -> Misfit:
+    """Return the part of the misfit that is the yield alone, as if the response had the shapes right.
+
+    `constant` is a column of ones. There the misfit is N_nu/N_0 - E_0[e^f], in which all columns share in
+    proportion to E_0[x e^f]. Without other nuisances the mean of t moves by N d^2 / (1 + N sigma_N^2) with
+    d that difference in units of E_0[e^f]: `predicted_shift` with the ridge and all nuisances.
+    """
+    modelled = null.per_event.information[:, constant]
+    share: Float64 = np.asarray(modelled / modelled[constant])
+    return Misfit(misfit.delta[constant] * share, np.outer(misfit.noise[:, constant], share), misfit.n_events)
 
 
 @dataclass(frozen=True)
@@ -146,12 +318,12 @@ class _NoisyForm:
     scale: float
 
     @classmethod
-    def of(cls, misfit: Misfit, matrix: Float64) -> _NoisyForm:
-        along = matrix @ misfit.delta
-        observed = float(misfit.delta @ along)
-        noise = float(np.sum(matrix * misfit.covariance))
-        spread = float(along @ misfit.covariance @ along)
-        return cls(observed, noise, spread / observed if observed > 0.0 else 0.0)
+    def of(cls, delta: Float64, noise: Float64, form: Callable[[Float64], Float64]) -> _NoisyForm:
+        """Evaluate a form of delta, whose covariance is the sum over the products of the rows of `noise`."""
+        along = form(delta)
+        observed = float(np.sum(delta * along))
+        spread = float(np.square(np.tensordot(noise, along, axes=delta.ndim)).sum())
+        return cls(observed, float(np.sum(noise * form(noise))), spread / observed if observed > 0.0 else 0.0)
 
     @property
     def value(self) -> float:
@@ -186,13 +358,21 @@ def _noncentrality(x: float, dof: float, probability: float) -> float:
     return float(brentq(lacking, 0.0, most, rtol=1e-8))
 
 
-def _first_crossing(function: Callable[[float], float], grid: Float64) -> float | None:
-    """Return the smallest N at which a function of log N turns positive, or None."""
-    values = np.array([function(float(n)) for n in grid])
-    positive = np.flatnonzero(values > 0.0)
-    if not len(positive):
-        return None
-    first = int(positive[0])
-    if first == 0:
-        return float(grid[0])
-    return float(np.exp(brentq(lambda u: function(float(np.exp(u))), *np.log(grid[first - 1 : first + 1]))))
+def _crossing(function: Callable[[float], float], usual: float) -> float | None:
+    """Return the N at which a function turns positive: the nearest to `usual`, or None above all bounds."""
+    inside = min(max(usual, _FEWEST), _MOST)
+    if function(inside) > 0.0:
+        outside = inside
+        while function(outside) > 0.0:
+            if outside <= _FEWEST:
+                return _FEWEST
+            inside, outside = outside, max(outside / _STEP, _FEWEST)
+        inside, outside = outside, inside
+    else:
+        outside = inside
+        while function(outside) <= 0.0:
+            if outside >= _MOST:
+                return None
+            inside, outside = outside, min(outside * _STEP, _MOST)
+    found = brentq(lambda u: function(float(np.exp(u))), np.log(inside), np.log(outside), xtol=1e-5)
+    return float(np.exp(found))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from covad.errors import DatasetError
 from covad.nplm.dataset import Float32, Float64, Normalisation
+from covad.nplm.scale import RobustScale
 
 #: (g of the reference, g of the data), or a function of the points: (events, K) each.
 ResponseLike = tuple[ArrayLike, ArrayLike] | Callable[[Float64], ArrayLike]
@@ -24,11 +25,18 @@ ResponseLike = tuple[ArrayLike, ArrayLike] | Callable[[Float64], ArrayLike]
 SIGMAS = (1e-6, 10.0)
 #: The log density that changes by more for one sigma of a nuisance is in wrong units.
 LARGEST_RESPONSE = 20.0
-#: Rows that occur more than once, as a share, from which they are worth a word; of data that are events of
-#: the reference, from which the samples are not independent.
+#: Share of events that stand more than once from which it matters: of the reference, copies are refused; of
+#: the data, they are worth a word. The same of data that are events of the reference.
 REPEATED = 0.01
+#: Repeated values of a single column are told from coarse ones in stretches of so many, over their share; at
+#: least so many are needed for it.
+_STRETCH, _FEWEST_REPEATED = 10.0, 50
+#: A reference of so many times the data needs no word; toys have checked the law of t from there on.
+SMALLEST_RATIO = 2.0
 #: Coordinates are standardised and then held within this, so that float32 can square them.
 FARTHEST = 1e6
+#: Range of a column, relative to its largest value, which is rounding only.
+_ROUNDING = 1e-12
 #: Distance, in standard deviations, below which two events in two or more dimensions are copies: a copy may
 #: have lost digits.
 _COPY = 1e-5
@@ -36,32 +44,34 @@ _COPY = 1e-5
 
 @dataclass(frozen=True)
 class Coordinates:
-    """The user's coordinates, standardised on the reference before they lose digits in float32."""
+    """The user's coordinates, standardised on the reference before they lose digits in float32.
 
-    centre: Float64
-    width: Float64
+    The standardisation is robust: a far event must not squeeze all others together.
+    """
+
+    scale: RobustScale
     names: list[Any] | None  # of the columns, where the reference is a frame
 
     @classmethod
     def of(cls, reference: Float64, names: list[Any] | None) -> Coordinates:
         """Raise DatasetError if a column of the reference is constant."""
-        scale = np.abs(reference).max(axis=0)
-        unit = np.where(scale > 0, scale, 1.0)
-        width = (reference / unit).std(axis=0) * unit
-        if not (width > 1e-12 * scale).all():
-            column = int(np.argmin(width > 1e-12 * scale))
+        largest = np.abs(reference).max(axis=0)
+        unit = np.where(largest > 0, largest, 1.0)  # so that the squares of huge numbers are finite
+        found = RobustScale.of(reference / unit)
+        constant = np.ptp(reference / unit, axis=0) <= _ROUNDING
+        for column in np.flatnonzero(constant | ~(found.scale > 0)):
             raise DatasetError(f"column {column} of the reference is constant: leave it out")
-        return cls(reference.mean(axis=0), width, names)
+        return cls(replace(found, location=found.location * unit, scale=found.scale * unit), names)
 
     def __call__(self, points: Float64) -> Float32:
-        return np.clip((points - self.centre) / self.width, -FARTHEST, FARTHEST).astype(np.float32)
+        return np.clip(self.scale.linear(points), -FARTHEST, FARTHEST).astype(np.float32)
 
     def read(self, values: Any, name: str) -> Float64:
         """Return points in these coordinates; the columns of a frame are matched by name."""
         points = read_points(_ordered(values, self.names, name), name)
-        if points.shape[1] != len(self.centre):
+        if points.shape[1] != len(self.scale.location):
             raise DatasetError(
-                f"{name}: {points.shape[1]} columns were given, the reference has {len(self.centre)}"
+                f"{name}: {points.shape[1]} columns were given, the reference has {len(self.scale.location)}"
             )
         return points
 
@@ -238,14 +248,16 @@ def read_seed(seed: Any) -> int:
 
 
 def check_copies(coordinates: Coordinates, reference: Float64, data: Float64) -> Iterator[str]:
-    """Raise DatasetError if the data are events of the reference; warn of events that stand more than once.
+    """Raise DatasetError if the data are events of the reference, or the reference holds copies of its own.
 
-    Coarse values repeat by themselves: those of the reference tell how often. Nothing is said of integers.
+    Warn of data that stand more than once. Coarse values repeat by themselves, those of the reference tell
+    how often; nothing is said of coarse integers.
     """
     rows, others = (_event_hashes(coordinates, sample) for sample in (reference, data))
     repeated, repeated_data = (1.0 - len(np.unique(found)) / len(found) for found in (rows, others))
-    coarse = repeated > REPEATED and all((sample == np.round(sample)).all() for sample in (reference, data))
-    if coarse:
+    copies = count_copies(reference)
+    whole = all((sample == np.round(sample)).all() for sample in (reference, data))
+    if whole and repeated > REPEATED and not copies:
         return
     shared = int(np.isin(others, rows).sum())
     if shared > max(REPEATED, 3.0 * repeated) * len(others):
@@ -253,18 +265,73 @@ def check_copies(coordinates: Coordinates, reference: Float64, data: Float64) ->
             f"{shared} of {len(others)} data events are events of the reference: "
             "the samples must be independent"
         )
-    if repeated > REPEATED:
-        yield (
-            f"{100 * repeated:.1f} % of the reference events repeat another one: if they were copied, "
-            "p is too small"
+    if copies:
+        raise DatasetError(
+            f"reference: {copies} of {len(reference)} events are copies of another one, which makes p too "
+            "small: leave them out, and add their weights to those of the events that stay"
         )
-    elif shared:
+    again = round(repeated * len(rows))
+    if REPEATED * len(rows) < again < _FEWEST_REPEATED:  # too few to tell whether they were copied
+        yield (
+            f"{again} of {len(rows)} reference events repeat another one: if they were copied, p is too small"
+        )
+    if shared and repeated <= REPEATED:
         yield f"{shared} data events are events of the reference: the samples should be independent"
     if repeated_data > max(REPEATED, 3.0 * repeated):
         yield (
             f"{100 * repeated_data:.1f} % of the data events repeat another one, those of the reference do "
             "not: t will see it"
         )
+
+
+def count_copies(points: Float64) -> int:
+    """Return how many events are copies of another one; 0 if less than 1 % of the different events have any.
+
+    Equal events are copies if they share a value that no other event has, in a column of which coarseness is
+    no reason to repeat, and in no column of which it is. Events that are alike in round numbers are no
+    copies, nor are those that all have the one value of a missing object: that is one event among many.
+    """
+    _, group, size = np.unique(row_hashes(points), return_inverse=True, return_counts=True)
+    if (size > 1).mean() <= REPEATED:
+        return 0
+    alone, coarse = np.zeros((2, len(size)), dtype=bool)  # by different event
+    for column in points.T:
+        values, place, count = np.unique(column, return_inverse=True, return_counts=True)
+        own = group[count[place] == size[group]]
+        (coarse if _is_coarse(values, count) else alone)[own] = True
+    copied = alone & ~coarse & (size > 1)
+    return int((size[copied] - 1).sum()) if copied.mean() > REPEATED else 0
+
+
+def _is_coarse(values: Float64, count: NDArray[np.intp]) -> bool:
+    """Return whether ascending values, with how often each occurs, repeat because they have few digits.
+
+    Values of few digits have gaps of at least one digit, and if a share s of them repeats, that is at least
+    about 2 s of a typical gap. Among continuous values gaps have any size: in a stretch of 10 / s of them
+    the smallest is about s / 7 of the typical one.
+    """
+    share = float((count > 1).mean())
+    if share * len(values) < _FEWEST_REPEATED:
+        return True
+    length = max(round(_STRETCH / share), 50)
+    stretches = np.array_split(np.diff(values), max(len(values) // length, 1))
+    return float(np.mean([gaps.min() / np.median(gaps) for gaps in stretches])) > 0.5 * share
+
+
+def small_reference(n_reference: float, n_data: float) -> str | None:
+    """Return what a reference of so few events costs; None if it is at least twice as large as the data.
+
+    The score of the data has the variance F, that of the reference adds F N_D / N_R. A signal is as
+    significant as without that if it is larger by the root of their sum.
+    """
+    if n_reference >= SMALLEST_RATIO * n_data:
+        return None
+    added = n_data / n_reference
+    return (
+        f"the reference is worth {n_reference:.0f} events, fewer than twice the {n_data:.0f} data: its "
+        f"fluctuations add {100 * added:.0f} % to the variance of the data, so that a signal must be "
+        f"{np.sqrt(1.0 + added):.2f} times as large for the same Z; use more reference events"
+    )
 
 
 def count_shared(coordinates: Coordinates, reference: Float64, others: Float64) -> int:
@@ -279,7 +346,7 @@ def _event_hashes(coordinates: Coordinates, points: Float64) -> NDArray[np.uint6
     In one dimension different events may lie that close, and only equal values are copies.
     """
     if points.shape[1] > 1:
-        points = np.round((points - coordinates.centre) / coordinates.width / _COPY)
+        points = np.round(coordinates.scale.linear(points) / _COPY)
     return row_hashes(points)
 
 

@@ -206,6 +206,12 @@ def fit_nuisances(dataset: Dataset) -> Fit:
     return Fit(2.0 * best.value, nu, nu_norm, best.status, best.evaluations, seconds)
 
 
+def log_yield(dataset: Dataset, fit: Fit) -> float:
+    """Return the log of the yield without h at the nuisances of a fit, relative to that at nu = 0."""
+    shift = nuisance_shift(dataset.reference_response, join_nuisances(fit, dataset))
+    return float(np.log(dataset.weights @ np.exp(shift) / dataset.weights.sum()))
+
+
 def split_nuisances(nu: Float64, n_shape: int) -> tuple[Float64, float]:
     """Split the vector that the fits use into the shape nuisances, and the normalisation or 0."""
     return nu[:n_shape].copy(), float(nu[n_shape:].sum())

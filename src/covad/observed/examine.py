@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
+from covad.inference.joint import smaller_p
 from covad.inference.nuisances import (
     SURPRISING,
     NuisanceFit,
@@ -16,10 +18,13 @@ from covad.inference.nuisances import (
     judge_nuisances,
     yield_deviation,
 )
-from covad.inference.significance import observed_z
+from covad.inference.samples import small_reference
+from covad.inference.significance import AnalyticNull, observed_z
+from covad.nplm.convex.convex import ConvexTest
+from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Dataset, Normalisation
-from covad.nplm.fit import Status
-from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances
+from covad.nplm.fit import Fit, Status
+from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances, log_yield
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import (
@@ -36,16 +41,16 @@ from covad.observed.excess import find_excess
 from covad.observed.inputs import compare_observed
 from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
-from covad.results.collect import Group
+from covad.results.collect import Group, joint_null
 from covad.runs.collisions import derived_seed, sample_of_file
 from covad.storage.digests import content_digest, digest_once
-from covad.study.plan import default_test
+from covad.study.plan import default_result, default_test
 
 #: Sigma of an auxiliary value: further out it is a slip of the units, and its fit would hardly end.
 LARGEST_AUXILIARY = 10.0
 #: Characters of an observed file's name that name its answer: file systems have a limit.
 _LONGEST_STEM = 100
-#: Relative difference of the expected yield from that of the toys which their nulls are good for.
+#: Log of the yield over that of the toys for which nulls at one yield are good.
 _TOLERATED_YIELD = 0.1
 
 
@@ -63,26 +68,8 @@ def examine(
     values of nuisances in units of their sigma; by default zero, the nominal calibration. `configuration` is
     the slug or the label of one of the study's; by default the main one.
     """
-    if expected is not None and not 0 < _number(expected) < math.inf:
-        raise CovadError(f"the expected yield must be a positive number, not {expected}")
     run = FinishedRun.open(run_path, configuration)
-    measured = dict.fromkeys(run.nuisances, 0.0)
-    if not isinstance(auxiliary, Mapping | None):
-        raise CovadError(f"auxiliary values are given by the names of their nuisances, not as {auxiliary!r}")
-    for name, value in (auxiliary or {}).items():
-        if name not in measured:
-            known = ", ".join(run.nuisances) or "none"
-            raise UnknownNameError(
-                f"the test '{run.configuration.label}' has no nuisance '{name}' (its nuisances: {known})"
-            )
-        if not abs(_number(value)) <= LARGEST_AUXILIARY:
-            raise CovadError(
-                f"the auxiliary value of '{name}' must be a number of sigma from {-LARGEST_AUXILIARY:g} to "
-                f"{LARGEST_AUXILIARY:g}, not {value}: the response describes small shifts only"
-            )
-        measured[name] = float(value)
-    expected = run.sizes.expected if expected is None else float(expected)
-
+    expected, measured = _expectations(run, expected, auxiliary)
     sha256 = digest_of_file(file)
     events = read_observed(file, run.encoder.layout, run.data.selection)
     if digest_of_file(file) != sha256:
@@ -96,13 +83,19 @@ def examine(
     rng = np.random.default_rng(derived_seed(run.study, "observed", sha256))
     reference = run.reference.pick(run.sizes.reference, rng)
     dataset = make_dataset(run, embed(run, events.particles), reference, expected, measured)
-    nuisances, compatibility = judge_nuisances(dataset, fit_nuisances(dataset), run.nuisances)
+    delta = fit_nuisances(dataset)
+    nuisances, compatibility = judge_nuisances(dataset, delta, run.nuisances)
     background = embed_background(run, simulated)
     default = default_test(run.study)
     groups = sorted(run.groups, key=lambda group: group.test != default)  # it speaks first
-    tests = tuple(_test(group, dataset, events, background, int(sha256[:8], 16)) for group in groups)
+    seed = int(sha256[:8], 16)
+    tests = tuple(_test(group, dataset, delta, events, background, seed) for group in groups)
+    joint, p = None, [test.p for test in tests if test.p is not None]
+    if len(p) == 2:
+        joint = observed_z(float(smaller_p(*p)), joint_null(*groups))
     return Observation(
         name=_answer_name(run, file, sha256, expected, measured),
+        rule=default_result(run.study),
         file=plain_text(file.name),
         sha256=sha256,
         configuration=run.configuration.slug,
@@ -117,8 +110,33 @@ def examine(
         nuisances=nuisances,
         compatibility=compatibility,
         tests=tests,
-        warnings=(*inputs.warnings, *_warnings(run, dataset, expected, nuisances, tests)),
+        joint=joint,
+        warnings=(*inputs.warnings, *_warnings(run, dataset, delta, expected, nuisances, tests)),
     )
+
+
+def _expectations(
+    run: FinishedRun, expected: float | None, auxiliary: Mapping[str, float] | None
+) -> tuple[float, dict[str, float]]:
+    """Return the expected yield and the auxiliary value of every nuisance; raise if one is impossible."""
+    if expected is not None and not 0 < _number(expected) < math.inf:
+        raise CovadError(f"the expected yield must be a positive number, not {expected}")
+    if not isinstance(auxiliary, Mapping | None):
+        raise CovadError(f"auxiliary values are given by the names of their nuisances, not as {auxiliary!r}")
+    measured = dict.fromkeys(run.nuisances, 0.0)
+    for name, value in (auxiliary or {}).items():
+        if name not in measured:
+            known = ", ".join(run.nuisances) or "none"
+            raise UnknownNameError(
+                f"the test '{run.configuration.label}' has no nuisance '{name}' (its nuisances: {known})"
+            )
+        if not abs(_number(value)) <= LARGEST_AUXILIARY:
+            raise CovadError(
+                f"the auxiliary value of '{name}' must be a number of sigma from {-LARGEST_AUXILIARY:g} to "
+                f"{LARGEST_AUXILIARY:g}, not {value}: the response describes small shifts only"
+            )
+        measured[name] = float(value)
+    return run.sizes.expected if expected is None else float(expected), measured
 
 
 def _number(value: object) -> float:
@@ -145,24 +163,48 @@ def digest_of_file(file: Path) -> str:
 
 
 def _test(
-    group: Group, dataset: Dataset, events: ObservedEvents, background: BackgroundEvents, seed: int
+    group: Group,
+    dataset: Dataset,
+    delta: Fit,
+    events: ObservedEvents,
+    background: BackgroundEvents,
+    seed: int,
 ) -> ObservedTest:
-    """Run one test on the dataset, and hold its t against every null of the run."""
+    """Run one test on the dataset, and hold its t against every null of the run.
+
+    The law of t is taken at the fitted nuisances, exactly; toys see t moved to the yield that they have.
+    """
     test = group.ensemble.test.build(group.ensemble.source)
-    outcome = likelihood_ratio(dataset, test, seed)
+    outcome = likelihood_ratio(dataset, test, seed, delta)
     if outcome.status is Status.FAILED:
-        return ObservedTest(group.test, outcome.status, None, None, None, (), (), None)
+        return ObservedTest(group.test, outcome.status, None, None, None, (), group.quoted, "", (), None)
+    t, how = float(outcome.t), "toys at the nominal yield"
+    if group.moments is not None:
+        how = "toys at the fitted yield"
+        t = float(group.moments.at_nominal(t, fitted_yield(group, dataset, delta)))
+    nulls = {name: (t, null) for name, null in group.nulls.items()}
+    if isinstance(test, ConvexTest):
+        law = analytic_null(test, dataset, join_nuisances(delta, dataset)).law
+        n_toys, how = len(group.null_t), "law of t at the fitted nuisances"
+        nulls["analytic"] = float(outcome.t), AnalyticNull(law.sf, "analytic", n_toys)
     per_sigma = np.sqrt(GaussianPenalty.of_nuisances(dataset).precision)
     return ObservedTest(
         test=group.test,
         status=outcome.status,
         t=float(outcome.t),
         tau=float(outcome.tau.value),
-        delta=float(outcome.delta.value),
+        delta=float(delta.value),
         nu_with_h=tuple(float(x) for x in join_nuisances(outcome.tau, dataset) * per_sigma),
-        significances=tuple(observed_z(outcome.t, null) for null in group.nulls.values()),
+        quoted=group.quoted,
+        how=how,
+        significances=tuple(observed_z(t, null) for t, null in nulls.values()),
         excess=find_excess(events, background, dataset, test, outcome),
     )
+
+
+def fitted_yield(group: Group, dataset: Dataset, delta: Fit) -> float:
+    """Return the log of the fitted yield of the background over that of the toys of R_0."""
+    return log_yield(dataset, delta) + math.log(dataset.weights.sum() / group.ensemble.draw.expected)
 
 
 def _answer_name(
@@ -178,26 +220,38 @@ def _answer_name(
 def _warnings(
     run: FinishedRun,
     dataset: Dataset,
+    delta: Fit,
     expected: float,
     nuisances: tuple[NuisanceFit, ...],
     tests: tuple[ObservedTest, ...],
 ) -> Iterator[str]:
-    sigma, n_observed = run.study.normalisation, len(dataset.data)
-    normalisation = dataset.normalisation or (None if sigma is None else Normalisation(sigma))
-    deviation = yield_deviation(n_observed, expected, normalisation)
+    sigma, known = run.study.normalisation, dataset
+    if dataset.normalisation is None and sigma is not None:  # no nuisances are fitted, but the yield has one
+        known = replace(dataset, normalisation=Normalisation(sigma))
+    deviation = yield_deviation(known)
     if abs(deviation) > SURPRISING:
         yield (
-            f"{n_observed} events are observed where {expected:g} are expected: {deviation:+.1f} standard "
-            "deviations, the uncertainty of the normalisation included; is --expected right?"
+            f"{len(dataset.data)} events are observed where {expected:g} are expected: {deviation:+.1f} "
+            "standard deviations, the uncertainties of the nuisances included; is --expected right?"
         )
     yield from contradictions(nuisances)
-    drawn = run.sizes.expected
-    if abs(expected / drawn - 1.0) > _TOLERATED_YIELD:
-        yield f"the nulls were made for {drawn:g} expected events, not {expected:g}: their p are approximate"
+    if cost := small_reference(len(dataset.reference), len(dataset.data)):
+        yield cost
+    for group in run.groups:
+        fitted = fitted_yield(group, dataset, delta)
+        moments = group.moments
+        if not (abs(fitted) < _TOLERATED_YIELD if moments is None else moments.covers(fitted)):
+            approximate = "their p are approximate"
+            if group.quoted == "analytic":  # by the law at the fit, whatever its yield
+                approximate = "the p of toys are approximate, the quoted one is not concerned"
+            yield (
+                f"the fit has {math.exp(fitted):.2f} times the yield of the toys of the {group.test} test, "
+                f"farther from it than its nulls were drawn: {approximate}"
+            )
     for test in tests:
         if test.status is not Status.CONVERGED:
             yield f"the fit of the {test.test} test ended as '{test.status}'"
     for group in run.groups:
-        failed = sum(toys.failed for toys in (group.null, *group.shifted.values()))
+        failed = sum(toys.failed for toys in (group.null, *group.yields.values(), *group.shifted.values()))
         if failed:
             yield f"{failed} toys of the nulls of the {group.test} test failed and are left out"

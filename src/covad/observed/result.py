@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from covad.errors import FileFormatError, UnknownNameError
 from covad.inference.inputs import InputComparison
 from covad.inference.nuisances import Compatibility, NuisanceFit
-from covad.inference.significance import Significance
+from covad.inference.significance import MARK, MEANING, Significance
 from covad.nplm.fit import Status
 from covad.runs.directory import RunDirectory
 from covad.storage.digests import content_digest
@@ -19,7 +19,11 @@ from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import SEAL, read_sealed, unsealed
 
 #: Version of the JSON form.
-SCHEMA = 3
+SCHEMA = 4
+#: Whose p is quoted: that of one test, or the smaller one of both.
+Rule = Literal["convex", "network", "joint"]
+#: How the joint p is made.
+_JOINTLY = "the smaller p, by toys that both have"
 #: Key of the answer in the JSON form.
 _RESULT = "result"
 
@@ -74,14 +78,21 @@ class ObservedTest(Record):
     tau: float | None
     delta: float | None
     nu_with_h: tuple[float, ...]  # nuisances of the fit with h, in sigma, ordered as those without h
-    significances: tuple[Significance, ...]  # one per null
+    quoted: str  # the null of the p to quote
+    how: str  # that p is made, in words
+    significances: tuple[Significance, ...]  # one per null; toys see t moved to the nominal yield
     excess: Excess | None
 
     @property
     def significance(self) -> Significance | None:
-        """Return the one to quote: that of the largest p over the nulls of toys, since nobody knows nu."""
-        toys = [found for found in self.significances if found.null.startswith("R_")]
-        return max(toys, key=lambda found: found.p, default=None)
+        """Return the one to quote, at the fitted nuisances: by the law of t, else by toys."""
+        return next((found for found in self.significances if found.null == self.quoted), None)
+
+    @property
+    def largest_p(self) -> float | None:
+        """Return the largest p over the toys at every nu: much larger than p, it says that nu matters."""
+        toys = (found.p for found in self.significances if found.null.startswith("R_"))
+        return max(toys, default=None)
 
     @property
     def p(self) -> float | None:
@@ -95,53 +106,75 @@ class ObservedTest(Record):
 
 @dataclass(frozen=True)
 class Answer(Record):
-    """The one statement on an observed file: p and Z of the study's default test.
+    """The one statement on an observed file: p and Z by the rule that the study names beforehand.
 
-    They are its `ObservedTest.significance`. Both are None if the fit failed; `bound` says that they are
-    bounds, because t lies beyond all toys.
+    p is taken at the fitted nuisances. p and Z are None if a fit failed; `bound` says that they are bounds,
+    because t lies beyond all toys, and `extrapolated` that no toys have tested the law of t so far out.
+    `largest_p` is a check: the largest p over the toys at every nu.
     """
 
-    test: str
+    rule: Rule
+    how: str  # p is made, in words
+    configuration: str  # its slug
     status: Status
     null: str | None
     p: float | None
     z: float | None
     bound: bool
+    extrapolated: bool
+    largest_p: float | None
 
     @classmethod
-    def of(cls, test: ObservedTest) -> Answer:
-        """Return what one test says."""
-        if (found := test.significance) is None:
-            return cls(test.test, test.status, None, None, None, False)
-        return cls(test.test, test.status, found.null, found.p, found.z, found.saturated)
+    def of(
+        cls, rule: Rule, configuration: str, tests: Sequence[ObservedTest], joint: Significance | None
+    ) -> Answer:
+        """Return what the rule makes of the tests that it needs."""
+        needed = [test for test in tests if rule in (test.test, "joint")]
+        status = Status.worst(*(test.status for test in needed))
+        found = joint if rule == "joint" else needed[0].significance
+        how = _JOINTLY if rule == "joint" else needed[0].how
+        if found is None:
+            return cls(rule, how, configuration, status, None, None, None, False, False, None)
+        largest = max((test.largest_p for test in needed if test.largest_p is not None), default=None)
+        return cls(
+            rule,
+            how,
+            configuration,
+            status,
+            found.null,
+            found.p,
+            found.z,
+            found.saturated,
+            found.extrapolated,
+            None if rule == "joint" else largest,
+        )
 
     @property
     def line(self) -> str:
         """Return the last line of `covad test`: 'result: p = 0.43, Z = 0.18 (...)', or bounds, or none."""
+        name = "both tests" if self.rule == "joint" else f"the {self.rule} test"
         if self.p is None or self.z is None:
-            failed = self.status is Status.FAILED
-            why = (
-                f"the fit of the {self.test} test failed"
-                if failed
-                else f"the {self.test} test has no null of toys"
-            )
-            return f"result: none, because {why}"
+            whose = "one of the tests" if self.rule == "joint" else name
+            return f"result: none, because the fit of {whose} failed"
         above = self.bound and self.z > 0
         p = f"p {'<=' if above else '='} {self.p:.3g}"
         z = f"Z {'>=' if above else '<=' if self.bound else '='} {self.z:.2f}"
+        mark = f", {MARK} {MEANING}" if self.extrapolated else ""
+        check = "" if self.largest_p is None else f"; largest p over toys at every nu: {self.largest_p:.3g}"
         doubt = "" if self.status is Status.CONVERGED else f"; its fit ended as '{self.status}'"
-        return f"result: {p}, {z} ({self.test} test, the largest p over its toys: {self.null}{doubt})"
+        return f"result: {p}, {z} ({name}, {self.how}{mark}{check}{doubt})"
 
 
 @dataclass(frozen=True)
 class Observation(Record):
     """One observed file in one configuration of a run, by every test of the study, the default one first.
 
-    `t`, `p` and `z` are those of the default test. `p` is the largest over the nulls of toys; the
+    `p` and `z` are those of the `answer`, which `rule` decides, and `t` that of the default test; the
     significances against every null are in `result("network").significances`.
     """
 
     name: str  # of the answer in the run, one per question
+    rule: Rule  # whose p is quoted
     file: str
     sha256: str
     configuration: str  # its slug
@@ -156,6 +189,7 @@ class Observation(Record):
     nuisances: tuple[NuisanceFit, ...]
     compatibility: Compatibility | None  # None where the test has no nuisances
     tests: tuple[ObservedTest, ...]
+    joint: Significance | None  # of the smaller p of both tests; None where there is one, or a fit failed
     warnings: tuple[str, ...]
 
     def result(self, test: str) -> ObservedTest:
@@ -172,16 +206,16 @@ class Observation(Record):
 
     @property
     def p(self) -> float | None:
-        return self.tests[0].p
+        return self.answer.p
 
     @property
     def z(self) -> float | None:
-        return self.tests[0].z
+        return self.answer.z
 
     @property
     def answer(self) -> Answer:
         """Return the one statement to quote."""
-        return Answer.of(self.tests[0])
+        return Answer.of(self.rule, self.configuration, self.tests, self.joint)
 
     def to_json(self) -> str:
         """Return the text that `from_json` reads."""
@@ -214,7 +248,7 @@ class Observation(Record):
         result = content.pop(_RESULT, None)
         found = restore(cls, content, where)
         if result != plain(found.answer):
-            raise FileFormatError(f"{where}: its '{_RESULT}' is not that of its first test")
+            raise FileFormatError(f"{where}: its '{_RESULT}' is not that of its tests")
         return found
 
 

@@ -16,8 +16,7 @@ from covad.runs.models import load_models
 from covad.runs.scale import Standardisation, load_scale
 from covad.runs.tuned import read_bases, read_clips
 from covad.study import Collisions, Configuration, Sizes, Study
-from covad.study.plan import main_configuration, plan, requests, sizes_of, space
-from covad.study.sources import NORMALISATION
+from covad.study.plan import main_configuration, nuisance_names, plan, requests, sizes_of, space
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Treatment
 from covad.toys.pools import Pool, open_pools
@@ -50,8 +49,7 @@ class FinishedRun:
         """Return the names of those that the test fits, in the order of its fits."""
         if self.configuration.treatment is Treatment.NONE:
             return ()
-        shape = tuple(entry.name for entry in self.data.source.systematics)
-        return shape if self.study.normalisation is None else (*shape, NORMALISATION)
+        return nuisance_names(self.study)
 
     @classmethod
     def open(cls, path: Path, name: str | None = None) -> FinishedRun:
@@ -77,7 +75,7 @@ class FinishedRun:
         nulls = [
             entry
             for entry in plan(study, {where: source}, clips, bases)
-            if entry.configuration == configuration and entry.draw.signal is None
+            if entry.configuration == configuration and not (entry.draw.signal or entry.draw.prior)
         ]
         toys = directory.toys.load_all(requests(nulls))
         for found in toys.values():

@@ -1,27 +1,25 @@
 """Stage `checks`: how well the response of each space describes events that nobody has seen.
 
-Predicted against observed counts in every latent dimension and in cells, the closure reach, the separation of
-the processes and the linearity: all from the `check` split, without toys, for every fold.
+Predicted against observed counts in every latent dimension and in cells, the yield, the closure reach, the
+separation of the processes and the linearity: all from the `check` split, without toys, for every fold.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from covad.embedding.probe import linear_probe
 from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
-from covad.inference.misfit import MatchedEvents, Misfit
-from covad.inference.reach import Reach, ScalableNull, closure_reach
+from covad.inference.reach import REACH_SHIFT
 from covad.messages import counted
-from covad.nplm.convex.convex import ConvexTest, columns
-from covad.nplm.dataset import Float32, Response
-from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
+from covad.nplm.dataset import Float32
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label
+from covad.pipeline.reach import space_reach
 from covad.pipeline.response import embedded_pairs
 from covad.response.fit import Pairs
 from covad.response.linearity import linearity
@@ -29,20 +27,17 @@ from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
 from covad.results.lines import reach_text
 from covad.results.summary import nu_text
-from covad.runs.checks import Departure, ReachAt, SpaceChecks, ValidationCounts
+from covad.runs.checks import Departure, SpaceChecks, ValidationCounts, YieldAt
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
-from covad.runs.models import response_of
-from covad.settings import Nu
 from covad.storage.records import write_record
 from covad.study import Study
-from covad.study.plan import Space, reach_convex, space_label
+from covad.study.plan import Space, space_label
 
 log = logging.getLogger(__name__)
 
 BINS = 25
 CELL_DEPTH = 7
-_BLOCK = 1 << 15
 #: Fewer events in a cell would leave its log ratio to chance.
 _EVENTS_PER_CELL = 500
 
@@ -72,25 +67,19 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
         labels = np.concatenate([piece.process for piece in files.pieces(rows)])
     shuffled = np.random.default_rng(derived_seed(study, "check")).permutation(len(pairs))
     pairs, labels = pairs.take(shuffled), labels[shuffled]
-    # distances are in units of the spread of the events that the basis is chosen from, so z need not be
-    # standardised
     basis_events = embedded_pairs(data, embedding, fold, "basis")
-    convex = reach_convex(study)
-    test = convex.choose(basis_events.nominal[basis_events.nominal_passes])
-    reaches = {
-        nu: ReachAt(**vars(_reach(study, model, test, pairs, nu)), nu=nu)
-        for nu in pairs.z
-        if np.abs(nu).sum() == 1.0
-    }
     name = f"{space_label(space)}{fold_label(data, fold)}"
-    for nu, found in reaches.items():
-        log.info("closure reach of %s, at nu = %s: %s", name, nu_text(nu), reach_text(found))
+    fresh = basis_events.nominal[basis_events.nominal_passes]
+    reach, yields = space_reach(study, model, pairs, fresh)
+    log.info("closure reach of %s: %s", name, reach_text(reach))
+    _warn_of_yields(name, order, yields)
     # the probe is fitted on one half of the nominal events and judged on the other
     z, labels = pairs.nominal[pairs.nominal_passes], labels[pairs.nominal_passes]
     half = len(z) // 2
     checks = SpaceChecks(
         comparisons=tuple(_comparisons(model, pairs)),
-        reach=tuple(reaches.values()),
+        yields=yields,
+        reach=reach,
         probe=linear_probe(z[:half], labels[:half], z[half:], labels[half:]),
         linearity=tuple(_linearity(pairs)),
     )
@@ -149,39 +138,20 @@ def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCount
             )
 
 
-def _reach(study: Study, model: ResponseModel, test: ConvexTest, pairs: Pairs, nu: Nu) -> Reach:
-    """Return the closure reach at nu, by the misfit of the response in the columns of the convex test."""
-    sigma = study.normalisation
-    nuisances = np.array([*nu, *([0.0] if sigma else [])])
-    n_basis = test.basis.n_columns
-
-    def columns_of(z: Float32, response: Response) -> Float32:
-        """Return (phi, slopes in nu, 1) at the true nu."""
-        slopes = nuisance_slopes(response, nuisances)[:, : len(nu)].astype(np.float32)
-        return columns(test.basis, z, Response(slopes), sigma is not None)
-
-    def matched() -> Iterator[MatchedEvents]:
-        for start in range(0, len(pairs), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            nominal, shifted = pairs.nominal[part], pairs.z[nu][part]
-            response = response_of(model, nominal)
-            yield MatchedEvents(
-                nominal=columns_of(nominal, response),
-                shifted=columns_of(shifted, response_of(model, shifted)),
-                log_ratio=nuisance_shift(response, nuisances),
-                nominal_weights=pairs.nominal_passes[part].astype(np.float64),
-                shifted_weights=pairs.passes[nu][part].astype(np.float64),
+def _warn_of_yields(name: str, order: int, yields: Sequence[YieldAt]) -> None:
+    """Warn if what the response leaves of the yield moves t by more than a reach allows for."""
+    choose = "choose a configuration with order: 2, or" if order == 1 else "choose"
+    for at in yields:
+        if at.low > REACH_SHIFT:
+            log.warning(
+                "%s: at nu = %s the yield is %.4f of the nominal one, and %.4f by the response; at %g events "
+                "this shifts t by %.2g standard deviations: %s a normalisation of at least %.2g",
+                name,
+                nu_text(at.nu),
+                at.observed,
+                at.predicted,
+                at.n_events,
+                at.shift,
+                choose,
+                abs(at.observed / at.predicted - 1.0),
             )
-
-    z = pairs.nominal[pairs.nominal_passes][: 4 * _BLOCK]
-    response = response_of(model, z)
-    precision = np.concatenate([np.zeros(n_basis), np.ones(len(nu)), [sigma**-2] if sigma else []])
-    null = ScalableNull.of(
-        columns_of(z, response),
-        nuisance_shift(response, nuisances),
-        np.append(test.ridge_by_column, np.zeros(len(nuisances))),
-        precision,
-        n_basis,
-        study.sizes.reference / study.sizes.expected,
-    )
-    return closure_reach(Misfit.matched(matched()), null)

@@ -186,7 +186,10 @@ def describe(
 ) -> dict[str, Any]:
     """Return everything that another program needs beside the graphs, as plain data."""
     pools = data.products.pools((embedding, next(iter(responses))))
-    columns = "columns: g, one per systematic; for order 2 then D, the rows of its upper triangle"
+    columns = (
+        "columns: g, one per systematic; for order 2 then D, the rows of its upper triangle; "
+        "nu.g + 1/2 nu.D.nu is the log of the density of events at nu relative to nu = 0, yield included"
+    )
     return {
         "embedding": embedding,
         "layout": encoder.layout.describe(),

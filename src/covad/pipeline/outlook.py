@@ -36,6 +36,7 @@ _MEANING = {
     "encoder": "the encoder",
     "response": "the response",
     "events": "the events",
+    "recipes": "this version of covad makes them in another way",
 }
 #: Settings that are mappings, by the first part of their keys in recipes.
 _SECTIONS = {"convex": "tests.convex", "network": "tests.network", "response": "source.response"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,14 @@ from covad.runs.scale import Standardisation
 from covad.settings import Nu
 from covad.storage.atomic import write_json
 from covad.study import Study
+from covad.study.plan import n_prior_points, prior_events, signal_points
+from covad.toys.ensembles import prior_points
 from covad.toys.pools import LatentEvents, Pool, Pools, write_pools
 
 log = logging.getLogger(__name__)
+
+#: Parts of the data split, each of which is embedded at some points of the prior.
+_PRIOR_PARTS = 16
 
 
 def embed_missing(data: CollisionData, workers: int) -> None:
@@ -54,10 +59,13 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
         reference = embed(files, data.rows["reference"], [centre])[centre]
         basis = embed(files, data.rows["basis"], [centre])[centre]
         background = embed(files, data.rows["data"], study.points)
+        prior: dict[Nu, Embedded] = {}
+        for rows, points in prior_parts(data, len(background[centre].rows)):
+            prior |= embed(files, rows, points)
     signals = {}
     for name in study.signals:
         with data.open(name) as files:
-            signals[name] = embed(files, np.arange(len(files)), study.points)
+            signals[name] = embed(files, np.arange(len(files)), signal_points(study))
     scale = Standardisation.of(reference.z)
     for order in orders:
         model = ResponseModel.load(data.products.response(embedding, fold, order).verified())
@@ -74,11 +82,30 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
                 name: {nu: pool(embedded) for nu, embedded in family.items()}
                 for name, family in signals.items()
             },
+            {nu: pool(embedded) for nu, embedded in prior.items()},
         )
         product = data.products.pools((embedding, order))
         write_json(product.path / SCALE, scale.plain())
         written = write_pools(product.path, pools)
         data.note(product, [product.path / SCALE, *written])
+
+
+def prior_parts(data: CollisionData, n_selected: int) -> Iterator[tuple[NDArray[np.int64], list[Nu]]]:
+    """Yield rows of the data split with the points of the prior at which they are embedded.
+
+    All points together would take as long as 64 pools: each gets a random part of the rows, a sixteenth where
+    that is enough for a toy. Toys at one point share that part, those at different points of one part its
+    events.
+    """
+    study = data.study
+    points = prior_points(n_prior_points(study), len(data.systematics), derived_seed(study, "prior"))
+    if not points:
+        return
+    parts = int(np.clip(n_selected / prior_events(study), 1, _PRIOR_PARTS))
+    # files may be sorted, by process for instance
+    shuffled = np.random.default_rng(derived_seed(study, "prior rows")).permutation(data.rows["data"])
+    for number, rows in enumerate(np.array_split(shuffled, parts)):
+        yield np.sort(rows), list(points[number::parts])
 
 
 def unweighted(embedded: Embedded, seed: int) -> NDArray[np.float32]:

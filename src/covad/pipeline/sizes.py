@@ -21,6 +21,7 @@ from covad.runs.collisions import CollisionData
 from covad.settings import Nu
 from covad.study.plan import draws
 from covad.toys.drawing import largest_number
+from covad.toys.ensembles import Draw
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ def needs(data: CollisionData, counts: EventCounts) -> Iterator[Need]:
     largest: dict[tuple[str, Nu], tuple[float, str]] = {}
     for draw in (draw for configuration in study.configurations for draw in draws(study, configuration)):
         drawn = [("reference", centre, float(draw.n_reference), "sizes.reference")]
-        roles = [("data", draw.expected, "sizes.expected")]
+        roles = [("data", draw.largest.expected_background, _decides(draw))]
         if draw.signal is not None:
             roles.append((draw.signal, draw.injected, f"signals.{draw.signal}"))
         for role, expected, key in roles:
@@ -111,6 +112,13 @@ def needs(data: CollisionData, counts: EventCounts) -> Iterator[Need]:
         yield Need(
             role, nu, events, "a toy takes" if role == "reference" else "a toy takes up to", f"lower {key}"
         )
+
+
+def _decides(draw: Draw) -> str:
+    """Return what makes toys of this draw as large as they are."""
+    if draw.prior:
+        return "sizes.expected or normalisation, or set prior to false"
+    return "sizes.expected or the largest nu_norm" if draw.nu_norm > 0 else "sizes.expected"
 
 
 def check_needs(data: CollisionData, counts: EventCounts) -> None:

@@ -13,7 +13,7 @@ from covad.pipeline.claim import changed_keys, claim, claim_unchanged, refuse_ch
 from covad.pipeline.lock import announced_toys, learning_lock, refuse_toy_computers
 from covad.pipeline.manifest import timed
 from covad.pipeline.outlook import outlook, warn_of_versions
-from covad.pipeline.toys import check_draws, compute_missing
+from covad.pipeline.toys import check_draws, compute_missing, refuse_copies, warn_of_references
 from covad.pipeline.tune import choose_bases, tune_clips
 from covad.results.run import Run, as_path, open_run
 from covad.runs.directory import RunDirectory
@@ -25,6 +25,7 @@ from covad.study import Collisions, Study, read_study
 from covad.study.plan import Sources, bases_to_choose, clips_to_tune
 from covad.toys.backends.dask import DaskWorkers
 from covad.toys.backends.local import LocalWorkers
+from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Shard
 from covad.toys.run import Backend, ToysComputed, stoppable
 
@@ -123,8 +124,11 @@ def refuse_unprepared(study: Study, directory: RunDirectory) -> None:
 
 def try_source(study: Study, directory: RunDirectory) -> str | None:
     """Return what identifies the source beside its keys; raise if events or systematics cannot be used."""
+    warn_of_references(study)
     if not isinstance(study.source, Collisions):
         given = given_source(study)
+        if isinstance(given, PoolSource):
+            refuse_copies(given)
         check_draws(study, dict.fromkeys(study.spaces, given))
         return given.digest
     # the simulators take seconds to import, and studies without events do not need them

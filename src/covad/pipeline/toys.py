@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 
-from covad.errors import PlanError
+import numpy as np
+
+from covad.errors import FileFormatError, PlanError
+from covad.inference.samples import count_copies, small_reference
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.tuned import read_bases, read_clips
 from covad.study import Study
-from covad.study.plan import Sources, background_first, draws, plan, requests, space
+from covad.study.plan import Sources, background_first, draws, plan, requests, sizes_of, space
+from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Shard
 from covad.toys.run import Backend, ToysComputed, run_toys
 
@@ -21,6 +25,25 @@ def check_draws(study: Study, sources: Sources) -> None:
     for configuration in study.configurations:
         for draw in draws(study, configuration):
             sources[space(configuration)].check(draw)
+
+
+def warn_of_references(study: Study) -> None:
+    """Warn of configurations whose reference is small beside the data, and say what that costs."""
+    for configuration in study.configurations:
+        sizes = sizes_of(study, configuration)
+        if cost := small_reference(sizes.reference, sizes.expected):
+            key = "sizes.reference" if configuration.sizes is None else "configurations.sizes.reference"
+            log.warning("%s, for '%s': %s", key, configuration.label, cost)
+
+
+def refuse_copies(source: PoolSource) -> None:
+    """Raise FileFormatError if the reference of given pools holds copies, which make it fluctuate more."""
+    z = source.reference_events()
+    if copies := count_copies(z.astype(np.float64)):
+        raise FileFormatError(
+            f"{source.directory}: {copies} of {len(z)} events of the pool 'reference' are copies of another "
+            "one, which makes every p too small: write it without them"
+        )
 
 
 def compute_missing(

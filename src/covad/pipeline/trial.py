@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from covad.errors import StudyError, TooFewEventsError
 from covad.events.layout import UNLABELLED, Events
+from covad.events.margins import find_thin_margins
 from covad.events.processes import BACKGROUND, process_code
 from covad.events.soundness import check_soundness
 from covad.events.systematics import Systematic, UserSystematic, in_sample, shift_events
@@ -18,12 +19,13 @@ from covad.runs.collisions import CollisionData
 from covad.settings import Nu
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
-from covad.toys.ensembles import Treatment
 
 log = logging.getLogger(__name__)
 
 #: Events of each sample that are shifted and selected.
 TRIED = 4000
+#: The largest |nu| that encoder and response learn from, and that of a truth from its prior in all but 0.3 %.
+LEARNED_NU, PRIOR_NU = 2.0, 3.0
 
 
 def check_collisions(data: CollisionData) -> None:
@@ -62,6 +64,7 @@ def try_events(data: CollisionData) -> None:
             if not any(passed[name].values()) and _is_own(data, name):
                 raise TooFewEventsError(f"none of {len(events)} events passes source.cuts")
             _try_shifts(data, events, name == BACKGROUND)
+            _check_margins(data, events)
     if data.products.selected().whole():  # the events are counted already
         return
     try:
@@ -90,8 +93,7 @@ def _passed(data: CollisionData, events: Events) -> dict[Nu, int]:
 
 
 def _try_shifts(data: CollisionData, events: Events, background: bool) -> None:
-    """Raise if a systematic does nothing, or changes a yield that is taken for known."""
-    profiled = any(c.treatment is Treatment.PROFILED for c in data.study.configurations)
+    """Shift by one sigma of every systematic; raise if one does nothing to the background."""
     centre = [0.0] * len(data.systematics)
     nominal = shift_events(events, data.systematics, centre, data.selection)
     for k, systematic in enumerate(data.systematics):
@@ -108,12 +110,22 @@ def _try_shifts(data: CollisionData, events: Events, background: bool) -> None:
             )
         if background:
             _warn_of_size(systematic, events)
-        # the response describes shapes: a change of the yield is left to the normalisation nuisance
-        if data.study.normalisation is None and profiled and any(m.yield_ratio != 1.0 for m in moved):
-            raise StudyError(
-                f"normalisation: '{systematic.name}' changes the yield, which only a normalisation "
-                "nuisance can describe: give the uncertainty of the yield, for instance 0.1"
-            )
+
+
+def _check_margins(data: CollisionData, events: Events) -> None:
+    """Raise or warn if shifts lift events over the cuts from where the sample has none.
+
+    The margin has to last to the largest |nu| of the study, to the two sigma that the response is learned
+    from, and to three, which a truth that is thrown from its prior exceeds in 0.3 % of the toys.
+    """
+    for k, systematic in enumerate(data.systematics):
+        largest = max(LEARNED_NU, *(abs(nu[k]) for nu in data.study.points))
+        for nu in (largest, -largest):
+            point = [0.0] * len(data.systematics)
+            point[k] = nu
+            shift_events(events, data.systematics, point, data.selection)  # refuses what the filter has cut
+        for margin in find_thin_margins(systematic, events, data.selection, max(largest, PRIOR_NU)):
+            log.warning("source.cuts: %s; raise the cut, or use a sample with a lower threshold", margin)
 
 
 def _warn_of_size(systematic: Systematic, events: Events) -> None:

@@ -53,6 +53,15 @@ def choose_bases(products: Products, sources: Sources) -> None:
             test = convex.choose(source.basis_events())
         except CapacityError as failure:
             raise PlanError(f"tests.convex.capacity, for '{configuration.label}': {failure}") from failure
+        if (bumps := test.basis.n_ridged) < convex.bumps:
+            log.warning(
+                "tests.convex.bumps, for '%s': the events that choose the basis have only %d different "
+                "points, so the test has %d bumps instead of %d, and less capacity",
+                configuration.label,
+                len(np.unique(source.basis_events(), axis=0)),
+                bumps,
+                convex.bumps,
+            )
         write_json(product.path, plain_convex(test))
         product.note()
 

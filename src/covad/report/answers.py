@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from covad.inference.closure import DETECTION, Verdict
+from covad.inference.closure import DETECTION
 from covad.inference.significance import MARK, largest_resolved_z
-from covad.report.names import Injection, nu_label, null_label, ordered, share, signal_label, test_label
+from covad.inference.verdict import Verdict
+from covad.report.names import (
+    Injection,
+    null_label,
+    ordered,
+    point_label,
+    share,
+    shown_reason,
+    shown_signs,
+    signal_label,
+    test_label,
+)
 from covad.report.tables.closure import PublishedSpread
 from covad.report.tables.table import shown
 from covad.results.lines import reach_text
@@ -54,18 +64,12 @@ def _closes(summary: Summary) -> Answer:
 
 
 def _closure_point(overview: ClosureOverview) -> str:
-    shift, interval = overview.worst_shift.median_shift.shift, overview.worst_shift.median_shift.interval_95
-    p = "" if overview.smallest_p is None else f"smallest corrected p {overview.smallest_p:.2g}; "
-    return shown_signs(
-        f"{test_label(overview.test)}: {overview.verdict} ({p}median of t moves by "
-        f"{shift:+.2f} standard deviations at {nu_label(overview.worst_shift.nu).text}, "
-        f"95 % interval {interval.low:+.2f} to {interval.high:+.2f})."
+    moved = overview.worst_shift
+    shift = shown_signs(f"{moved.median_shift.shift:+.2f}")
+    return (
+        f"{test_label(overview.test)}: {overview.verdict} ({shown_reason(overview.reason)}). "
+        f"The median of t moves by up to {shift} standard deviations, at {point_label(moved.point).text}."
     )
-
-
-def shown_signs(text: str) -> str:
-    """Put minus signs before numbers; a hyphen inside a word stays."""
-    return re.sub(r"(?<!\w)-(?=\.?\d)", "−", text)
 
 
 def _sensitive(summary: Summary, published_spread: PublishedSpread) -> Answer:
@@ -141,11 +145,8 @@ def _sure(summary: Summary) -> Answer:
     for test in summary.tests:
         points += _alarms(closure_overview(summary, test, main.configuration))
     for space in select(summary.spaces, embedding=main.embedding, order=main.order):
-        for reach in space.reach:
-            points.append(
-                f"Closure reach of the convex test at {nu_label(reach.nu).text}: {shown(reach_text(reach))} "
-                f"(the toys here have {main.expected:g})."
-            )
+        told = reach_text(space.reach).replace("+-", "±").replace(" sigma", "σ")
+        points.append(f"Closure reach, convex test: {told}. The toys here have {main.expected:g} events.")
     return Answer("How sure are we?", verdict, toys.complete, tuple(points))
 
 
@@ -158,7 +159,7 @@ def _alarms(overview: ClosureOverview | None) -> Iterator[str]:
     low, high = (100 * end for end in ends)
     yield (
         f"{test_label(overview.test)}: up to {100 * found.rate:.1f} % false positives at 2σ, at "
-        f"{nu_label(overview.most_alarms.nu).text} and calibrated by {null_label(found.null).text} "
+        f"{point_label(overview.most_alarms.point).text} and calibrated by {null_label(found.null).text} "
         f"({low:.1f} to {high:.1f} %; 2.3 % expected). An inflation by "
         f"{found.detectable_ratio:.2g} or more would have been seen with a probability of at least "
         f"{100 * DETECTION:g} %."

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from covad.nplm.dataset import Float64
 from covad.observed.result import Observation, digest_of_nulls, read_observations
 from covad.results.latent import LatentSpace, Marginal, marginals, read_latent_space
-from covad.results.summary import Summary, select
+from covad.results.summary import EnsembleSummary, Summary, select
 from covad.runs.checks import SpaceChecks, read_checks
 from covad.runs.directory import RunDirectory, space_name
 from covad.runs.products import Products
@@ -25,7 +27,7 @@ class Evidence:
     """Summary, t per ensemble, checks of the response, latent pools, observed files; any may be missing."""
 
     summary: Summary
-    t: Mapping[str, Float64] = field(default_factory=dict)  # by identity
+    t: Mapping[str, Float64] = field(default_factory=dict)  # at the nominal yield, by identity
     checks: Mapping[str, SpaceChecks] = field(default_factory=dict)  # by space
     spaces: Mapping[str, LatentSpace] = field(default_factory=dict)
     observed: tuple[Observation, ...] = ()
@@ -34,23 +36,24 @@ class Evidence:
     def toys(
         self, test: str, configuration: str, signal: str | None = None, injected: float = 0.0
     ) -> Ensembles:
-        """Return t at every nu, the central one first; ensembles of fewer than two toys are left out."""
+        """Return t at every nu, the central one first; R_0 has the toys of all true yields."""
         key = {"test": test, "configuration": configuration, "signal": signal, "injected": injected}
-        identities = {line.nu: line.identity or "" for line in select(self.summary.ensembles, **key)}
-        found = {nu: self.t.get(identities.get(nu, "")) for nu in self.summary.points}
-        return {nu: t for nu, t in found.items() if t is not None and len(t) > 1}
+        found: dict[Nu, list[Float64]] = {nu: [] for nu in self.summary.points}
+        for line in select(self.summary.ensembles, **key, prior=False):
+            if (t := self.t.get(line.identity or "")) is not None:
+                found[line.nu].append(t)
+        return {nu: np.concatenate(ensembles) for nu, ensembles in found.items() if ensembles}
 
     def toys_of_nulls(self, observation: Observation) -> int:
         """Return how many toys the nulls of an answer have now."""
-        lines = select(self.summary.ensembles, configuration=observation.configuration, signal=None)
-        return sum(line.done for line in lines)
+        return sum(line.done for line in _null_lines(self.summary, observation))
 
     def marginals(self, space: str) -> list[Marginal]:
         return marginals(self.checks.get(space), self.spaces.get(space))
 
 
 def read_evidence(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Evidence:
-    """Read what a run has beside its summary and t of its toys, which is by the identity of the ensemble."""
+    """Read what a run has beside its summary and t of its toys (`RunToys.values`)."""
     study, directory = summary.study, RunDirectory(run)
     checks, pools = {}, {}
     if isinstance(study.source, Collisions):
@@ -72,5 +75,10 @@ def read_evidence(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Evid
 
 def _nulls(summary: Summary, observation: Observation) -> str:
     """Return the digest of the nulls that an answer for this configuration has now."""
-    lines = select(summary.ensembles, configuration=observation.configuration, signal=None)
-    return digest_of_nulls(line.identity for line in lines)
+    return digest_of_nulls(line.identity for line in _null_lines(summary, observation))
+
+
+def _null_lines(summary: Summary, observation: Observation) -> list[EnsembleSummary]:
+    """Return the ensembles that the nulls of an answer are made of."""
+    key = {"configuration": observation.configuration, "signal": None, "prior": False}
+    return select(summary.ensembles, **key)

@@ -27,6 +27,8 @@ _SIGNALS = {
     "h0": Label("h⁰ → ττ", r"$h^0 \to \tau\tau$"),
     "hpm": Label("h± → τν", r"$h^\pm \to \tau^\pm\nu$"),
 }
+#: 'nu = +1, 0' in the reason of a verdict; other values than 0 have signs, the numbers that follow have none.
+_NU_IN_REASON = re.compile(r"nu = ((?:[+-][\d.]*\d|0)(?:, (?:[+-][\d.]*\d|0(?![\d.])))*)")
 #: The paper's order of the signals.
 SIGNAL_ORDER = tuple(_SIGNALS)
 
@@ -73,6 +75,38 @@ def nu_label(nu: Sequence[float]) -> Label:
     return Label(f"ν = {text.replace('-', '−')}", rf"$\nu = {tex}$")
 
 
+def truth_label(nu: Sequence[float], nu_norm: float, prior: bool) -> Label:
+    """Name the truth of an ensemble: nu, the normalisation where it is not nominal, or the prior."""
+    if prior:
+        return Label("prior", "prior")
+    if not nu_norm:
+        return nu_label(nu)
+    return Label(f"ν_N = {nu_norm:+g}σ".replace("-", "−"), rf"$\nu_N = {nu_norm:+g}\sigma$")
+
+
+def point_label(point: str) -> Label:
+    """Name a point of closure by its key in the summary: R_nu by its nu, any other by its truth."""
+    if point.startswith("nu_N = "):
+        return truth_label((), float(point.removeprefix("nu_N = ").removesuffix(" sigma")), False)
+    if not point.startswith("R_"):
+        return Label(point, point.replace("$", r"\$"))
+    values = ", ".join(f"{x}σ" if x != "0" else x for x in point.removeprefix("R_").split(","))
+    text = f"({values})" if "," in point else values
+    tex = text.replace("σ", r"\sigma")
+    return Label(f"ν = {text.replace('-', '−')}", rf"$\nu = {tex}$")
+
+
+def shown_reason(reason: str) -> str:
+    """Return the reason of a verdict in the report's signs, its point named as in the tables."""
+    told = _NU_IN_REASON.sub(lambda found: point_label(f"R_{found[1].replace(', ', ',')}").text, reason)
+    return shown_signs(told.replace("nu_N = ", "ν_N = ").replace(" sigma", "σ"))
+
+
+def shown_signs(text: str) -> str:
+    """Put minus signs before numbers; a hyphen inside a word stays."""
+    return re.sub(r"(?<!\w)-(?=\.?\d)", "−", text)
+
+
 def null_label(null: str) -> Label:
     """Name a null by its key in the summary."""
     if null == "R_0":
@@ -81,12 +115,15 @@ def null_label(null: str) -> Label:
         return Label("χ²", r"$\chi^2$")
     if null == "analytic":
         return Label("generalised χ²", r"generalised $\chi^2$")
+    if null == "joint":
+        return Label("both tests jointly", "both tests jointly")
     points = null.removeprefix("R_")
     return Label(f"R(ν = {points.replace('-', '−')}σ)", rf"$R_{{\nu={points}\sigma}}$")
 
 
 def test_label(test: str) -> str:
-    return {"convex": "convex test"}.get(test, test)
+    """Name a test, or the rule that takes the smaller p of both."""
+    return {"convex": "convex test", "joint": "both tests"}.get(test, test)
 
 
 def goodness_label(method: str) -> str:

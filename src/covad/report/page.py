@@ -22,7 +22,8 @@ from covad.report.tables import closure as closure_tables
 from covad.report.tables import significance as significance_tables
 from covad.report.tables import spaces as space_tables
 from covad.report.tables import toys as toy_tables
-from covad.report.tables.observed import input_table, nuisance_table, observed_table
+from covad.report.tables.observed import input_table, nuisance_table, observed_table, result_table
+from covad.report.tables.prior import prior_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
 from covad.results.summary import Summary
@@ -30,13 +31,17 @@ from covad.results.summary import Summary
 
 @dataclass
 class Chapter:
-    """A chapter of the page. `missing` says what the study or its run does not have."""
+    """A chapter of the page. `missing` says what the study or its run does not have.
+
+    Figures stand before tables unless `tables_first`, where the first table has the result.
+    """
 
     name: str
     title: str
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    tables_first: bool = False
 
     def figure(self, figure: Figure | None, otherwise: str) -> None:
         if figure is None:
@@ -93,6 +98,7 @@ def response(evidence: Evidence) -> Chapter:
     chapter.figures += response_figures.validation_figures(evidence)
     chapter.table(space_tables.reach_table(summary), "Closure reach: not there.")
     chapter.table(space_tables.validation_table(summary), "Validation: not there.")
+    chapter.table(space_tables.yield_table(summary), "Yields: not there.")
     if folds := space_tables.fold_table(summary):
         chapter.tables.append(folds)
     return chapter
@@ -118,6 +124,7 @@ def closure(evidence: Evidence) -> Chapter:
         figure = statistic_figures.closure_figure(evidence, test)
         chapter.figure(figure, f"Closure of the {test} test: no background-only toys at shifted ν.")
     chapter.table(closure_tables.shift_table(summary), "False positives: no background toys at shifted ν.")
+    chapter.table(prior_table(summary), "Dependence on the truth: no toys are thrown from the prior.")
     chapter.paper(summary)
     chapter.tables += [t for t in paper.other_tables(summary) if t.quantity == "p-value"]
     return chapter
@@ -149,10 +156,12 @@ def quadratic(evidence: Evidence) -> Chapter:
 
 
 def observed(evidence: Evidence) -> Chapter:
-    chapter = Chapter("observed", "Observed files")
+    chapter = Chapter("observed", "Observed files", tables_first=True)
     chapter.figures += input_figures(evidence.observed)
     chapter.figures += excess_figures(evidence.observed)
-    chapter.table(observed_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
+    chapter.table(result_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
+    if against_nulls := observed_table(evidence.observed):
+        chapter.tables.append(against_nulls)
     for name in evidence.outdated:
         chapter.missing.append(
             f"{name}: left out, because the study or its models have changed since; covad test answers anew."

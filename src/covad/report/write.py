@@ -28,7 +28,7 @@ PAGE = "report.html"
 FOLDER = "report"
 _PARTS = ("figures", "tables", "hepdata")
 #: Raise it when code changes the page, a figure or a table.
-REPORT_VERSION = 2
+REPORT_VERSION = 4
 #: What the report shows beside the evidence.
 _DATA_FILES = ("texts.yaml", "paper/paper.yaml", "templates/report.html.j2", "templates/report.css")
 #: Beside the parts of a report: the digest of what it was drawn from, and those of its files.
@@ -44,8 +44,8 @@ _OUTDATED = (
 def write_report(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Path:
     """Write RUN/report.html and, in RUN/report, figures (PDF), tables (LaTeX, CSV) and a HEPData submission.
 
-    `t` are the values of its toys, by the identity of their ensemble. A whole report of the same evidence,
-    drawn by the same version, is left as it is.
+    `t` are the values of its toys at the nominal yield, by the identity of their ensemble. A whole report of
+    the same evidence, drawn by the same version, is left as it is.
     """
     evidence = read_evidence(run, summary, t)
     digest = _digest(evidence)

@@ -7,6 +7,9 @@ The loss is the negative log likelihood of the tilted model n_0 e^{f - K(nu)} fo
 Its minimum is the log density ratio up to a constant, as for the paper's quadratic loss. Written this way,
 the second term is a mean of differences within pairs, which vanishes for all events that the shift leaves
 alone: the noise of the ratio mostly cancels. The first is of second order in f.
+
+L does not see the constant, which is the change of the yield. `yield_constants` takes it from the numbers of
+events that pass the selection at each nu.
 """
 
 from __future__ import annotations
@@ -70,6 +73,14 @@ class Pairs:
             dict(zip(shifted, passes[1:], strict=True)),
         )
 
+    def log_yield(self, nu: Nu) -> float:
+        """Return log(N_nu/N_0) of the events that pass the selection."""
+        if nu not in self.passes:
+            raise TrainingError(f"the yield at nu = {list(nu)} needs the sample there")
+        if not (self.passes[nu].any() and self.nominal_passes.any()):
+            raise TrainingError(f"no event passes the selection at nu = {list(nu)}, or none at 0")
+        return float(np.log(self.passes[nu].sum() / self.nominal_passes.sum()))
+
     def take(self, rows: NDArray[np.int64]) -> Pairs:
         """Return the pairs of these rows."""
         return Pairs(
@@ -109,10 +120,37 @@ def fit_response(pairs: Pairs, shape: ResponseShape, settings: FitSettings) -> F
         single.centre, single.whitening = model.centre, model.whitening
         losses.append(_fit_one(single, training, validation, settings, settings.seed + number))
         head.load_state_dict(single.heads[0].state_dict())
-    model.offset = torch.from_numpy(model.columns(passed).mean(axis=0, dtype=np.float64).astype(np.float32))
+    model.offset = torch.from_numpy(-yield_constants(model, pairs).astype(np.float32))
     parts = np.array_split(np.arange(len(validation)), _PARTS if len(validation) > 10 * _PARTS else 1)
     gains = np.array([-validation_loss(model, validation.take(part)) for part in parts])
     return FittedResponse(model, losses, Learned.of(gains))
+
+
+def yield_constants(model: ResponseModel, pairs: Pairs) -> NDArray[np.float64]:
+    """Return what is missing in each column for the model to have the yields of the sample.
+
+    With m(nu) = log(N_nu/N_0) - log E_0[e^f], g_k lacks 1/2 [m(+1) - m(-1)] at nu_k = +-1: then
+    log E_0[e^{g_k}] - log E_0[e^{-g_k}] = log(N_+/N_-). An even part of m needs a term in nu^2. A linear
+    response has none, and leaves it; the constant of D takes it, so that the yields at nu_k = +-1 are
+    exact, and of the corners of every plane the part that changes sign with nu_k and with nu_l.
+    """
+    columns = model.columns(pairs.nominal[pairs.nominal_passes]).astype(np.float64)
+    k, order = model.shape.n_nuisances, model.shape.order
+    axes = np.eye(k)
+
+    def missing(nu: NDArray[np.float64]) -> float:
+        f = columns @ polynomial(nu, order)
+        return pairs.log_yield(tuple(nu.tolist())) - float(np.log(np.exp(f).mean()))
+
+    up, down = (np.array([missing(sign * axis) for axis in axes]) for sign in (1.0, -1.0))
+    linear: NDArray[np.float64] = 0.5 * (up - down)
+    if order == 1:
+        return linear
+    quadratic = np.diag(up + down)
+    for a, b in zip(*np.triu_indices(k, 1), strict=True):
+        corners = [(s, r) for s in (1.0, -1.0) for r in (1.0, -1.0)]
+        quadratic[a, b] = np.mean([s * r * missing(s * axes[a] + r * axes[b]) for s, r in corners])
+    return np.concatenate([linear, quadratic[np.triu_indices(k)]])
 
 
 def whiten(z: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

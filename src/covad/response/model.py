@@ -1,10 +1,11 @@
-"""The response: log r(z|nu) = nu.g(z) + 1/2 nu.D(z).nu - K(nu)   (eq:linear, eq:logr-poly).
+"""The response: log n(z|nu)/n(z|0) = nu.g(z) + 1/2 nu.D(z).nu - K(nu)   (eq:linear, eq:logr-poly).
 
-g has one column per nuisance and is centred, E_R0[g] = 0. A linear log ratio cannot integrate to one for
-every nu by itself, so K(nu) = log E_R0[e^{nu.g + ...}] minus the log of the yield ratio makes the yield
-right. It does not depend on z and is left to the normalisation nuisance nu_N: its first term is of second
-order in nu (0.1 % at one sigma of the jet energy scale), and without it the convex test stays concave. A
-study whose shifts change the yield needs nu_N, and is refused without it (`covad.pipeline.trial`).
+n is a density of events, so that the change of the yield is part of it. g has one column per nuisance, and a
+constant that gives it the odd part of that change: log E_R0[e^{g_k}] - log E_R0[e^{-g_k}] = log(N_+/N_-) at
+nu_k = +-1 (`fit.yield_constants`). K(nu) = log E_R0[e^{nu.g + ...}] - log(N_nu/N_0) is what is left: even in
+nu and of second order to begin with (0.1 % at one sigma of the jet energy scale). It does not depend on z and
+is left out, so that the likelihood of a linear response is concave. The normalisation nuisance nu_N absorbs
+it where there is one; the stage `checks` tells by how much it shifts t. With D, K(nu_k = +-1) = 0.
 """
 
 from __future__ import annotations

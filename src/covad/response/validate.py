@@ -40,7 +40,7 @@ class CountComparison:
 
     @property
     def dof(self) -> int:
-        """One less than there are cells: the total is not predicted."""
+        """One less than there are cells: the prediction is scaled to the observed total."""
         return len(self.observed) - 1
 
     @property
@@ -108,7 +108,10 @@ class MarginalBins:
 def compare_counts(
     model: ResponseModel, pairs: Pairs, nu: Nu, cells: AdaptiveCells | MarginalBins
 ) -> CountComparison:
-    """Predict the counts at nu from the nominal events, and compare them with the shifted ones."""
+    """Predict the counts at nu from the nominal events, and compare their shape with that of shifted ones.
+
+    The total is compared elsewhere, by what it does to t (`covad.inference.reach.yield_part`).
+    """
     n = len(cells)
     passes0, passes = pairs.nominal_passes, pairs.passes[nu].astype(np.float64)
     ratio = np.zeros(len(pairs))

@@ -2,7 +2,7 @@
 
 from covad.results.collect import RunToys, collect
 from covad.results.compute import current_summary, summarise
-from covad.results.lines import summary_lines
+from covad.results.lines import point_line, summary_lines
 from covad.results.summary import Summary, read_summary, select
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Summary",
     "collect",
     "current_summary",
+    "point_line",
     "read_summary",
     "select",
     "summarise",

@@ -1,4 +1,4 @@
-"""The toys of a run, by what they are: null, shifted background, signal."""
+"""The toys of a run, by what they are: null, shifted background, signal; and the nulls that they make."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from scipy.stats import rankdata
+
 from covad import __version__
+from covad.inference.joint import JointNull
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
+from covad.inference.yields import FEWEST_PER_YIELD, NullMoments
 from covad.nplm.convex.convex import ConvexTest
-from covad.nplm.convex.law import ConvexNull, analytic_null
+from covad.nplm.convex.law import ConvexNull, ConvexNulls, analytic_nulls
 from covad.nplm.dataset import Float64
 from covad.results.summary import SUMMARY_SCHEMA, nu_text
 from covad.runs.directory import RunDirectory
@@ -25,13 +30,16 @@ from covad.storage.ledger import FOLDER
 from covad.study import Configuration, Study
 from covad.study.plan import TESTS, Entry, plan, requests
 from covad.toys.blocks import STORE_SCHEMA
-from covad.toys.ensembles import Ensemble
+from covad.toys.ensembles import Ensemble, Treatment
 from covad.toys.store import EnsembleToys
 
 #: Ensembles with fewer toys say nothing yet.
 FEWEST_TOYS = 10
 #: The study, and the notes of the products that a summary reads.
 _READ = ("study.json", f"{FOLDER}/**/*.json")
+#: Sigma of the normalisation up to which the law of t is taken at the fitted yield, and the least log yield:
+#: shape nuisances change the yield too.
+_SIGMAS_OF_LAW, _LEAST_RANGE = 6.0, 0.3
 #: Reference events from which the moments of the analytic null are estimated, in units of a toy's.
 _MOMENT_SAMPLE = 4
 
@@ -43,7 +51,9 @@ class Group:
     test: str
     configuration: Configuration
     null: EnsembleToys  # R_0
+    yields: dict[float, EnsembleToys]  # background at other true yields, by nu_N in units of its sigma
     shifted: dict[Nu, EnsembleToys]
+    prior: EnsembleToys | None  # background at truths thrown from the prior
     signals: dict[tuple[Nu, str, float], EnsembleToys]
     ensemble: Ensemble  # of R_0
 
@@ -54,6 +64,10 @@ class Group:
     @cached_property
     def analytic(self) -> ConvexNull | None:
         """Return the null of the convex test without toys, at nu = 0; None for the network."""
+        return None if self._analytic is None else self._analytic.at_yield()
+
+    @cached_property
+    def _analytic(self) -> ConvexNulls | None:
         test = self.ensemble.test.build(self.ensemble.source)
         if not isinstance(test, ConvexTest):
             return None
@@ -62,7 +76,54 @@ class Group:
         most = draw.n_reference * _MOMENT_SAMPLE
         sample = replace(draw, n_reference=most if sizes is None else min(most, sizes[0]))
         dataset = self.ensemble.source.draw(sample, self.ensemble.seeds(0))
-        return analytic_null(test, dataset, n_reference=draw.n_reference)
+        return analytic_nulls(test, dataset, n_reference=draw.n_reference)
+
+    @cached_property
+    def moments(self) -> NullMoments | None:
+        """Return how the null of t moves with the yield; None if the test fits no yield, or no toys tell."""
+        draw = self.ensemble.draw
+        if draw.treatment is Treatment.NONE:
+            return None
+        if self._analytic is not None:
+            nulls = self._analytic
+            largest = max(_SIGMAS_OF_LAW * (draw.normalisation_sigma or 0.0), _LEAST_RANGE)
+            return NullMoments.of_law(lambda x: nulls.at_yield(x).law, largest)
+        toys = (self.null, *self.yields.values())
+        if not self.yields or min(len(each.done) for each in toys) < FEWEST_PER_YIELD:
+            return None
+        t, log_yield = (np.concatenate([each.column(x) for each in toys]) for x in ("t", "log_yield"))
+        return NullMoments.of_toys(t, log_yield, n_yields=len(toys))
+
+    def t(self, toys: EnsembleToys) -> Float64:
+        """Return t of toys, each moved to the nominal yield by its own fitted one."""
+        if self.moments is None:
+            return toys.t
+        return self.moments.at_nominal(toys.t, toys.column("log_yield"))
+
+    @cached_property
+    def null_t(self) -> Float64:
+        """Return t of the background toys at all yields and nu = 0, moved to the nominal yield."""
+        yields = self.yields.values() if self.moments is not None else ()
+        return np.concatenate([self.t(toys) for toys in (self.null, *yields)])
+
+    @property
+    def quoted(self) -> str:
+        """Return the null whose p is quoted: the law of the convex test, the toys of the network."""
+        return "R_0" if self.analytic is None else "analytic"
+
+    def null_p(self) -> dict[tuple[float, int], float]:
+        """Return p of every toy of R_0 at all yields, by nu_N and number; ranks are among the others."""
+        t = {
+            (nu_norm, toy.index): float(value)
+            for nu_norm, toys in {0.0: self.null, **self.yields}.items()
+            for toy, value in zip(toys.done, self.t(toys), strict=True)
+        }
+        values = np.array(list(t.values()))
+        if self.analytic is not None:
+            p = self.nulls[self.quoted].p(values)
+        else:
+            p = rankdata(-values, method="max") / len(values)
+        return dict(zip(t, p.tolist(), strict=True))
 
     @property
     def law_name(self) -> Literal["chi2", "analytic"]:
@@ -71,15 +132,22 @@ class Group:
 
     @cached_property
     def nulls(self) -> dict[str, Null]:
-        """Return R_0, R_nu and the law, by their names."""
-        n_toys = len(self.null.t)
+        """Return R_0 (of all yields), R_nu and the law, by their names: nulls of t at the nominal yield."""
+        n_toys = len(self.null_t)
         law = (
             Chi2Null(round(self.capacity), n_toys)
             if self.analytic is None
             else AnalyticNull(self.analytic.law.sf, "analytic", n_toys)
         )
-        shifted = [EmpiricalNull(toys.t, null_name(nu)) for nu, toys in self.shifted.items()]
-        return {null.name: null for null in (EmpiricalNull(self.null.t, "R_0"), *shifted, law)}
+        shifted = [EmpiricalNull(self.t(toys), null_name(nu)) for nu, toys in self.shifted.items()]
+        return {null.name: null for null in (EmpiricalNull(self.null_t, "R_0"), *shifted, law)}
+
+
+def joint_null(first: Group, second: Group) -> JointNull:
+    """Return the null of the smaller p of two tests, from the background toys that both have."""
+    one, other = first.null_p(), second.null_p()
+    shared = sorted(one.keys() & other.keys())
+    return JointNull([one[key] for key in shared], [other[key] for key in shared])
 
 
 def null_name(nu: Nu) -> str:
@@ -99,13 +167,16 @@ class RunToys:
 
     def groups(self) -> Iterator[Group]:
         """Return the groups whose null has toys."""
-        for configuration in self.study.configurations:
-            for test in TESTS:
-                if group := self._group(test, configuration):
-                    yield group
+        yield from self._groups
+
+    @cached_property
+    def _groups(self) -> tuple[Group, ...]:
+        found = (self._group(test, c) for c in self.study.configurations for test in TESTS)
+        return tuple(group for group in found if group is not None)
 
     def _group(self, test: str, configuration: Configuration) -> Group | None:
-        null, ensemble, shifted, signals = None, None, {}, {}
+        null, ensemble, prior = None, None, None
+        yields, shifted, signals = {}, {}, {}
         for entry in self.entries:
             if entry.ensemble is None or (entry.test, entry.configuration) != (test, configuration):
                 continue
@@ -114,18 +185,35 @@ class RunToys:
                 continue
             if draw.signal is not None:
                 signals[draw.nu, draw.signal, draw.injected] = toys
+            elif draw.prior:
+                prior = toys
+            elif draw.nu_norm:
+                yields[draw.nu_norm] = toys
             elif any(draw.nu):
                 shifted[draw.nu] = toys
             else:
                 null, ensemble = toys, entry.ensemble
         if null is None or ensemble is None:
             return None
-        return Group(test, configuration, null, shifted, signals, ensemble)
+        return Group(test, configuration, null, yields, shifted, prior, signals, ensemble)
 
-    @property
+    @cached_property
     def values(self) -> dict[str, Float64]:
-        """Return t of the toys that are done, by the identity of their ensemble."""
-        return {identity: toys.t for identity, toys in self.toys.items()}
+        """Return t at the nominal yield, of which all results are made, by the identity of the ensemble.
+
+        Ensembles that no result is made of are left out: those of no group, and other yields where t is not
+        moved.
+        """
+        groups = {(group.test, group.configuration.slug): group for group in self.groups()}
+        values = {}
+        for entry in self.entries:
+            group = groups.get((entry.test, entry.configuration.slug))
+            if group is None or entry.ensemble is None or (entry.draw.nu_norm and group.moments is None):
+                continue
+            toys = self.toys[entry.ensemble.identity]
+            if len(toys.t) >= FEWEST_TOYS:
+                values[entry.ensemble.identity] = group.t(toys)
+        return values
 
 
 def collect(path: Path) -> RunToys:

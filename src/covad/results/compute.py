@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +12,8 @@ import numpy as np
 from covad import __version__
 from covad.embedding.metrics import read_history
 from covad.errors import FileFormatError
-from covad.inference.closure import (
-    ClosureTests,
-    closure_tests,
-    corrected,
-    false_positives,
-    judge,
-    median_shift,
-)
+from covad.inference.closure import ClosureTests, closure_tests, corrected, false_positives
+from covad.inference.coverage import prior_dependence
 from covad.inference.goodness import (
     FEWEST_PER_BIN,
     PEARSON_DOF,
@@ -29,6 +23,7 @@ from covad.inference.goodness import (
 )
 from covad.inference.power import power_curve
 from covad.inference.significance import median_z
+from covad.inference.verdict import judge
 from covad.nplm.dataset import Float64
 from covad.results.collect import Group, RunToys, null_name
 from covad.results.summary import (
@@ -42,6 +37,7 @@ from covad.results.summary import (
     Manifest,
     NullLaw,
     NullSummary,
+    PriorSummary,
     SignalPower,
     SignalSignificance,
     SpaceSummary,
@@ -49,6 +45,7 @@ from covad.results.summary import (
     ToyCounts,
     ToyVersions,
     read_summary,
+    truth_text,
 )
 from covad.runs.checks import read_checks
 from covad.runs.directory import space_name
@@ -56,8 +53,8 @@ from covad.runs.products import Products
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_clip_choices, read_clips
 from covad.storage.records import restore
-from covad.study import Collisions
-from covad.study.plan import Entry, main_configuration, sizes_of
+from covad.study import Collisions, Study
+from covad.study.plan import Entry, main_configuration, nuisance_names, sizes_of
 
 #: Thresholds of the power curves.
 POWER_THRESHOLDS = np.linspace(0.0, 5.0, 51)
@@ -91,6 +88,7 @@ def summarise(run: RunToys) -> Summary:
         ensembles=ensembles,
         nulls=tuple(_null(group, seed) for group in groups),
         closure=tuple(line for group in groups for line in _closure(group, seed)),
+        prior=tuple(line for group in groups for line in _prior(run.study, group)),
         significance=tuple(line for group in groups for line in _significance(group)),
         power=tuple(line for group in groups for line in _power(group)),
         toy_versions=_toy_versions(run),
@@ -152,6 +150,7 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
             name=space_name(space),
             embedding=space[0],
             order=space[1],
+            yields=checks.yields,
             reach=checks.reach,
             probe=checks.probe,
             linearity=checks.linearity,
@@ -198,6 +197,8 @@ def _ensemble(run: RunToys, entry: Entry) -> EnsembleSummary:
         expected=draw.expected,
         reference=draw.n_reference,
         nu=draw.nu,
+        nu_norm=draw.nu_norm,
+        prior=draw.prior,
         signal=draw.signal,
         injected=draw.injected,
         identity=None if ensemble is None else ensemble.identity,
@@ -217,7 +218,7 @@ def _bins(group: Group, n_toys: int) -> tuple[int, ...]:
 
 def _null(group: Group, seed: int) -> NullSummary:
     """Compare R_0 with chi2 (network) or the analytic law (convex)."""
-    t, bins = group.null.t, _bins(group, len(group.null.t))
+    t, bins = group.null_t, _bins(group, len(group.null_t))
     if group.analytic is None:
         dof = round(group.capacity)
         distribution = chi2_law(dof)
@@ -243,38 +244,70 @@ def _null(group: Group, seed: int) -> NullSummary:
 
 
 def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
-    """Compare every shifted ensemble with R_0; whether they follow chi2 is another matter."""
-    if not group.shifted:
+    """Judge every ensemble of background by the law, where there is one, or by R_0.
+
+    Where there is a law, R_0 is one of the points that have to close. Goodness of fit stands beside it;
+    whether the network's toys follow chi2 is another matter.
+    """
+    points = {null_name(nu): group.t(toys) for nu, toys in group.shifted.items()}
+    against_null, against_chi2 = _goodness(group, points, seed)
+    if group.prior is not None:
+        points[truth_text((), prior=True)] = group.t(group.prior)
+    if group.analytic is not None:  # toys of other yields are no part of the null
+        yields = {truth_text((), nu_norm): group.t(toys) for nu_norm, toys in group.yields.items()}
+        points = {"R_0": group.t(group.null), **points, **yields}
+    if not points:
         return
-    shifted = {null_name(nu): toys.t for nu, toys in group.shifted.items()}
-    bins = _bins(group, min(len(t) for t in (group.null.t, *shifted.values())))
-    table = closure_tests(shifted, group.null.t, seed, bins)
-    shifts = {name: median_shift(t, group.null.t, seed) for name, t in shifted.items()}
-    verdict = judge(table, shifts.values())
-    against_chi2: ClosureTests = {}
-    if group.analytic is None:
-        law = chi2_law(round(group.capacity))
-        against_chi2 = corrected({name: one_sample(t, law, seed, bins) for name, t in shifted.items()})
-    calibration = group.nulls["R_0" if group.analytic is None else "analytic"]
-    for nu in group.shifted:
-        name = null_name(nu)
+    null = group.nulls[group.quoted]
+    closure = judge(points, null)
+    for name, found in closure.points.items():
         yield ClosureSummary(
             test=group.test,
             configuration=group.configuration.slug,
-            nu=nu,
-            verdict=verdict,
-            against_null=table[name],
+            point=name,
+            n_toys=len(points[name]),
+            verdict=closure.verdict,
+            reason=closure.reason,
+            against_null=against_null.get(name, ()),
             against_chi2=against_chi2.get(name, ()),
-            median_shift=shifts[name],
-            false_positives=false_positives(shifted[name], calibration, name),
+            median_shift=found.median_shift,
+            false_positives=found.false_positives,
         )
+
+
+def _goodness(group: Group, shifted: Mapping[str, Float64], seed: int) -> tuple[ClosureTests, ClosureTests]:
+    """Test every R_nu against R_0, and against chi2 where the network's clip was tuned to that."""
+    if not shifted:
+        return {}, {}
+    bins = _bins(group, min(len(t) for t in (group.null_t, *shifted.values())))
+    against_null = closure_tests(shifted, group.null_t, seed, bins)
+    if group.analytic is not None:
+        return against_null, {}
+    law = chi2_law(round(group.capacity))
+    return against_null, corrected({name: one_sample(t, law, seed, bins) for name, t in shifted.items()})
+
+
+def _prior(study: Study, group: Group) -> Iterator[PriorSummary]:
+    """Regress t of the prior ensemble on its truth, in units of sigma."""
+    if group.prior is None:
+        return
+    truth, sigma = group.prior.column("true_nu"), study.normalisation
+    if sigma is not None:
+        truth = np.column_stack([truth, group.prior.column("true_norm") / sigma])
+    null = group.null_t
+    mean, std = float(null.mean()), float(null.std(ddof=1))
+    if group.analytic is not None:
+        mean, std = group.analytic.law.mean, group.analytic.law.std
+    names = nuisance_names(study)
+    dependence = prior_dependence(group.t(group.prior), truth, names, mean, std)
+    yield PriorSummary(group.test, group.configuration.slug, dependence)
 
 
 def _significance(group: Group) -> Iterator[SignalSignificance]:
     for (nu, signal, injected), toys in group.signals.items():
         for null in group.nulls.values():
             yield SignalSignificance(
-                **vars(median_z(toys.t, null)),
+                **vars(median_z(group.t(toys), null)),
                 test=group.test,
                 configuration=group.configuration.slug,
                 nu=nu,
@@ -287,7 +320,7 @@ def _significance(group: Group) -> Iterator[SignalSignificance]:
 def _power(group: Group) -> Iterator[SignalPower]:
     for (nu, signal, injected), toys in group.signals.items():
         for null in group.nulls.values():
-            curve = power_curve(toys.t, null, POWER_THRESHOLDS)
+            curve = power_curve(group.t(toys), null, POWER_THRESHOLDS)
             measured = zip(curve.power, curve.resolved, strict=True)
             yield SignalPower(
                 test=group.test,

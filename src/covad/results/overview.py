@@ -1,13 +1,13 @@
-"""The choices behind the short answers: worst shift, most alarms, largest Z, spread of Z, least reach."""
+"""The choices behind the short answers: worst shift, most alarms, largest Z, spread of Z."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from covad.inference.closure import FalsePositives, Verdict
+from covad.inference.closure import FalsePositives
+from covad.inference.verdict import Verdict
 from covad.results.summary import ClosureSummary, NullLaw, SignalPower, SignalSignificance, Summary, select
-from covad.runs.checks import ReachAt
 
 #: Threshold at which the short answers quote false positives.
 ALARM_Z = 2.0
@@ -23,14 +23,15 @@ def law_of(summary: Summary, test: str, configuration: str) -> NullLaw | None:
 
 @dataclass(frozen=True)
 class ClosureOverview:
-    """Closure of one test in one configuration, over all nu."""
+    """Closure of one test in one configuration, over all points."""
 
     test: str
     configuration: str
     verdict: Verdict
-    smallest_p: float | None  # against R_0, corrected; None where no test was made
-    worst_shift: ClosureSummary  # the nu whose median moves most
-    most_alarms: ClosureSummary  # the nu with the most false positives at ALARM_Z
+    reason: str
+    smallest_p: float | None  # of goodness of fit against R_0, corrected; None where no test was made
+    worst_shift: ClosureSummary  # the point whose median moves most
+    most_alarms: ClosureSummary  # the point with the most false positives at ALARM_Z
 
     @property
     def alarms(self) -> FalsePositives | None:
@@ -38,20 +39,21 @@ class ClosureOverview:
 
 
 def closure_overview(summary: Summary, test: str, configuration: str) -> ClosureOverview | None:
-    """Return the verdict and the worst of all nu; None where there are no toys at shifted nu."""
+    """Return the verdict and the worst of all points; None where there are no toys at shifted nu."""
     lines = select(summary.closure, test=test, configuration=configuration)
     if not lines:
         return None
 
     def alarms(line: ClosureSummary) -> float:
         found = line.false_positives_at(ALARM_Z)
-        return -1.0 if found is None or found.rate is None else found.rate
+        return -1.0 if found is None or found.ratio is None else found.ratio
 
     p = [found.corrected_p for line in lines for found in line.against_null]
     return ClosureOverview(
         test=test,
         configuration=configuration,
-        verdict=Verdict.overall(line.verdict for line in lines),
+        verdict=lines[0].verdict,
+        reason=lines[0].reason,
         smallest_p=min(p, default=None),
         worst_shift=max(lines, key=lambda line: abs(line.median_shift.shift)),
         most_alarms=max(lines, key=alarms),
@@ -100,12 +102,3 @@ def at_central_nu(summary: Summary, configuration: str) -> list[SignalSignifican
 def largest_z(lines: Sequence[SignalSignificance]) -> SignalSignificance:
     """Return the largest Z of the first test against R_0: among several, the largest is large by chance."""
     return max(select(lines, test=lines[0].test, null="R_0"), key=lambda line: line.z)
-
-
-def smallest_reach(lines: Sequence[ReachAt]) -> tuple[ReachAt | None, float]:
-    """Return the smallest estimate, if it has an interval, and what holds at every nu."""
-    everywhere = min(line.interval.low or 0.0 for line in lines)
-    known = [line for line in lines if line.n_events is not None]
-    smallest = min(known, key=lambda line: line.n_events or 0.0, default=None)
-    bounded = smallest is not None and smallest.interval.high is not None
-    return (smallest if bounded else None), everywhere

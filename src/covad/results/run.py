@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -11,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from covad.errors import FileFormatError, UnfinishedRunError, UnknownNameError
+from covad.nplm.dataset import Float64
 from covad.results.collect import RunToys, collect
 from covad.results.compute import current_summary
-from covad.results.summary import Summary, nu_text
-from covad.settings import Nu
+from covad.results.summary import Summary, truth_text
 from covad.study import Study
 from covad.study.plan import TESTS, default_test, main_configuration
+from covad.toys.ensembles import Draw
 from covad.toys.store import EnsembleToys
 
 
@@ -42,20 +44,28 @@ class Run:
         """Return all results; they are computed if the run's summary.json is not of today's toys."""
         return current_summary(self._collected)
 
+    @property
+    def t_at_nominal_yield(self) -> Mapping[str, Float64]:
+        """Return t moved to the nominal yield, of which all results are made, by `ensembles[].identity`."""
+        return self._collected.values
+
     def toys(
         self,
         configuration: str | None = None,
         nu: ArrayLike = 0.0,
         *,
+        nu_norm: float = 0.0,
+        prior: bool = False,
         signal: str | None = None,
         injected: float | None = None,
         test: str | None = None,
     ) -> EnsembleToys:
-        """Return the toys of one ensemble: `.t` is an array, `.table()` an Arrow table.
+        """Return the toys of one ensemble: `.t` is an array, as it was fitted, `.table()` an Arrow table.
 
-        `configuration` is a slug or a label, by default the study's main one. nu = 0 stands for all
-        nuisances at 0. `injected` may be left out where the study has one yield of the signal; `test` is by
-        default the convex one, if the study has it.
+        `configuration` is a slug or a label, by default the study's main one. nu = 0 stands for all nuisances
+        at 0; `nu_norm` is the true nuisance of the normalisation in units of its sigma, and `prior` the
+        ensemble whose truths are thrown from the prior. `injected` may be left out where the study has one
+        yield of the signal; `test` is by default the convex one, if the study has it.
         """
         study = self.study
         wanted = main_configuration(study) if configuration is None else study.configuration(configuration)
@@ -72,12 +82,17 @@ class Run:
         if not any(point):
             point = (0.0,) * len(study.nu[0])
         mine = [e for e in self._collected.entries if (e.test, e.configuration) == (test, wanted)]
-        found = [e for e in mine if (e.draw.nu, e.draw.signal) == (point, signal)]
+        truth = (point, float(nu_norm), prior, signal)
+        found = [e for e in mine if (e.draw.nu, e.draw.nu_norm, e.draw.prior, e.draw.signal) == truth]
         if signal is not None and injected is not None:
             found = [e for e in found if e.draw.injected == injected]
         if len(found) != 1:
-            known = "; ".join(_described(e.draw.nu, e.draw.signal, e.draw.injected) for e in mine)
-            asked = _described(point, signal, injected)
+            known = "; ".join(_described(e.draw, e.draw.signal, e.draw.injected) for e in mine)
+            asked = "any nu"
+            if mine:
+                asked = _described(
+                    replace(mine[0].draw, nu=point, nu_norm=nu_norm, prior=prior), signal, injected
+                )
             raise UnknownNameError(
                 f"'{wanted.label}' has {len(found)} ensembles of the test '{test}' at {asked} "
                 f"(it has: {known or 'none'})"
@@ -95,8 +110,9 @@ class Run:
         return collect(self.path)
 
 
-def _described(nu: Nu, signal: str | None, injected: float | None) -> str:
-    point = f"nu = {nu_text(nu)}"
+def _described(draw: Draw, signal: str | None, injected: float | None) -> str:
+    where = truth_text(draw.nu, draw.nu_norm, draw.prior)
+    point = where if draw.nu_norm or draw.prior else f"nu = {where}"
     if signal is None:
         return point
     return f"{point} with {signal}" + (f" ({injected:g} events)" if injected is not None else "")

@@ -17,13 +17,15 @@ from scipy.stats import chi2, norm
 from covad.embedding.metrics import Metrics, ProbeResult
 from covad.errors import FileFormatError
 from covad.inference.clip import ClipPoint
-from covad.inference.closure import CorrectedGoodness, FalsePositives, MedianShift, Verdict
+from covad.inference.closure import CorrectedGoodness, FalsePositives, MedianShift
+from covad.inference.coverage import PriorDependence
 from covad.inference.goodness import GoodnessOfFit, Law
 from covad.inference.histograms import density_curve
 from covad.inference.significance import Significance
+from covad.inference.verdict import Verdict
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
-from covad.runs.checks import Departure, ReachAt, Validation
+from covad.runs.checks import Departure, SpaceReach, Validation, YieldAt
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
@@ -33,7 +35,7 @@ from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 4
+SUMMARY_SCHEMA = 5
 T = TypeVar("T")
 
 
@@ -99,7 +101,7 @@ class FoldSummary(Record):
 
     fold: int
     probe: ProbeResult
-    reach: tuple[ReachAt, ...]
+    reach: SpaceReach
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ class SpaceSummary(Record):
     name: str
     embedding: str
     order: int
-    reach: tuple[ReachAt, ...]
+    yields: tuple[YieldAt, ...]
+    reach: SpaceReach
     probe: ProbeResult
     linearity: tuple[Departure, ...]
     validation: tuple[Validation, ...]
@@ -156,6 +159,8 @@ class EnsembleSummary(ToyCounts):
     expected: float
     reference: int
     nu: Nu
+    nu_norm: float  # true nuisance of the normalisation, in units of its sigma
+    prior: bool  # every toy has a truth of its own
     signal: str | None
     injected: float
     identity: str | None
@@ -210,22 +215,34 @@ class NullSummary(Record):
 
 @dataclass(frozen=True)
 class ClosureSummary(Record):
-    """One shifted ensemble against R_0; the verdict is that of all nu of its test and configuration.
+    """One ensemble of background against the null: R_0 for the network, the analytic law for the convex test.
 
-    The false positives of the network are calibrated by R_0, those of the convex test by its analytic law.
+    R_0 is a point of its own where the null is a law. The verdict and its reason are those of all points of
+    a test and configuration; goodness of fit has no say in them.
     """
 
     test: str
     configuration: str
-    nu: Nu
+    point: str  # 'R_+1', or another name
+    n_toys: int
     verdict: Verdict
-    against_null: tuple[CorrectedGoodness, ...]
+    reason: str
+    against_null: tuple[CorrectedGoodness, ...]  # against the toys of R_0; none for R_0 itself
     against_chi2: tuple[CorrectedGoodness, ...]  # of the network, whose clip was tuned to that law
     median_shift: MedianShift
     false_positives: tuple[FalsePositives, ...]
 
     def false_positives_at(self, z_alpha: float) -> FalsePositives | None:
         return next((rate for rate in self.false_positives if rate.z_alpha == z_alpha), None)
+
+
+@dataclass(frozen=True)
+class PriorSummary(Record):
+    """Background toys at truths thrown from the prior: which nuisances t depends on, if any."""
+
+    test: str
+    configuration: str
+    dependence: PriorDependence
 
 
 @dataclass(frozen=True)
@@ -282,6 +299,7 @@ class Summary(Record):
     ensembles: tuple[EnsembleSummary, ...]
     nulls: tuple[NullSummary, ...]
     closure: tuple[ClosureSummary, ...]
+    prior: tuple[PriorSummary, ...]
     significance: tuple[SignalSignificance, ...]
     power: tuple[SignalPower, ...]
     toys: ToyCounts
@@ -338,6 +356,13 @@ class Summary(Record):
 def nu_text(nu: Sequence[float], separator: str = ", ", unit: str = "") -> str:
     """Return how nu is written everywhere: '+1', '0', or '-1, 0' for several nuisances."""
     return separator.join(f"{x:+g}{unit}" if x else "0" for x in nu)
+
+
+def truth_text(nu: Sequence[float], nu_norm: float = 0.0, prior: bool = False) -> str:
+    """Return how the truth of an ensemble is written: as `nu_text`, 'nu_N = -1.5 sigma' or 'prior'."""
+    if prior:
+        return "prior"
+    return f"nu_N = {nu_norm:+g} sigma" if nu_norm else nu_text(nu)
 
 
 def select(lines: Iterable[T], **values: Any) -> list[T]:

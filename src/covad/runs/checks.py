@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from covad.embedding.metrics import ProbeResult
+from covad.inference.intervals import Interval
 from covad.inference.reach import Reach
 from covad.settings import Nu
 from covad.storage.json_files import read_json
@@ -51,6 +53,50 @@ class ReachAt(Reach):
 
 
 @dataclass(frozen=True)
+class YieldAt(Record):
+    """The yield at nu relative to nu = 0, and by how much what the response leaves of it moves t."""
+
+    nu: Nu
+    observed: float  # N_nu/N_0 of fresh events
+    predicted: float  # E_0[e^f] of the response
+    uncertainty: float  # of observed minus predicted
+    n_events: float  # expected events of the test
+    shift: float  # of the mean of t, in standard deviations of the null; noise subtracted
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SpaceReach(Record):
+    """The closure reach of the convex test in one space: averaged over the prior, and at each nu.
+
+    `average` is what "the reach" means where no nu is named.
+    """
+
+    average: Reach
+    points: tuple[ReachAt, ...]  # +-1 and +-2 sigma of every nuisance, the others at 0
+
+    @property
+    def smallest(self) -> dict[float, Reach]:
+        """Return the smallest reach at each distance from nu = 0, in sigma, over signs and nuisances."""
+        sizes = sorted({max(map(abs, point.nu)) for point in self.points})
+        return {
+            size: _smallest([point for point in self.points if max(map(abs, point.nu)) == size])
+            for size in sizes
+        }
+
+
+def _smallest(points: Sequence[ReachAt]) -> Reach:
+    """Return the smallest estimate; the ends of its interval are the smallest ones, too."""
+    known = [point.n_events for point in points if point.n_events is not None]
+    highs = [point.interval.high for point in points if point.interval.high is not None]
+    low = min(point.interval.low or 0.0 for point in points)
+    first = points[0]
+    ends = Interval(low, min(highs, default=None))
+    return Reach(min(known, default=None), ends, first.at_shift, first.fresh_events)
+
+
+@dataclass(frozen=True)
 class Departure(Record):
     """Departure of log(N_nu/N_0) from linearity along one direction, relative to the effect of the shift."""
 
@@ -68,7 +114,8 @@ class SpaceChecks(Record):
     """All checks of one space, in one fold."""
 
     comparisons: tuple[ValidationCounts, ...]
-    reach: tuple[ReachAt, ...]
+    yields: tuple[YieldAt, ...]
+    reach: SpaceReach
     probe: ProbeResult
     linearity: tuple[Departure, ...]
 

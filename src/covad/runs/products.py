@@ -21,17 +21,21 @@ from covad.study.plan import (
     Space,
     clips_to_tune,
     fixed_clips,
+    n_prior_points,
     null_draw,
+    prior_events,
     reach_convex,
+    signal_points,
     sizes_of,
     space,
     tuned_convex,
 )
 from covad.toys.ensembles import Source, draw_recipe
 
-#: Raise it when a stage computes another thing from the same settings, or a default of a setting changes:
-#: recipes hold what differs from the defaults, so that a setting that covad gets later ends no run.
-RECIPES = 1
+#: By stage. Raise that of a stage when it computes another thing from the same settings, or when a default of
+#: a setting of its recipes changes: recipes hold what differs from the defaults, so that a setting that covad
+#: gets later ends no run. What is made from its products is made anew by itself.
+RECIPES = {"events": 1, "encoder": 1, "response": 2, "pools": 2, "checks": 2, "tune": 2}
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
 LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
 
@@ -144,6 +148,8 @@ class Products:
                 encoder=self.encoder(embedding, fold).digest,
                 response=self.response(embedding, fold, order).digest,
                 nu=self.study.points,
+                prior=[n_prior_points(self.study), prior_events(self.study)],
+                signal_nu=signal_points(self.study),
                 signals={name: self._events_digest(name) or "" for name in self.study.signals},
             ),
         )
@@ -186,7 +192,7 @@ class Products:
         return self._product("tune", f"clip/{configuration.slug}.json", recipe)
 
     def _product(self, stage: str, name: str, recipe: Recipe | None) -> Product:
-        full = None if recipe is None else {"recipes": RECIPES, **recipe}
+        full = None if recipe is None else {"recipes": RECIPES[stage], **recipe}
         return Product(self.directory.path, stage, name, full)
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
+from covad.nplm.scale import RobustScale
 from covad.runs.directory import SCALE
 from covad.storage.json_files import read_json
 from covad.storage.ledger import Product
@@ -17,15 +18,15 @@ from covad.storage.ledger import Product
 
 @dataclass(frozen=True)
 class Standardisation:
-    """z is standardised once for the study, on the reference split."""
+    """z is standardised once for the study, on the reference split; outliers do not decide its scale."""
 
     centre: NDArray[np.float32]
     width: NDArray[np.float32]
 
     @classmethod
     def of(cls, z: NDArray[np.float32]) -> Standardisation:
-        wide = z.astype(np.float64)
-        return cls(wide.mean(axis=0).astype(np.float32), wide.std(axis=0).astype(np.float32))
+        scale = RobustScale.of(z)
+        return cls(scale.location.astype(np.float32), scale.scale.astype(np.float32))
 
     def __call__(self, z: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray((z - self.centre) / self.width)

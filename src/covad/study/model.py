@@ -9,14 +9,16 @@ from pydantic import Field, model_validator
 
 from covad.errors import UnknownNameError
 from covad.nplm.settings import ConvexSettings, NetworkSettings, Sizes
-from covad.settings import Index, NuEntry, Positive, Settings, ToyCount
-from covad.study.sources import AnySource, Collisions, LatentSection
+from covad.settings import Index, NuEntry, Positive, Real, Settings, ToyCount
+from covad.study.sources import AnySource, Collisions, LatentSection, PoolSection
 from covad.toys import latent_world as latent
 from covad.toys.backends.dask import BatchCluster
 from covad.toys.ensembles import Treatment
 
 #: Events of a signal; as many as a dataset can have.
 _Yield = Annotated[Positive, Field(le=1e8)]
+#: True nu_N in units of its sigma.
+_Yields = Annotated[Real, Field(ge=-5.0, le=5.0)]
 #: `Treatment.NONE` in labels.
 _NO_NUISANCES = "no nuisances"
 
@@ -85,7 +87,13 @@ def find_slug(name: str, labels: Mapping[str, str]) -> str:
 
 
 class Study(Settings):
-    """Everything that decides the results, and the keys of `FREE_KEYS`, which do not."""
+    """Everything that decides the results, and the keys of `FREE_KEYS`, which do not.
+
+    Toys are drawn at every `nu`; at every `nu_norm`, true values of the nuisance of the normalisation in
+    units of its sigma; and, with `prior`, at truths thrown from the prior of all nuisances. `result` is the
+    test whose p-value is quoted: by default the convex one where the study has it; joint is the smaller p of
+    both.
+    """
 
     seed: Index
     source: AnySource
@@ -94,6 +102,9 @@ class Study(Settings):
     tests: Tests
     configurations: Annotated[tuple[Configuration, ...], Field(min_length=1)] = (Configuration(),)
     nu: Annotated[tuple[NuEntry, ...], Field(min_length=1)] = ((0.0,),)
+    nu_norm: tuple[_Yields, ...] = (-3.0, -1.5, 1.5, 3.0)
+    prior: bool = True
+    result: Literal["convex", "network", "joint"] | None = None
     signals: dict[str, Annotated[tuple[_Yield, ...], Field(min_length=1)]] = Field(default_factory=dict)
     toys: ToyCount = 400
     cluster: BatchCluster | None = None
@@ -101,6 +112,8 @@ class Study(Settings):
     @model_validator(mode="after")
     def _settled(self) -> Self:
         """Fill in what the configurations leave to the study, and refuse two of one slug."""
+        if isinstance(self.source, PoolSection) and "prior" not in self.model_fields_set:
+            object.__setattr__(self, "prior", False)  # only covad's own pools have points of the prior
         named = self.source.embeddings_named
         default = named[0] if len(named) == 1 else None
         settled = tuple(
@@ -123,8 +136,13 @@ class Study(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        """Refuse points, signals and sizes that do not fit the source."""
+        """Refuse points, signals and sizes that do not fit the source, and a result without its tests."""
         self._check_points("nu", self.nu)
+        if 0.0 in self.nu_norm or len(set(self.nu_norm)) < len(self.nu_norm):
+            raise ValueError("nu_norm: an entry stands twice, or is 0, where toys are drawn anyway")
+        for test in ("network", "convex"):
+            if self.result in (test, "joint") and getattr(self.tests, test) is None:
+                raise ValueError(f"result: {self.result} needs the {test} test, which tests lacks")
         for number, configuration in enumerate(self.configurations):
             if configuration.nu is not None:
                 self._check_points(f"configurations.{number}.nu", configuration.nu)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from covad.nplm.convex.convex import ConvexTest
+from covad.settings import Nu
 from covad.study import Collisions, Configuration, Sizes, Study
+from covad.study.sources import NORMALISATION
+from covad.toys.drawing import largest_number
 from covad.toys.ensembles import Draw, Ensemble, Request, Source, Stream, Treatment, TunedTest
 from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
 
 #: The tests that a study may have, in the order of tables.
 TESTS = ("network", "convex")
+#: Sigma up to which signals are drawn.
+_NEAR = 1.0
+#: Points of the prior at which pools are embedded.
+_PRIOR_POINTS = 64
 #: (embedding, order of the response).
 Space = tuple[str, int]
 #: Where toys are drawn from, as far as it is there.
@@ -53,7 +62,7 @@ def plan(study: Study, sources: Sources, clips: Clips, bases: Bases | None = Non
             tests["convex"] = convex
         for draw in draws(study, configuration):
             toys = configuration.toys or study.toys
-            if draw.signal is None:
+            if draw.signal is None and not (draw.nu_norm or draw.prior):
                 toys = configuration.background_toys or toys
             for name, test in tests.items():
                 ensemble = None
@@ -74,20 +83,52 @@ def requests(entries: list[Entry]) -> list[Request]:
 
 
 def draws(study: Study, configuration: Configuration) -> Iterator[Draw]:
-    """Draw background at every nu, and signals on top.
+    """Draw background at every nu, nu_norm and from the prior, and signals on top of it at some nu.
 
-    Without nuisances in the test, signals are drawn at nu = 0 only: elsewhere the background alone alarms.
+    Signals are drawn where no |nu| exceeds 1. Without nuisances in the test the background alone alarms where
+    nu is not 0: signals are drawn at nu = 0 only, and the normalisation is not varied.
     """
     null = null_draw(study, configuration)
     points = configuration.nu or study.nu
+    near = [nu for nu in points if max(map(abs, nu)) <= _NEAR]
+    profiled = configuration.treatment is Treatment.PROFILED
     for nu in points:
         yield replace(null, nu=nu)
+    if profiled and study.normalisation is not None:
+        for nu_norm in study.nu_norm:
+            yield replace(null, nu_norm=nu_norm)
+    if profiled and study.prior:
+        yield replace(null, prior=True)
     if not configuration.signals:
         return
-    for nu in points if configuration.treatment is Treatment.PROFILED else (null.nu,):
+    for nu in near if profiled else [null.nu]:
         for signal, yields in study.signals.items():
             for injected in yields:
                 yield replace(null, nu=nu, signal=signal, injected=injected)
+
+
+def n_prior_points(study: Study) -> int:
+    """Return at how many truths of the prior toys can be drawn from pools; 0 if none are asked for."""
+    profiled = any(c.treatment is Treatment.PROFILED for c in study.configurations)
+    return _PRIOR_POINTS if study.prior and profiled else 0
+
+
+def prior_events(study: Study) -> int:
+    """Return the selected events that a pool at a point of the prior should have: a power of two, or 0.
+
+    It has to serve the toy of the largest yield; what nu adds to that is allowed for by half as much again.
+    """
+    if not n_prior_points(study):
+        return 0
+    draws = (null_draw(study, c) for c in study.configurations if c.treatment is Treatment.PROFILED)
+    largest = max(largest_number(replace(draw, prior=True).largest.expected_background) for draw in draws)
+    return 1 << math.ceil(math.log2(1.5 * largest))
+
+
+def signal_points(study: Study) -> tuple[Nu, ...]:
+    """Return all nu at which signals are drawn, 0 first."""
+    drawn = (draw.nu for c in study.configurations for draw in draws(study, c) if draw.signal is not None)
+    return tuple(dict.fromkeys([null_draw(study, study.configurations[0]).nu, *drawn]))
 
 
 def null_draw(study: Study, configuration: Configuration) -> Draw:
@@ -104,9 +145,24 @@ def null_draw(study: Study, configuration: Configuration) -> Draw:
     )
 
 
+def default_result(study: Study) -> Literal["convex", "network", "joint"]:
+    """Return whose p-value is quoted: what the study names, else the test with an analytic null, if there."""
+    return study.result or ("convex" if study.tests.convex is not None else "network")
+
+
 def default_test(study: Study) -> str:
-    """Return the test that is meant if none is named: the one with an analytic null, if the study has it."""
-    return "convex" if study.tests.convex is not None else "network"
+    """Return the test that is meant if none is named: that of the result; of both, the convex one."""
+    result = default_result(study)
+    return "convex" if result == "joint" else result
+
+
+def nuisance_names(study: Study) -> tuple[str, ...]:
+    """Return what the nuisances are called, in the order of the fits: the shapes, then the normalisation."""
+    source = study.source
+    shape = [f"nu_{k + 1}" for k in range(len(study.nu[0]))]
+    if isinstance(source, Collisions):
+        shape = [entry.name for entry in source.systematics]
+    return (*shape, *([] if study.normalisation is None else [NORMALISATION]))
 
 
 def space(configuration: Configuration) -> Space:
@@ -138,9 +194,17 @@ def tuned_convex(study: Study, sizes: Sizes) -> TunedConvex | None:
     return TunedConvex(**given, **dict(sizes))
 
 
-def reach_convex(study: Study) -> TunedConvex:
-    """Return the convex test that the closure reach is measured with: the study's, or a default one."""
-    return tuned_convex(study, study.sizes) or TunedConvex(**dict(study.sizes))
+def reach_convex(study: Study, expected: float | None = None) -> TunedConvex:
+    """Return the convex test that the closure reach is measured with: the study's, or a default one.
+
+    It is tuned for so many `expected` events, those of the study unless told, beside a reference that is as
+    many times larger as the study's.
+    """
+    sizes = study.sizes
+    if expected is not None:
+        reference = max(round(expected * sizes.reference / sizes.expected), 1)
+        sizes = Sizes(expected=expected, reference=reference)
+    return tuned_convex(study, sizes) or TunedConvex(**dict(sizes))
 
 
 def fixed_clips(study: Study) -> dict[str, float]:

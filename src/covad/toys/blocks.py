@@ -18,7 +18,7 @@ from covad.storage.versions import Versions
 from covad.toys.toy import BlockToys, Toy
 
 #: Layout of a block: raise it when a column or the footer changes. Runs with older blocks are then refused.
-STORE_SCHEMA = 2
+STORE_SCHEMA = 3
 _KEY = b"covad"
 #: Twenty rows of numbers: nothing to compress, nothing to index, every page with a checksum.
 _LAYOUT: dict[str, Any] = {
@@ -38,6 +38,8 @@ COLUMNS = pa.schema(
         pa.field("events", pa.uint64()),
         pa.field("status", pa.string(), nullable=False),
         pa.field("reason", pa.string(), nullable=False),
+        pa.field("true_nu", _NUMBERS),
+        pa.field("true_norm", pa.float64()),
         pa.field("t", pa.float64()),
         pa.field("tau", pa.float64()),
         pa.field("delta", pa.float64()),
@@ -45,6 +47,7 @@ COLUMNS = pa.schema(
         pa.field("nu_delta", _NUMBERS),
         pa.field("nu_norm_tau", pa.float64()),
         pa.field("nu_norm_delta", pa.float64()),
+        pa.field("log_yield", pa.float64()),
         pa.field("measured", _NUMBERS),
         pa.field("measured_norm", pa.float64()),
         pa.field("n_data", pa.int64()),

@@ -5,6 +5,7 @@ N_D ~ Poisson, signal ~ Poisson on top, both at the same nu. Reference and data 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import numpy as np
 
 from covad.errors import PlanError, TooFewEventsError
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
+from covad.settings import Nu
 from covad.toys import latent_world as latent
 from covad.toys import pools
-from covad.toys.ensembles import Draw, Ensemble, ToySeeds, Treatment
+from covad.toys.ensembles import Draw, Ensemble, ToySeeds, Treatment, throw_nuisances
 from covad.toys.pools import LatentEvents
 
 #: Raised with every change of the events that `covad.toys.latent_world` draws.
@@ -35,12 +37,12 @@ def true_nuisances(draw: Draw, n_nuisances: int) -> Float64:
 
 
 def assemble(draw: Draw, reference: LatentEvents, data: LatentEvents, seeds: ToySeeds) -> Dataset:
-    """Make one toy, with auxiliary values thrown around the truth: nu0 ~ N(nu, 1), nu_N0 ~ N(0, sigma)."""
+    """Make one toy, with auxiliary values thrown around the truth: nu0 ~ N(nu, 1), nu_N0 ~ N(nu_N, sigma)."""
     rng = np.random.default_rng(seeds.auxiliary)
     measured = rng.normal(draw.nu, 1.0)
     normalisation = None
     if draw.normalisation_sigma is not None:
-        thrown = float(rng.normal(0.0, draw.normalisation_sigma))
+        thrown = float(rng.normal(draw.true_norm, draw.normalisation_sigma))
         normalisation = Normalisation(draw.normalisation_sigma, thrown)
     if draw.treatment is Treatment.NONE:
         measured, normalisation = np.empty(0), None
@@ -83,12 +85,16 @@ class LatentSource:
     def n_dimensions(self) -> int:
         return latent.N_DIMENSIONS
 
+    def throw(self, draw: Draw, seeds: ToySeeds) -> Draw:
+        rng = np.random.default_rng(seeds.truth)
+        return draw.thrown(throw_nuisances(self.n_nuisances, rng), rng)
+
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
         self.check(draw)
         truth = true_nuisances(draw, self.n_nuisances)
         reference = latent.background(draw.n_reference, np.random.default_rng(seeds.reference))
         rng = np.random.default_rng(seeds.data)
-        data = latent.tilted_background(draw.expected, truth, rng)
+        data = latent.tilted_background(draw.expected_background, truth, rng)
         if draw.signal:
             data = np.concatenate([data, latent.signal(rng.poisson(draw.injected), rng)])
         return assemble(draw, self._sample(draw, reference), self._sample(draw, data), seeds)
@@ -125,18 +131,25 @@ class PoolSource:
         return cls(directory.resolve(), pools.pools_digest(directory))
 
     def digest_of(self, draw: Draw) -> str:
-        return pools.digest_of(self.directory, self.digest, draw.nu, draw.signal)
+        nu = None if draw.prior else draw.nu
+        return pools.digest_of(self.directory, self.digest, nu, draw.signal)
 
     @property
     def n_dimensions(self) -> int:
         return int(self._pools().reference.sample.z.shape[1])
+
+    def throw(self, draw: Draw, seeds: ToySeeds) -> Draw:
+        """Throw one of the points of the prior that pools exist at."""
+        points = list(self._prior())
+        rng = np.random.default_rng(seeds.truth)
+        return draw.thrown(points[int(rng.integers(len(points)))], rng)
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
         there = pools.open_verified(self.directory, self.digest)
         true_nuisances(draw, there.reference.sample.response.n_nuisances)
         reference = there.reference.pick(draw.n_reference, np.random.default_rng(seeds.reference))
         rng = np.random.default_rng(seeds.data)
-        data = there.background(draw.nu).pick_poisson(draw.expected, rng)
+        data = there.background(draw.nu, draw.prior).pick_poisson(draw.expected_background, rng)
         if draw.signal:
             data = data.joined(there.signal(draw.signal, draw.nu).pick_poisson(draw.injected, rng))
         return assemble(draw, reference, data, seeds)
@@ -144,30 +157,48 @@ class PoolSource:
     def basis_events(self) -> Float32:
         return pools.open_verified(self.directory, self.digest).basis
 
+    def reference_events(self) -> Float32:
+        """Return z of all reference events."""
+        return self._pools().reference.sample.z
+
     def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
         there = self._pools()
-        return len(there.reference), len(there.background(draw.nu))
+        data = len(there.background(draw.nu))
+        if draw.prior:  # parts of the data, over which the offset averages: their number under a root
+            data = int(np.sqrt(data * min(len(pool) for pool in self._prior().values())))
+        return len(there.reference), data
 
     def check(self, draw: Draw) -> None:
         """Raise if a toy may need more events than a pool has."""
         there = self._pools()
-        data = there.background(draw.nu)
+        if draw.prior:
+            data = min(self._prior().values(), key=lambda pool: len(pool) / pool.yield_ratio)
+        else:
+            data = there.background(draw.nu)
         needs = [
             ("reference", there.reference, float(draw.n_reference)),
-            ("data", data, largest_number(draw.expected * data.yield_ratio)),
+            ("data", data, largest_number(draw.largest.expected_background * data.yield_ratio)),
         ]
         if draw.signal:
             signal = there.signal(draw.signal, draw.nu)
             needs.append((draw.signal, signal, largest_number(draw.injected * signal.yield_ratio)))
+        where = "a point of the prior" if draw.prior else f"nu = {list(draw.nu)}"
         for name, pool, need in needs:
             if len(pool) < need:
                 raise TooFewEventsError(
-                    f"{self.directory}: the pool '{name}' has {len(pool)} events at nu = {list(draw.nu)}, "
+                    f"{self.directory}: the pool '{name}' has {len(pool)} events at {where}, "
                     f"but toys may need {need:.0f}"
                 )
 
     def _pools(self) -> pools.Pools:
         return pools.open_pools(self.directory, self.digest)
+
+    def _prior(self) -> Mapping[Nu, pools.Pool]:
+        """Return the pools at points of the prior; raise PlanError if there are none."""
+        found = self._pools().prior
+        if not found:
+            raise PlanError(f"{self.directory}: there are no pools for toys of the prior; set prior to false")
+        return found
 
 
 def largest_number(mean: float) -> float:
@@ -199,5 +230,5 @@ def pool_offset(ensemble: Ensemble) -> PoolOffset:
     if sizes is None:
         return PoolOffset(0.0, 0.0)
     draw = ensemble.draw
-    share = sum(1.0 / size for size in sizes) / (1.0 / draw.expected + 1.0 / draw.n_reference)
+    share = sum(1.0 / size for size in sizes) / (1.0 / draw.expected_background + 1.0 / draw.n_reference)
     return PoolOffset(float(np.sqrt(2.0 * round(ensemble.test.capacity))) * share, share)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 TOY_SCHEMA = 2
 #: Toys are computed and stored in blocks that never cross a multiple of this.
 BLOCK = 10
+#: Sigma beyond which no truth of the prior is thrown: pools have to hold the largest yield.
+LARGEST_THROW = 4.0
 #: Seeds are spawn keys, whose words have 32 bits.
 MAX_TOYS = 2**32
 
@@ -49,7 +51,11 @@ class Stream(StrEnum):
 
 @dataclass(frozen=True)
 class Draw:
-    """What decides the events of a toy, besides its index: nu in units of sigma, sizes as expectations."""
+    """What decides the events of a toy, besides its index: nu in units of sigma, sizes as expectations.
+
+    `nu_norm` is the true nuisance of the normalisation, in units of its sigma too. With `prior`, every toy
+    throws a truth of its own, nu_k ~ N(0, 1) and nu_norm ~ N(0, 1) where there is one.
+    """
 
     embedding: str
     treatment: Treatment
@@ -60,10 +66,13 @@ class Draw:
     injected: float = 0.0  # expected signal events on top
     response_order: int = 1
     normalisation_sigma: float | None = 0.1
+    nu_norm: float = 0.0
+    prior: bool = False
 
     def __post_init__(self) -> None:
         # 0 and -0.0 and 0.0 are one value, and must give one identity
         object.__setattr__(self, "nu", tuple(float(x) + 0.0 for x in self.nu))
+        object.__setattr__(self, "nu_norm", float(self.nu_norm) + 0.0)
         object.__setattr__(self, "expected", float(self.expected))
         object.__setattr__(self, "injected", float(self.injected))
         if not (np.isfinite(self.expected) and self.expected > 0 and self.n_reference > 0):
@@ -72,6 +81,48 @@ class Draw:
             raise PlanError(f"signal {self.signal!r} with {self.injected} injected events is no plan")
         if self.response_order not in (1, 2):
             raise PlanError(f"the response has order 1 or 2, not {self.response_order}")
+        if self.nu_norm and not (self.normalisation_sigma and np.isfinite(self.normalisation_sigma)):
+            raise PlanError(f"nu_N = {self.nu_norm:g} sigma needs the sigma of a normalisation nuisance")
+        if self.prior and self.signal is not None:
+            raise PlanError("toys with a signal have one truth, not one thrown from the prior")
+
+    @property
+    def true_norm(self) -> float:
+        """Return the true nuisance of the normalisation as a log yield, 0 where there is none."""
+        return self.nu_norm * self.normalisation_sigma if self.nu_norm and self.normalisation_sigma else 0.0
+
+    @property
+    def expected_background(self) -> float:
+        """Return the expected yield of the background at the true nu_N and nu = 0."""
+        return self.expected * float(np.exp(self.true_norm))
+
+    def thrown(self, nu: Nu, rng: np.random.Generator) -> Draw:
+        """Return this draw at a truth of the prior: nu as given, nu_norm thrown."""
+        floats = self.normalisation_sigma is not None and np.isfinite(self.normalisation_sigma)
+        return replace(self, nu=nu, nu_norm=throw_nuisances(1, rng)[0] if floats else 0.0)
+
+    @property
+    def largest(self) -> Draw:
+        """Return the draw of the largest yield that its toys may have."""
+        floats = self.prior and self.normalisation_sigma and np.isfinite(self.normalisation_sigma)
+        return replace(self, nu_norm=LARGEST_THROW) if floats else self
+
+
+def throw_nuisances(number: int, rng: np.random.Generator) -> Nu:
+    """Throw nuisances from their priors, in units of sigma, none farther out than LARGEST_THROW."""
+    from scipy.stats import truncnorm  # takes its time, and reading a study does not need it
+
+    thrown = truncnorm.rvs(-LARGEST_THROW, LARGEST_THROW, size=number, random_state=rng)
+    return tuple(thrown.tolist())
+
+
+def prior_points(number: int, n_nuisances: int, seed: int) -> tuple[Nu, ...]:
+    """Return points that fill the prior N(0, 1)^K evenly: a scrambled Sobol sequence of a power of two."""
+    from scipy.stats import qmc, truncnorm  # take their time, and reading a study does not need them
+
+    uniform = qmc.Sobol(n_nuisances, seed=seed).random(number)
+    points = truncnorm.ppf(uniform, -LARGEST_THROW, LARGEST_THROW).round(6)
+    return tuple(tuple(point) for point in points.tolist())
 
 
 def draw_recipe(draw: Draw) -> dict[str, Any]:
@@ -117,6 +168,7 @@ class ToySeeds:
     data: np.random.SeedSequence
     auxiliary: np.random.SeedSequence
     fit: np.random.SeedSequence
+    truth: np.random.SeedSequence
 
     @property
     def number(self) -> int:
@@ -141,7 +193,13 @@ class Source(Hashable, Protocol):
         """Return the number of dimensions of the latent space."""
         ...
 
-    def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset: ...
+    def throw(self, draw: Draw, seeds: ToySeeds) -> Draw:
+        """Return the draw of one toy of the prior, at the truth that it throws."""
+        ...
+
+    def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
+        """Return one toy; of the prior, at the truth that `throw` returned."""
+        ...
 
     def basis_events(self) -> Float32:
         """Return events of the reference that no toy uses: the basis of the convex test comes from them."""
@@ -211,7 +269,7 @@ class Ensemble:
     def seeds(self, index: int) -> ToySeeds:
         """Return the random numbers of toy `index`."""
         root = np.random.SeedSequence(self.seed, spawn_key=(*self._seed_words, index))
-        return ToySeeds(root, *root.spawn(4))
+        return ToySeeds(root, *root.spawn(5))
 
 
 @dataclass(frozen=True)

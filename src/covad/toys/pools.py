@@ -1,7 +1,8 @@
 """Pools of embedded events on disk: plain .npy arrays that all workers of a machine map into memory once.
 
 A directory holds `manifest.json` and the arrays it names with their digests: the reference, the data at every
-nu, every signal at every nu, and events for the basis of the convex test that no toy uses.
+nu, smaller pools of data at points of the prior, every signal at every nu, and events for the basis of the
+convex test that no toy uses.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from covad.storage.records import Record, restore
 T = TypeVar("T")
 
 MANIFEST = "manifest.json"
-POOL_SCHEMA = 1
+POOL_SCHEMA = 2
+#: Pools of this schema are read too: they have no points of the prior, and nothing else is different.
+_WITHOUT_PRIOR = 1
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,12 @@ class Manifest(Record):
     basis: ArrayEntry
     reference: PoolEntry
     data: tuple[PoolAtNu, ...]
+    prior: tuple[PoolAtNu, ...]
     signals: dict[str, tuple[PoolAtNu, ...]]
 
     @property
     def arrays(self) -> list[ArrayEntry]:
-        at_nu = (*self.data, *(pool for pools in self.signals.values() for pool in pools))
+        at_nu = (*self.data, *self.prior, *(pool for pools in self.signals.values() for pool in pools))
         return [self.basis, *(array for pool in (self.reference, *at_nu) for array in pool.arrays)]
 
 
@@ -128,9 +132,10 @@ class Pools:
     basis: Float32
     data: Mapping[Nu, Pool]
     signals: Mapping[str, Mapping[Nu, Pool]] = field(default_factory=dict)
+    prior: Mapping[Nu, Pool] = field(default_factory=dict)
 
-    def background(self, nu: Nu) -> Pool:
-        return _at(self.data, nu, "data")
+    def background(self, nu: Nu, prior: bool = False) -> Pool:
+        return _at(self.prior, nu, "the prior") if prior else _at(self.data, nu, "data")
 
     def signal(self, name: str, nu: Nu) -> Pool:
         return _at(_of_signal(self.signals, name), nu, name)
@@ -161,6 +166,7 @@ def write_pools(directory: Path, pools: Pools) -> list[Path]:
         "basis": _write_array(directory, "basis", pools.basis),
         "reference": _write_pool(directory, "reference", pools.reference),
         "data": _write_all(directory, "data", pools.data),
+        "prior": _write_all(directory, "prior", pools.prior),
         "signals": {name: _write_all(directory, name, at) for name, at in pools.signals.items()},
     }
     write_json(directory / MANIFEST, manifest)
@@ -192,41 +198,52 @@ def _write_array(directory: Path, name: str, array: NDArray[np.float32]) -> dict
 
 
 def _content(directory: Path) -> dict[str, Any]:
-    """Read the manifest as plain data of this schema."""
+    """Read the manifest as plain data of this schema, or of that without a prior."""
     path = directory / MANIFEST
     content = read_json(path)
     if not isinstance(content, dict) or "schema" not in content:
         raise FileFormatError(f"{path}: is no manifest of pools")
-    if content["schema"] != POOL_SCHEMA:
+    if content["schema"] not in (POOL_SCHEMA, _WITHOUT_PRIOR):
         raise FileFormatError(f"{path}: schema {content['schema']}, but {POOL_SCHEMA} was expected")
     return content
 
 
 def read_manifest(directory: Path) -> Manifest:
     """Read the manifest; raise FileFormatError if something in it is missing or impossible."""
-    return restore(Manifest, _content(directory), str(directory / MANIFEST))
+    return _manifest(directory, _content(directory))
+
+
+def _manifest(directory: Path, content: dict[str, Any]) -> Manifest:
+    if content["schema"] == _WITHOUT_PRIOR:
+        content = {"prior": [], **content}
+    return restore(Manifest, content, str(directory / MANIFEST))
 
 
 def pools_digest(directory: Path) -> str:
     """Return a digest of the manifest, and with it of all arrays."""
     content = _content(directory)
-    restore(Manifest, content, str(directory / MANIFEST))
+    _manifest(directory, content)
     return content_digest(content)[:20]
 
 
 @lru_cache(maxsize=256)
-def digest_of(directory: Path, expected_digest: str, nu: Nu, signal: str | None) -> str:
-    """Return a digest of the arrays that toys at nu use: more nu or signals leave that of the others."""
+def digest_of(directory: Path, expected_digest: str, nu: Nu | None, signal: str | None) -> str:
+    """Return a digest of the arrays that toys at nu use, or those of the prior where it is None.
+
+    More nu or signals leave that of the others.
+    """
     manifest = read_unchanged(directory, expected_digest)
-    used: list[PoolEntry] = [manifest.reference, _at(_by_nu(manifest.data), nu, "data")]
-    if signal is not None:
+    background = manifest.prior if nu is None else [_at(_by_nu(manifest.data), nu, "data")]
+    used: list[PoolEntry] = [manifest.reference, *background]
+    if signal is not None and nu is not None:
         used.append(_at(_by_nu(_of_signal(manifest.signals, signal)), nu, signal))
     arrays = [[array.sha256 for array in entry.arrays] for entry in used]
     yields: list[float | None] = [entry.yield_ratio for entry in used]
     # the basis has no yield
     arrays.insert(1, [manifest.basis.sha256])
     yields.insert(1, None)
-    return content_digest([arrays, yields])[:20]
+    points = [[entry.nu for entry in manifest.prior]] if nu is None else []  # else the draw has it
+    return content_digest([arrays, yields, *points])[:20]
 
 
 def read_unchanged(directory: Path, expected_digest: str) -> Manifest:
@@ -262,6 +279,7 @@ def open_pools(directory: Path, expected_digest: str) -> Pools:
         reference=_open_pool(directory, manifest.reference),
         basis=_map(directory, manifest.basis),
         data=_open_all(directory, manifest.data),
+        prior=_open_all(directory, manifest.prior),
         signals={name: _open_all(directory, at) for name, at in manifest.signals.items()},
     )
 

@@ -10,7 +10,9 @@ from functools import lru_cache
 from typing import Any
 
 from covad.errors import FileFormatError, PlanError
+from covad.nplm.dataset import Dataset
 from covad.nplm.fit import NplmTest, Status
+from covad.nplm.likelihood import log_yield
 from covad.nplm.statistic import Outcome, likelihood_ratio
 from covad.storage.versions import Versions
 from covad.toys.ensembles import Block, Ensemble, Source, TunedTest
@@ -30,6 +32,8 @@ class Toy:
     events: int | None  # 64 bits of a digest of the first events: equal only if they are
     status: str
     reason: str = ""
+    true_nu: tuple[float, ...] | None = None
+    true_norm: float | None = None  # as nu_norm_delta, a log yield
     t: float | None = None
     tau: float | None = None
     delta: float | None = None
@@ -37,6 +41,7 @@ class Toy:
     nu_delta: tuple[float, ...] | None = None
     nu_norm_tau: float | None = None
     nu_norm_delta: float | None = None
+    log_yield: float | None = None  # of the fit without h, relative to nu = 0
     measured: tuple[float, ...] | None = None
     measured_norm: float | None = None
     n_data: int | None = None
@@ -82,7 +87,11 @@ def run_toy(ensemble: Ensemble, index: int) -> Toy:
     facts: dict[str, Any] = {"index": index, "seed": seeds.number, "events": None}
     clock = time.process_time()
     try:
-        dataset = ensemble.source.draw(ensemble.draw, seeds)
+        draw = ensemble.draw
+        if draw.prior:
+            draw = ensemble.source.throw(draw, seeds)
+        facts |= {"true_nu": draw.nu, "true_norm": draw.true_norm}
+        dataset = ensemble.source.draw(draw, seeds)
         facts["draw_seconds"] = time.process_time() - clock
         digest = hashlib.blake2b(digest_size=8)
         for events in (dataset.data, dataset.reference):
@@ -96,7 +105,7 @@ def run_toy(ensemble: Ensemble, index: int) -> Toy:
         raise
     except Exception as failure:  # one bad toy must not end the run
         return Toy(**facts, status=Status.FAILED, reason=f"{type(failure).__name__}: {failure}")
-    return Toy(**facts, **_tested(result))
+    return Toy(**facts, **_tested(result, dataset))
 
 
 @lru_cache(maxsize=16)
@@ -105,7 +114,7 @@ def _build(settings: TunedTest, source: Source) -> NplmTest:
     return settings.build(source)
 
 
-def _tested(result: Outcome) -> dict[str, Any]:
+def _tested(result: Outcome, dataset: Dataset) -> dict[str, Any]:
     """Return what a toy keeps of its fits. A t that no fit should give makes it a failed one."""
     tau, delta = result.tau, result.delta
     facts: dict[str, Any] = {
@@ -124,6 +133,7 @@ def _tested(result: Outcome) -> dict[str, Any]:
     }
     if result.status == Status.FAILED:
         return facts | {"status": Status.FAILED, "reason": "the likelihood could not be computed"}
+    numbers["log_yield"] = log_yield(dataset, delta)
     flat = [x for value in numbers.values() for x in (value if isinstance(value, tuple) else (value,))]
     if not all(math.isfinite(x) for x in flat):
         return facts | {"status": Status.FAILED, "reason": "a fit returned a number that is not finite"}

@@ -77,6 +77,46 @@ def test_narrow_bumps_that_hold_no_event_do_not_hide_the_right_width():
     assert capacity(with_capacity(cloud, 60, 3, 55.0), cloud, SIZES) == pytest.approx(55.0, rel=0.01)
 
 
+def cauchy(rng, n_events):
+    """Directions at random, distances with the tail of a Cauchy distribution."""
+    return (rng.normal(size=(n_events, 4)) / np.abs(rng.normal(size=(n_events, 1)))).astype(np.float32)
+
+
+def test_heavy_tails_do_not_take_the_centres():
+    """On plain standard deviations 21 of the 45 degrees of freedom were left on fresh events."""
+    rng = np.random.default_rng(1)
+    pool, fresh = cauchy(rng, 20_000), cauchy(rng, 20_000)
+    test = with_capacity(pool, 100, 1, sizes=SIZES)
+    assert capacity(test, pool, SIZES) == pytest.approx(45.0, rel=0.01)
+    assert capacity(test, fresh, SIZES) == pytest.approx(45.0, rel=0.05)
+
+
+def test_a_column_with_a_heavy_tail_is_resolved_as_the_others():
+    """By its standard deviation of a hundred, its bulk would be narrower than any bump."""
+    rng = np.random.default_rng(2)
+    pool = np.column_stack([rng.standard_cauchy(10_000), rng.normal(size=10_000)]).astype(np.float32)
+    scale = with_capacity(pool, 30, 1, sizes=SIZES).basis.scale
+    low, high = np.quantile(scale(pool), [0.16, 0.84], axis=0)
+    assert 0.2 < (high - low)[0] / (high - low)[1] < 2.0
+
+
+@pytest.mark.parametrize(("values", "bumps"), [(2, 8), (3, 40), (5, 100)])
+def test_discrete_points_have_fewer_bumps(values, bumps):
+    """16, 81 and 625 points; the test has what capacity so few can have."""
+    pool = np.random.default_rng(3).integers(values, size=(4000, 4)).astype(np.float32)
+    test = with_capacity(pool, 100, 1, 45.0, sizes=SIZES)
+    assert test.basis.n_ridged == bumps
+    assert len(np.unique(test.basis.centres, axis=0)) == bumps
+    assert 2.0 < capacity(test, pool, SIZES) <= 45.1
+
+
+def test_one_binary_dimension_has_one_bump():
+    pool = (np.random.default_rng(3).random((4000, 1)) < 0.1).astype(np.float32)
+    test = with_capacity(pool, 100, 1, 45.0, sizes=SIZES)
+    assert test.basis.n_ridged == 1
+    assert capacity(test, pool, SIZES) == pytest.approx(1.5, abs=0.1)
+
+
 def test_what_the_features_cannot_do_is_said():
     with pytest.raises(DatasetError, match="cannot be had with 20 bumps: it is at most 2"):
         with_capacity(POOL, 20, 3, 35.0)

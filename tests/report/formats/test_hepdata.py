@@ -41,7 +41,7 @@ def test_hepdata_labels_an_interval_with_its_level(tmp_path, evidence):
         {error["label"] for value in variable["values"] for error in value.get("errors", ())}
         for variable in content
     ]
-    assert labels == [{"95 % interval"}, *[{"68 % interval"}] * 3]
+    assert labels == [set(), *[{"90 % interval"}] * 3, *[{"68 % interval"}] * 3]
 
 
 def test_a_broken_submission_is_refused(tmp_path, evidence):

@@ -70,7 +70,7 @@ def test_a_significance_stands_where_it_belongs(evidence):
 
 def test_closure_p_values_stand_where_they_belong(evidence):
     table = paper_table(evidence.summary, _spec("tab:validation_unlinearized"))
-    key = {"test": "network", "configuration": "contrastive-profiled", "nu": (1.0,)}
+    key = {"test": "network", "configuration": "contrastive-profiled", "point": "R_+1"}
     (line,) = select(evidence.summary.closure, **key)
     cell = _cells(table, ("network", "AD"))[table.columns.index(Column("ν = +1σ", "against R₀"))]
     assert cell.text == next(found.text for found in line.against_null if found.method == "AD")

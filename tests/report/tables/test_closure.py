@@ -3,9 +3,12 @@
 import pytest
 import report_world
 
-from covad.inference.closure import Verdict
+from covad.inference.verdict import Verdict, point_text
+from covad.report.formats.latex import latex_text
+from covad.report.names import point_label, shown_reason
 from covad.report.paper import tables as paper
 from covad.report.tables import closure as closure_tables
+from covad.results.summary import truth_text
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +29,58 @@ def verdict_table(evidence):
     ],
 )
 def test_a_verdict_has_three_values_and_a_colour_only_where_it_is_known(evidence, verdict, word, good):
-    first = evidence.summary.closure[0]  # one nu of several decides
-    told = report_world.changed(
-        evidence, "closure", lambda line: {"verdict": Verdict.CLOSES if line is first else verdict}
-    )
-    cells = [row.cells[0] for row in verdict_table(told).rows]
-    assert {(cell.text, cell.good) for cell in cells} == {(word, good)}
+    said = {"verdict": verdict, "reason": "the rate at 2 sigma is 3 times nominal at nu = -1"}
+    told = report_world.changed(evidence, "closure", lambda _: said)
+    cells = [row.cells[:2] for row in verdict_table(told).rows]
+    assert {(cell.text, cell.good) for cell, _ in cells} == {(word, good)}
+    assert {why.text for _, why in cells} == {"the rate at 2σ is 3 times nominal at ν = −1σ"}
+
+
+def test_a_reason_is_set_as_prose(evidence):
+    table = verdict_table(evidence)
+    assert [column.label for column in table.columns if column.prose] == ["why"]
+    assert r"{llcp{0.4\textwidth}c" in latex_text(table)
+
+
+def test_every_point_has_its_shift_and_ratios_with_intervals(evidence):
+    table = closure_tables.shift_table(evidence.summary)
+    (row,) = [row for row in table.rows if row.keys[:3] == ("network", "contrastive, profiled", "ν = +1σ")]
+    (found,) = [
+        line
+        for line in evidence.summary.closure
+        if (line.test, line.configuration, line.point) == ("network", "contrastive-profiled", "R_+1")
+    ]
+    toys, shift, two, three, *_ = row.cells
+    interval, rate = found.median_shift.interval, found.false_positives_at(2.0)
+    assert toys.value == found.n_toys
+    assert (shift.value, shift.low, shift.high) == (found.median_shift.shift, interval.low, interval.high)
+    assert (two.value, two.low, two.high) == (rate.ratio, rate.ratio_interval.low, rate.ratio_interval.high)
+    assert three.text == "not resolved"
+    points = {row.keys[2] for row in table.rows if row.keys[0] == "convex test"}
+    assert points == {"ν = 0", "ν = +1σ", "ν = −1σ"}
+
+
+@pytest.mark.parametrize(
+    ("point", "label"),
+    [
+        ("R_-1", "ν = −1σ"),
+        ("R_+1,0", "ν = (+1σ, 0)"),
+        ("R_0", "ν = 0"),
+        ("prior", "prior"),
+        (truth_text((), -1.5), "ν_N = −1.5σ"),
+    ],
+)
+def test_a_point_has_one_name_in_tables_and_reasons(point, label):
+    assert point_label(point).text == label
+    reason = f"the median moves by +0.50 standard deviations at {point_text(point)}, 0.35 are tolerated"
+    told = f"the median moves by +0.50 standard deviations at {label}, 0.35 are tolerated"
+    assert shown_reason(reason) == told
+
+
+def test_the_caption_says_what_the_error_rate_is_about(evidence):
+    caption = verdict_table(evidence).caption
+    assert "from about 13 000 toys per ensemble on against a law, 30 000 against" in caption
+    assert "5 % is the chance of a wrong 'closes' where the median or a rate that has a say" in caption
 
 
 def test_the_spread_of_every_configuration_stands_beside_its_verdict(evidence):

@@ -3,13 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from observations import input_comparison, observable, observation
+import report_world
+from observations import input_comparison, observable, observation, significance
 
 from covad.inference.intervals import Interval
 from covad.report.figures.canvas import drawing
 from covad.report.figures.excess import axis_label, draw_observable
 from covad.report.figures.inputs import PICTURED, draw_input, input_figures
-from covad.report.tables.observed import input_table, nuisance_table, observed_table
+from covad.report.page import observed
+from covad.report.tables.observed import input_table, nuisance_table, observed_table, result_table
 
 
 def test_an_observed_z_is_written_as_on_the_terminal():
@@ -17,6 +19,51 @@ def test_an_observed_z_is_written_as_on_the_terminal():
     assert network.keys == ("a.h5", "covariant, profiled", "network")
     assert [cell.text for cell in network.cells] == ["60.00", "0.16", "1.00 +open -0.10", "0.16", "1.00"]
     assert {cell.text for cell in convex.cells} == {"–"}
+
+
+def _result(found):
+    (row,) = result_table([found]).rows
+    return row.keys, [cell.text for cell in row.cells]
+
+
+def test_the_first_table_has_the_one_number_of_every_file():
+    keys, cells = _result(observation("a.h5", 1.0))
+    assert keys == ("a.h5", "covariant, profiled", "network")
+    assert cells == ["0.159", "1.00", "0.159", "converged", "toys at the fitted yield"]
+    tables = observed(report_world.evidence(observed=(observation("a.h5", 1.0),))).tables
+    assert [table.name for table in tables[:2]] == ["observed_results", "observed_files"]
+    assert result_table([]) is None
+
+
+def test_a_result_beyond_all_toys_is_a_bound_and_one_beyond_tested_laws_is_marked():
+    assert _result(observation("a.h5", 3.0))[1][:2] == ["<= 0.00135", ">= 3.00"]
+    found = observation("a.h5", 2.5)
+    by_law = replace(found, tests=(replace(found.result("network"), quoted="chi2"),))
+    (row,) = result_table([by_law]).rows
+    assert [cell.extrapolated for cell in row.cells] == [False, True, False, False, False]
+    low = replace(found.result("network"), significances=(significance("R_0", -2.8, saturated=True),))
+    assert _result(replace(found, tests=(low,)))[1][:2] == ["0.997", "<= -2.80"]
+
+
+def test_a_failed_fit_has_no_result_and_says_so():
+    failed = replace(observation("a.h5", 1.0), rule="convex")
+    (row,) = result_table([failed]).rows
+    assert [cell.text for cell in row.cells] == ["none", "none", "–", "failed", ""]
+    assert row.cells[3].good is False
+
+
+def test_the_joint_p_stands_among_the_nulls_and_is_the_result_where_the_rule_says_so():
+    found = replace(observation("a.h5", 1.0), rule="joint", joint=significance("joint", 0.5))
+    found = replace(found, tests=found.tests[:1])
+    keys, cells = _result(found)
+    assert keys[2] == "both tests"
+    assert cells == ["0.309", "0.50", "–", "converged", "the smaller p, by toys that both have"]
+    table = observed_table([found])
+    assert [column.group for column in table.columns[-2:]] == ["both tests jointly"] * 2
+    network, joint = table.rows
+    assert [cell.text for cell in network.cells[-2:]] == ["–", "–"]
+    assert joint.keys == ("a.h5", "covariant, profiled", "both tests")
+    assert [cell.text for cell in joint.cells] == ["–", "–", "–", "–", "–", "0.31", "0.50"]
 
 
 def test_an_observed_z_beyond_the_toys_of_its_null_is_marked():

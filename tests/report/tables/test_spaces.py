@@ -15,7 +15,22 @@ def evidence():
 
 def test_the_reach_is_a_bound_where_no_misfit_is_seen(evidence):
     texts = {row.keys[2]: row.cells[0].text for row in space_tables.reach_table(evidence.summary).rows}
-    assert texts == {"ν = +1σ": "12 000 +3 000 -3 000", "ν = −1σ": ">= 8 000"}
+    assert texts == {
+        "prior average": "7 000 +1 500 -1 000",
+        "ν = +1σ": "12 000 +3 000 -3 000",
+        "ν = −1σ": ">= 8 000",
+        "ν = +2σ": "3 000 +600 -500",
+        "ν = −2σ": "12 000 +3 000 -3 000",
+    }
+
+
+def test_what_is_left_of_the_yield_is_told_as_a_shift_of_t(evidence):
+    rows = space_tables.yield_table(evidence.summary).rows
+    texts = [(row.keys[2], *(cell.text for cell in row.cells)) for row in rows[:2]]
+    assert texts == [
+        ("ν = −2σ", "0.9780", "0.9800", "-0.200 ± 0.050", "<= 0.30", "10000"),
+        ("ν = +2σ", "1.0220", "1.0200", "0.200 ± 0.050", "0.20 +0.10 -0.20", "10000"),
+    ]
 
 
 def test_a_misfit_below_its_noise_has_no_size():
@@ -36,6 +51,9 @@ def test_learned_spaces_are_told_by_embedding_and_fold(evidence):
     assert cells == ["93.10 ± 0.10", "85.0", "0.030", "5.0 +4.0 -5.0", "5.0 +4.0 -5.0"]
     folds = space_tables.fold_table(evidence.summary)
     assert [row.keys[2] for row in folds.rows] == ["0", "1"] * 3
+    assert [column.label for column in folds.columns[2:]] == ["prior average", "ν = ±1σ", "ν = ±2σ"]
+    smallest = ["7 000 +1 500 -1 000", "12 000 +3 000 -4 000", "3 000 +600 -500"]
+    assert [cell.text for cell in folds.rows[0].cells[2:]] == smallest
     unfolded = report_world.changed(evidence, "spaces", lambda space: {"folds": space.folds[:1]})
     assert space_tables.fold_table(unfolded.summary) is None
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from covad.errors import DatasetError, FileFormatError, TooFewEventsError
 from covad.nplm.dataset import Float32, Float64
+from covad.nplm.scale import RobustScale
 
 #: Rows that are worked on at once, so that a block of a hundred columns stays in cache.
 BLOCK = 512
@@ -38,12 +39,14 @@ class Basis(Protocol):
 
 @dataclass(frozen=True)
 class GaussianBasis:
-    """phi = exp(-|u - c|^2 / 2 s^2) for each centre c, u = (z - location) / scale, s the width; then a 1."""
+    """phi = exp(-|u - c|^2 / 2 s^2) for each centre c, s the width; then a 1.
+
+    u is z on a robust scale: standardised, and logarithmic far out, so that no centres sit on outliers.
+    """
 
     centres: Float64  # in units of u
     width: float
-    location: Float64
-    scale: Float64
+    scale: RobustScale
     constant: bool = True
 
     @classmethod
@@ -57,14 +60,12 @@ class GaussianBasis:
             raise TooFewEventsError(f"{n_bumps} centres were asked for from a pool of {len(pool)} events")
         if not np.isfinite(pool).all():
             raise DatasetError("the pool of the centres has values that are not finite")
-        location = pool.mean(axis=0, dtype=np.float64)
-        scale = pool.std(axis=0, dtype=np.float64)
-        if not (scale > 0).all():
-            raise DatasetError("a latent dimension is constant over the pool of the centres")
+        scale = RobustScale.of(pool)
+        for column in np.flatnonzero(~(scale.scale > 0)):
+            raise DatasetError(f"latent dimension {column} is constant over the pool of the centres")
         rng = np.random.default_rng(seed)
         chosen = rng.choice(len(pool), size=min(CANDIDATES, len(pool)), replace=False)
-        u = (pool[chosen].astype(np.float64) - location) / scale
-        return cls(spread_centres(u, n_bumps, rng), width, location, scale)
+        return cls(spread_centres(scale(pool[chosen]), n_bumps, rng), width, scale)
 
     @property
     def n_columns(self) -> int:
@@ -75,15 +76,15 @@ class GaussianBasis:
         return len(self.centres)
 
     def fill(self, events: Float32, out: Float32) -> None:
-        if events.shape[1] != len(self.location):
-            raise DatasetError(f"events have {events.shape[1]} dimensions, the bumps {len(self.location)}")
+        if events.shape[1] != self.centres.shape[1]:
+            raise DatasetError(f"events have {events.shape[1]} dimensions, the bumps {self.centres.shape[1]}")
         # A matrix turns (u, |u|^2, 1) into -|u - c|^2 / 2 s^2, so that BLAS does the distances.
         norms = np.square(self.centres).sum(axis=1)
         lifted_centres = np.vstack([self.centres.T, np.full(len(norms), -0.5), -0.5 * norms])
         exponent = (lifted_centres / self.width**2).astype(np.float32)
         for start in range(0, len(events), BLOCK):
             rows = slice(start, start + BLOCK)
-            u = ((events[rows] - self.location) / self.scale).astype(np.float32)
+            u = self.scale(events[rows]).astype(np.float32)
             lifted = np.column_stack([u, np.einsum("ij,ij->i", u, u), np.ones(len(u), np.float32)])
             np.exp(lifted @ exponent, out=out[rows, : self.n_ridged])
         if self.constant:
@@ -94,8 +95,9 @@ class GaussianBasis:
         return {
             "centres": self.centres,
             "widths": np.array([self.width]),
-            "location": self.location,
-            "scale": self.scale,
+            "location": self.scale.location,
+            "scale": self.scale.scale,
+            "edges": np.array([self.scale.low, self.scale.high]),
         }
 
     def settings(self) -> dict[str, Any]:
@@ -108,10 +110,13 @@ class GaussianBasis:
         try:
             if settings["kind"] != "gaussian":
                 raise FileFormatError(f"a basis of the kind {settings['kind']!r}: 'gaussian' was expected")
-            centres, widths, location, scale = (
-                np.asarray(arrays[key], np.float64) for key in ("centres", "widths", "location", "scale")
+            centres, widths, location, scale, edges = (
+                np.asarray(arrays[key], np.float64)
+                for key in ("centres", "widths", "location", "scale", "edges")
             )
-            return cls(centres, float(widths[0]), location, scale, bool(settings["constant"]))
+            return cls(
+                centres, float(widths[0]), RobustScale(location, scale, *edges), bool(settings["constant"])
+            )
         except KeyError as missing:
             raise FileFormatError(f"the stored basis lacks the entry {missing}") from missing
 

@@ -72,13 +72,33 @@ def with_capacity(
 ) -> ConvexTest:
     """Choose the test: bumps of the one width that gives it the capacity `target`, and the ridge of `spread`.
 
-    The `pool` holds reference events that no test uses; it may be sorted.
+    The `pool` holds reference events that no test uses; it may be sorted. Where few of its points are
+    different, as in discrete data, there are half as many bumps as points, with the capacity of so few bumps.
+    Discrete data, or a target that nobody named, may be out of reach: the test then has nine tenths of the
+    largest capacity that there is.
     """
     sizes = sizes or Sizes()
-    target = default_capacity(n_bumps, sizes.expected) if target is None else target
+    points = len(np.unique(pool, axis=0))
+    discrete = points < 2 * n_bumps <= len(pool)
+    if discrete:
+        n_bumps = max(points // 2, 1)
+    usual = default_capacity(n_bumps, sizes.expected)
+    wanted = min(target or usual, usual) if discrete else target or usual
     basis = GaussianBasis.from_pool(pool, n_bumps, seed)
     some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
     events = pool[np.sort(some)]
+    try:
+        return _of_capacity(basis, events, wanted, spread, sizes)
+    except CapacityError as failure:
+        if failure.most is None or not (discrete or target is None):
+            raise
+        return _of_capacity(basis, events, 0.9 * failure.most, spread, sizes)
+
+
+def _of_capacity(
+    basis: GaussianBasis, events: Float32, target: float, spread: float, sizes: Sizes
+) -> ConvexTest:
+    """Return the test whose bumps are as wide as gives it the capacity `target` on these events."""
     distances = np.linalg.norm(basis.centres[:, None] - basis.centres[None], axis=2)
     median_distance = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
 
@@ -101,6 +121,7 @@ def with_capacity(
     if tried[narrow] < target:
         most = max(tried.values())
         raise CapacityError(
-            f"a capacity of {target:.4g} cannot be had with {n_bumps} bumps: it is at most {most:.3g}", most
+            f"a capacity of {target:.4g} cannot be had with {basis.n_ridged} bumps: it is at most {most:.3g}",
+            most,
         )
     return at(brentq(lambda log_width: capacity_at(log_width) - target, narrow, wide, xtol=1e-3))

@@ -58,6 +58,11 @@ class ScoreMoments:
             variance += centred.T @ centred
         return cls(information, variance)
 
+    def at_yield(self, log_yield: float) -> ScoreMoments:
+        """Return the moments where the true yield is e^{log_yield} times as large."""
+        growth = float(np.exp(log_yield))
+        return ScoreMoments(growth * self.information, growth**2 * self.reference_variance)
+
     def for_reference_of(self, n_events: int, sampled: int) -> ScoreMoments:
         """Return the moments for a reference of another size: its variance scales inversely."""
         return ScoreMoments(self.information, self.reference_variance * (sampled / n_events))
@@ -112,10 +117,33 @@ class ConvexNull:
         return float(y @ self.form @ y)
 
 
+@dataclass(frozen=True)
+class ConvexNulls:
+    """The nulls of t at all yields, from the score's moments at one; see `ConvexNull.of`."""
+
+    moments: ScoreMoments
+    ridge: Float64
+    auxiliary: Float64
+    n_basis: int
+    free_yield: bool
+
+    def at_yield(self, log_yield: float = 0.0) -> ConvexNull:
+        """Return the null where the true yield is e^{log_yield} times as large."""
+        moments = self.moments.at_yield(log_yield)
+        return ConvexNull.of(moments, self.ridge, self.auxiliary, self.n_basis, self.free_yield)
+
+
 def analytic_null(
     test: ConvexTest, sample: Dataset, nu: Float64 | None = None, n_reference: int | None = None
 ) -> ConvexNull:
-    """Return the null of t for datasets like `sample`; only its reference, response and normalisation count.
+    """Return the null of t for datasets like `sample` at the truth `nu`; see `analytic_nulls`."""
+    return analytic_nulls(test, sample, nu, n_reference).at_yield()
+
+
+def analytic_nulls(
+    test: ConvexTest, sample: Dataset, nu: Float64 | None = None, n_reference: int | None = None
+) -> ConvexNulls:
+    """Return the nulls of t for datasets like `sample`; only its reference, response and normalisation count.
 
     `nu` is the truth around which t is expanded, (shape..., [normalisation]); 0 unless told. A reference
     larger than that of the test estimates the moments better: give the size of the test's as `n_reference`.
@@ -131,4 +159,4 @@ def analytic_null(
     if n_reference is not None:
         moments = moments.for_reference_of(n_reference, sampled=len(growth))
     free_yield = sample.normalisation is not None and sample.normalisation.is_free
-    return ConvexNull.of(moments, problem.ridge, problem.auxiliary.precision, n, free_yield)
+    return ConvexNulls(moments, problem.ridge, problem.auxiliary.precision, n, free_yield)

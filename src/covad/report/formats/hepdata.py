@@ -31,6 +31,7 @@ from covad.report.names import (
 from covad.report.tables.table import MISSING, Cell, Table, ended
 from covad.results.summary import SignalPower, Summary, select
 from covad.storage.atomic import writing
+from covad.toys.ensembles import Treatment
 
 #: HEPData's limit for names of tables.
 _NAME_LENGTH = 64
@@ -174,10 +175,12 @@ def _distributions(evidence: Evidence) -> Iterator[DataTable]:
             if not ensembles:
                 continue
             edges = binning(list(ensembles.values()))
+            profiled = configuration.treatment is Treatment.PROFILED
+            what = "t at the nominal yield" if profiled else "t"
             bins = [{"low": float(a), "high": float(b)} for a, b in pairwise(edges)]
             yield DataTable(
                 f"t_{test}_{slug(configuration.configuration)}",
-                f"Toys per bin of t, background only, {test_label(test)}, "
+                f"Toys per bin of {what}, background only, {test_label(test)}, "
                 f"{configuration_title(configuration)}. The last bin holds what lies beyond.",
                 [_variable("t", bins)],
                 [

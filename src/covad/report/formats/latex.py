@@ -64,7 +64,8 @@ def latex_text(table: Table) -> str:
             ours = _number(cell.text) + (latex(MARK) if cell.extrapolated else "")
             cells.append(ours if cell.paper is None else f"{ours} [{_number(cell.paper)}]")
         rows.append([*(latex(key) for key in row.keys), *cells])
-    layout = "l" * len(table.keys) + "c" * len(table.columns)
+    layout = "l" * len(table.keys)
+    layout += "".join(r"p{0.4\textwidth}" if column.prose else "c" for column in table.columns)
     lines = [
         r"\begin{table}",
         r"\centering",

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from covad.inference.closure import CLOSURE_LEVEL, DETECTION, TOLERATED_SHIFT, FalsePositives, MedianShift
+from covad.inference.closure import SHOWN_LEVEL, FalsePositives, MedianShift
 from covad.inference.goodness import GoodnessOfFit
+from covad.inference.verdict import (
+    ERROR_RATE,
+    JUDGED_Z,
+    TOLERATED_RATIO,
+    TOLERATED_SHIFT,
+    rounded_up,
+    toys_that_can_tell,
+)
 from covad.report.names import (
     configuration_title,
     goodness_label,
-    nu_key,
-    nu_label,
     null_label,
+    point_label,
+    shown_reason,
     slug,
     test_label,
 )
@@ -30,6 +38,8 @@ from covad.report.texts import texts
 from covad.results.overview import ClosureOverview, SpreadOfZ, closure_overview, spread_of_z
 from covad.results.summary import ConfigurationSummary, Summary, select
 
+#: Level of the intervals that the verdict rests on.
+_LEVEL = f"{100 * SHOWN_LEVEL:.0f} %"
 #: A published spread of Z of a test in a configuration, calibrated by a null; None: nothing.
 PublishedSpread = Callable[[str, ConfigurationSummary, str], float | None]
 
@@ -47,17 +57,25 @@ def verdict_table(summary: Summary, published_spread: PublishedSpread) -> Table 
                 rows.append(Row((test_label(test), configuration.label), cells))
     if not rows:
         return None
-    criteria = {"level": f"{100 * CLOSURE_LEVEL:g} %", "probability": f"{100 * DETECTION:g} %"}
     return Table(
         name="closure_verdicts",
-        **texts("tables", "closure_verdicts", **criteria, tolerated=TOLERATED_SHIFT),
+        **texts(
+            "tables",
+            "closure_verdicts",
+            chance=f"{100 * ERROR_RATE:.0f} %",
+            shift=TOLERATED_SHIFT,
+            ratio=TOLERATED_RATIO,
+            level=_LEVEL,
+            law_toys=rounded_up(toys_that_can_tell(None, JUDGED_Z)),
+            null_toys=rounded_up(toys_that_can_tell(1.0, JUDGED_Z)),
+        ),
         keys=("test", "configuration"),
         columns=(
             Column("closes"),
+            Column("why", prose=True),
+            Column("shift of the median", level=_LEVEL),
+            Column("rate at 2σ / nominal", level=_LEVEL),
             Column("smallest p"),
-            Column("shift of the median", level="95 %"),
-            Column("false positives at 2σ [%]"),
-            Column("detectable inflation"),
             Column("spread of Z over ν"),
             Column("bounds left out"),
         ),
@@ -67,13 +85,13 @@ def verdict_table(summary: Summary, published_spread: PublishedSpread) -> Table 
 
 
 def _verdict_cells(overview: ClosureOverview) -> tuple[Cell, ...]:
-    p, ratio = overview.smallest_p, None if overview.alarms is None else overview.alarms.detectable_ratio
+    p = overview.smallest_p
     return (
         verdict_cell(overview.verdict),
-        Cell() if p is None else Cell(f"{p:.2g}", p),
+        Cell(shown_reason(overview.reason)),
         _shift_cell(overview.worst_shift.median_shift),
-        _rate_cell(overview.alarms),
-        Cell() if ratio is None else Cell(f"× {ratio:.2g}", ratio),
+        _ratio_cell(overview.alarms),
+        Cell() if p is None else Cell(f"{p:.2g}", p),
     )
 
 
@@ -86,7 +104,15 @@ def _spread_cells(spread: SpreadOfZ | None, published: float | None) -> tuple[Ce
 
 
 def _shift_cell(shift: MedianShift) -> Cell:
-    return interval_cell(shift.shift, shift.interval_95)
+    return interval_cell(shift.shift, shift.interval)
+
+
+def _ratio_cell(found: FalsePositives | None) -> Cell:
+    if found is None:
+        return Cell()
+    if found.ratio is None or found.ratio_interval is None:
+        return Cell("not resolved")
+    return interval_cell(found.ratio, found.ratio_interval)
 
 
 def _rate_cell(found: FalsePositives | None) -> Cell:
@@ -98,22 +124,26 @@ def _rate_cell(found: FalsePositives | None) -> Cell:
 
 
 def shift_table(summary: Summary) -> Table | None:
-    """Return the shift of the median and false positives for each shifted ensemble."""
+    """Return what each point says of closure: shift of the median, rates over nominal, false positives."""
     rows = []
     for line in summary.closure:
         label = summary.configuration(line.configuration).label
         by = null_label(line.false_positives[0].null).text
         rates = [_rate_cell(line.false_positives_at(z_alpha)) for z_alpha in (1.0, 2.0, 3.0)]
-        keys = (test_label(line.test), label, nu_label(line.nu).text, by)
-        rows.append(Row(keys, (_shift_cell(line.median_shift), *rates)))
+        ratios = [_ratio_cell(line.false_positives_at(z_alpha)) for z_alpha in (2.0, 3.0)]
+        keys = (test_label(line.test), label, point_label(line.point).text, by)
+        toys = Cell(f"{line.n_toys}", line.n_toys)
+        rows.append(Row(keys, (toys, _shift_cell(line.median_shift), *ratios, *rates)))
     if not rows:
         return None
     return Table(
         name="false_positives",
-        **texts("tables", "false_positives"),
+        **texts("tables", "false_positives", level=_LEVEL),
         keys=("test", "configuration", "toys at", "calibrated by"),
         columns=(
-            Column("shift of the median", level="95 %"),
+            Column("toys"),
+            Column("shift of the median", level=_LEVEL),
+            *(Column(f"{sigma}σ", "rate / nominal", level=_LEVEL) for sigma in (2, 3)),
             *(Column(f"Z > {sigma} [%]", "false positives") for sigma in (1, 2, 3)),
         ),
         rows=tuple(rows),
@@ -155,27 +185,30 @@ def closure_table(
     summary: Summary, configuration: ConfigurationSummary, published: Published = nothing_published
 ) -> Table | None:
     """Compare R_nu with R_0, and with chi2 for the network: goodness-of-fit p-values."""
-    lines = select(summary.closure, configuration=configuration.configuration)
+    mine = select(summary.closure, configuration=configuration.configuration)
+    lines = [line for line in mine if line.against_null]
     if not lines:
         return None
     nulls = ["R_0", *(["chi2"] if any(line.against_chi2 for line in lines) else [])]
-    columns = [(nu, null) for null in nulls for nu in dict.fromkeys(line.nu for line in lines)]
+    columns = [(point, null) for null in nulls for point in dict.fromkeys(line.point for line in lines)]
     rows = []
     for test in summary.tests:
-        mine = {line.nu: line for line in lines if line.test == test}
-        for method in dict.fromkeys(found.method for line in mine.values() for found in line.against_null):
+        of_test = {line.point: line for line in lines if line.test == test}
+        for method in dict.fromkeys(found.method for line in of_test.values() for found in line.against_null):
             cells = []
-            for nu, null in columns:
-                line = mine.get(nu)
+            for point, null in columns:
+                line = of_test.get(point)
                 goodness = () if line is None else line.against_null if null == "R_0" else line.against_chi2
-                beside = published(test, configuration, (null, nu_key(nu), method))
+                beside = published(test, configuration, (null, point.removeprefix("R_"), method))
                 cells.append(_p_cell(goodness, method, beside))
             rows.append(Row((test_label(test), goodness_label(method)), tuple(cells)))
     return Table(
         name=slug(f"closure_{configuration.configuration}"),
         **texts("tables", "closure", configuration=configuration_title(configuration)),
         keys=("test", "goodness of fit"),
-        columns=tuple(Column(nu_label(nu).text, f"against {null_label(null).text}") for nu, null in columns),
+        columns=tuple(
+            Column(point_label(point).text, f"against {null_label(null).text}") for point, null in columns
+        ),
         rows=tuple(rows),
         quantity="p-value",
     )

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from covad.inference.inputs import ALPHA, LARGE, SIGMAS, Quantity
-from covad.observed.result import Observation
+from covad.nplm.fit import Status
+from covad.observed.result import Answer, Observation
 from covad.report.names import null_label, test_label
 from covad.report.tables.table import Cell, Column, Row, Table, z_cell
 from covad.report.texts import texts
@@ -24,27 +25,61 @@ def _file_names(observations: Sequence[Observation]) -> list[str]:
     return names
 
 
-def observed_table(observations: Sequence[Observation]) -> Table | None:
-    """Return t, p and Z, one row per file, configuration and test."""
-    answers = [
-        (file, observation, test)
+def result_table(observations: Sequence[Observation]) -> Table | None:
+    """Return the one p and Z of every file and configuration, by the rule that the study names."""
+    if not observations:
+        return None
+    rows = [
+        Row((file, observation.label, test_label(observation.rule)), _result_cells(observation.answer))
         for file, observation in zip(_file_names(observations), observations, strict=True)
-        for test in observation.tests
     ]
+    return Table(
+        name="observed_results",
+        **texts("tables", "observed_results"),
+        keys=("file", "configuration", "rule"),
+        columns=(
+            *(Column(name) for name in ("p", "Z", "largest p over toys", "fit")),
+            Column("how p is made", prose=True),
+        ),
+        rows=tuple(rows),
+        quantity="p and Z",
+    )
+
+
+def _result_cells(answer: Answer) -> tuple[Cell, ...]:
+    """Write p and Z as the last line of `covad test` does."""
+    p, z = Cell("none"), Cell("none")
+    if answer.p is not None and answer.z is not None:
+        above = answer.bound and answer.z > 0
+        p = Cell(f"{'<= ' if above else ''}{answer.p:.3g}", answer.p)
+        sign = "" if not answer.bound else ">= " if above else "<= "
+        z = Cell(f"{sign}{answer.z:.2f}", answer.z, extrapolated=answer.extrapolated)
+    largest = Cell() if answer.largest_p is None else Cell(f"{answer.largest_p:.3g}", answer.largest_p)
+    fit = Cell(answer.status.value, good=None if answer.status is Status.CONVERGED else False)
+    return p, z, largest, fit, Cell(answer.how)
+
+
+def observed_table(observations: Sequence[Observation]) -> Table | None:
+    """Return t, p and Z, one row per file, configuration and test, and one for the joint p of both."""
+    answers = []
+    for file, observation in zip(_file_names(observations), observations, strict=True):
+        answers += [(file, observation, test.test, test.t, test.significances) for test in observation.tests]
+        if observation.joint is not None:
+            answers.append((file, observation, "joint", None, (observation.joint,)))
     if not answers:
         return None
-    nulls = list(dict.fromkeys(found.null for _, _, test in answers for found in test.significances))
+    nulls = list(dict.fromkeys(found.null for *_, significances in answers for found in significances))
     rows = []
-    for file, observation, test in answers:
-        cells = [Cell() if test.t is None else Cell(f"{test.t:.2f}", test.t)]
-        against = {found.null: found for found in test.significances}
+    for file, observation, test, t, significances in answers:
+        cells = [Cell() if t is None else Cell(f"{t:.2f}", t)]
+        against = {found.null: found for found in significances}
         for null in nulls:
             if null not in against:
                 cells += [Cell(), Cell()]
                 continue
             p = against[null].p
             cells += [Cell(f"{p:.2g}", p), z_cell(against[null])]
-        rows.append(Row((file, observation.label, test_label(test.test)), tuple(cells)))
+        rows.append(Row((file, observation.label, test_label(test)), tuple(cells)))
     columns = [Column(name, null_label(null).text) for null in nulls for name in ("p", "Z")]
     return Table(
         name="observed_files",

@@ -14,6 +14,7 @@ from covad.study import Collisions
 
 #: Shifts at which the linearity is shown, in units of sigma.
 _SIZES = (1.0, 2.0)
+_AVERAGED = "prior average"
 
 
 def embedding_table(summary: Summary) -> Table | None:
@@ -84,7 +85,11 @@ def fold_table(summary: Summary) -> Table | None:
     rows = [
         Row(
             (space.embedding, space.response, str(line.fold)),
-            (*_probe_cells(line.probe), *(_reach_cell(reach) for reach in line.reach)),
+            (
+                *_probe_cells(line.probe),
+                _reach_cell(line.reach.average),
+                *(_reach_cell(reach) for reach in line.reach.smallest.values()),
+            ),
         )
         for space in summary.spaces
         if len(space.folds) > 1
@@ -99,7 +104,8 @@ def fold_table(summary: Summary) -> Table | None:
         columns=(
             Column("accuracy [%]", "linear probe"),
             Column("balanced [%]", "linear probe"),
-            *(Column(nu_label(reach.nu).text, "reach [events]") for reach in summary.spaces[0].reach),
+            Column(_AVERAGED, "reach [events]"),
+            *(Column(f"ν = ±{size:g}σ", "reach [events]") for size in summary.spaces[0].reach.smallest),
         ),
         rows=tuple(rows),
         quantity="spread over folds",
@@ -107,16 +113,17 @@ def fold_table(summary: Summary) -> Table | None:
 
 
 def reach_table(summary: Summary) -> Table | None:
-    """Tell how many events the response is good for."""
+    """Tell how many events the response is good for: averaged over the prior, and at each nu."""
     rows = []
     for space in summary.spaces:
-        for reach in space.reach:
+        points = {nu_label(point.nu).text: point for point in space.reach.points}
+        for where, reach in {_AVERAGED: space.reach.average, **points}.items():
             cells = (
                 _reach_cell(reach),
                 Cell(f"{reach.at_shift:g}", reach.at_shift),
                 Cell(f"{reach.fresh_events:,}".replace(",", " "), float(reach.fresh_events)),
             )
-            rows.append(Row((space.embedding, space.response, nu_label(reach.nu).text), cells))
+            rows.append(Row((space.embedding, space.response, where), cells))
     if not rows:
         return None
     return Table(
@@ -135,6 +142,40 @@ def _reach_cell(reach: Reach) -> Cell:
     if n is None or high is None:
         return Cell(f">= {low:,.0f}".replace(",", " "), None, low, None)
     return Cell(f"{n:,.0f} +{high - n:,.0f} -{n - low:,.0f}".replace(",", " "), n, low, high)
+
+
+def yield_table(summary: Summary) -> Table | None:
+    """Compare the yields of fresh events with those of the response; tell what the difference does to t."""
+    rows = []
+    for space in summary.spaces:
+        for line in space.yields:
+            difference, error = (100 * x for x in (line.observed - line.predicted, line.uncertainty))
+            cells = (
+                Cell(f"{line.observed:.4f}", line.observed),
+                Cell(f"{line.predicted:.4f}", line.predicted),
+                Cell(f"{difference:.3f} ± {error:.3f}", difference),
+                Cell(f"<= {line.high:.2f}", None, None, line.high)
+                if line.shift <= 0.0
+                else interval_cell(line.shift, Interval(line.low, line.high), digits=2),
+                Cell(f"{line.n_events:g}", line.n_events),
+            )
+            rows.append(Row((space.embedding, space.response, nu_label(line.nu).text), cells))
+    if not rows:
+        return None
+    return Table(
+        name="response_yield",
+        **texts("tables", "response_yield"),
+        keys=("embedding", "response", "at"),
+        columns=(
+            Column("observed", "yield"),
+            Column("predicted", "yield"),
+            Column("difference [%]", "yield"),
+            Column("shift [σ]"),
+            Column("at events"),
+        ),
+        rows=tuple(rows),
+        quantity="yield",
+    )
 
 
 def validation_table(summary: Summary) -> Table | None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 
-from covad.inference.closure import Verdict
 from covad.inference.intervals import Interval
 from covad.inference.significance import MARK, MEANING, Significance
+from covad.inference.verdict import Verdict
 from covad.results.summary import ConfigurationSummary
 
 MISSING = "–"
@@ -59,12 +59,13 @@ def is_number(text: str) -> bool:
 class Column:
     """`group` is the heading over neighbouring columns, empty where there is none.
 
-    `level` is that of the intervals in its cells, where they have any.
+    `level` is that of the intervals in its cells, where they have any; `prose` says that these are sentences.
     """
 
     label: str
     group: str = ""
     level: str = "68 %"
+    prose: bool = False
 
     @property
     def full(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from covad.report.names import nu_label, share, signal_label, test_label
+from covad.report.names import share, signal_label, test_label, truth_label
 from covad.report.tables.table import Cell, Column, Row, Table
 from covad.report.texts import texts
 from covad.results.summary import ConfigurationSummary, Summary, select
@@ -53,7 +53,8 @@ def toys_table(summary: Summary) -> Table:
         cells = [Cell(f"{getattr(line, key)}", getattr(line, key)) for key in _COUNTED]
         seconds = line.seconds_per_toy
         cells.append(Cell() if seconds is None else Cell(f"{seconds:.2g}", seconds))
-        rows.append(Row((test_label(line.test), label, nu_label(line.nu).text, signal), tuple(cells)))
+        where = truth_label(line.nu, line.nu_norm, line.prior).text
+        rows.append(Row((test_label(line.test), label, where, signal), tuple(cells)))
     totals = [sum(getattr(line, key) for line in summary.ensembles) for key in _COUNTED]
     rows.append(Row(("all", "", "", ""), (*(Cell(f"{total}", total) for total in totals), Cell())))
     return Table(

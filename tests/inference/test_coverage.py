@@ -1,0 +1,76 @@
+"""The regression of t on the truth of the prior ensemble, on toys whose dependence is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from covad.errors import InferenceError
+from covad.inference.coverage import prior_dependence
+from covad.storage.records import plain, restore
+
+MEAN, STD = 45.0, 9.5
+NAMES = ("jes", "jer", "nu_N")
+
+
+def toys(rng: np.random.Generator, n: int, slope: float = 0.0, square: float = 0.0, product: float = 0.0):
+    nu = rng.normal(size=(n, 3))
+    y = rng.standard_normal(n) + slope * nu[:, 2] + square * nu[:, 0] ** 2 + product * nu[:, 0] * nu[:, 1]
+    return MEAN + STD * y, nu
+
+
+def test_healthy_toys_show_no_dependence():
+    """False-alarm rate: each line fails with a chance of 0.001; p is uniform over 200 repetitions."""
+    rng = np.random.default_rng(16)
+    found = [prior_dependence(*toys(rng, 400), NAMES, MEAN, STD) for _ in range(200)]
+    p = np.sort([each.p for each in found])
+    assert np.abs(p - (np.arange(200) + 0.5) / 200).max() < 1.95 / np.sqrt(200)
+    pulls = np.array([each.shift / each.shift_error for each in found])
+    assert abs(pulls.mean()) < 3.3 / np.sqrt(200)
+
+
+@pytest.mark.parametrize(
+    ("what", "term", "slope"),
+    [({"slope": 0.3}, "nu_N", 0.3), ({"square": 0.3}, "jes^2", 0.3), ({"product": 0.3}, "jes jer", 0.3)],
+)
+def test_the_term_that_t_depends_on_is_found(what, term, slope):
+    """With 1000 toys an effect of 0.3 has six standard errors and more."""
+    found = prior_dependence(*toys(np.random.default_rng(1), 1000, **what), NAMES, MEAN, STD)
+    assert found.p < 1e-4
+    assert found.strongest is not None
+    assert found.strongest.term == term
+    assert abs(found.strongest.slope - slope) < 4.0 * found.strongest.error
+
+
+def test_the_shift_is_the_average_over_the_prior():
+    """E[nu^2] = 1: a square moves the mean by its coefficient."""
+    found = prior_dependence(*toys(np.random.default_rng(2), 4000, square=0.2), NAMES, MEAN, STD)
+    assert found.shift == pytest.approx(0.2, abs=4.0 * found.shift_error)
+
+
+def test_terms_that_are_too_many_are_left_out_and_named():
+    rng = np.random.default_rng(3)
+    nu, names = rng.normal(size=(300, 12)), [f"nu_{k}" for k in range(12)]
+    found = prior_dependence(rng.normal(size=300), nu, names, 0.0, 1.0)
+    assert len(found.terms) == 24
+    assert found.left_out == "products: 66 terms are too many for 300 toys"
+
+
+def test_a_truth_of_another_shape_is_refused():
+    with pytest.raises(InferenceError, match="20 toys of 3 nuisances have truths of shape"):
+        prior_dependence(np.zeros(20), np.zeros((20, 2)), NAMES, MEAN, STD)
+
+
+def test_it_survives_json():
+    found = prior_dependence(*toys(np.random.default_rng(4), 100), NAMES, MEAN, STD)
+    assert restore(type(found), plain(found), "here") == found
+
+
+def test_terms_that_a_few_points_cannot_tell_apart_are_left_out():
+    """64 points of ten nuisances, as pools have: 1 + 10 + 10 + 45 terms are more than they tell."""
+    rng = np.random.default_rng(5)
+    nu, names = rng.normal(size=(64, 10))[rng.integers(64, size=2000)], [f"nu_{k}" for k in range(10)]
+    found = prior_dependence(rng.normal(size=2000), nu, names, 0.0, 1.0)
+    assert found.left_out == "products: 45 terms are too many for the points of the prior"
+    assert max(term.error for term in found.terms) < 0.2
+    assert np.isfinite(found.shift_error)

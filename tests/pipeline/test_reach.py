@@ -1,0 +1,83 @@
+"""The closure reach of a space: points, average and tests of the right size, with two nuisances."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from covad.nplm.dataset import Float32
+from covad.pipeline.checks import _warn_of_yields
+from covad.pipeline.reach import space_reach
+from covad.response.fit import Pairs, response_grid
+from covad.response.model import ResponseShape
+from covad.runs.checks import YieldAt
+from covad.study import Study, parse_study
+from covad.study.plan import reach_convex
+
+STEP = 0.05
+
+
+@dataclass(frozen=True)
+class Shifts:
+    """The response to shifts of z_0 and z_1 by STEP per sigma in a normal density; damped where z > 0."""
+
+    damping: float
+
+    @property
+    def shape(self) -> ResponseShape:
+        return ResponseShape(n_dimensions=2, n_nuisances=2)
+
+    def columns(self, z: Float32) -> Float32:
+        return np.where(z > 0, self.damping, 1.0).astype(np.float32) * np.float32(STEP) * z
+
+
+def pairs(n: int) -> Pairs:
+    z = np.random.default_rng(1).normal(size=(n, 2)).astype(np.float32)
+    grid = response_grid(2)
+    passes = np.ones(n, dtype=bool)
+    shifted = {nu: z + np.float32(STEP) * np.array(nu, np.float32) for nu in grid}
+    return Pairs(z, passes, shifted, dict.fromkeys(grid, passes))
+
+
+def study(**content) -> Study:
+    sizes = {"expected": 5000, "reference": 25000}
+    convex = {"convex": {"bumps": 20}}
+    latent = {"seed": 1, "source": {"kind": "latent"}, "sizes": sizes, "tests": convex}
+    return parse_study(latent | {"configurations": [{"treatment": "profiled"}]} | content, "here")
+
+
+@pytest.mark.parametrize("normalisation", [0.1, None])
+def test_two_nuisances_add_up_in_the_average(normalisation):
+    events = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32)
+    fresh, asked = pairs(15_000), study(normalisation=normalisation)
+    exact, wrong = (space_reach(asked, Shifts(damping), fresh, events)[0] for damping in (1.0, 0.5))
+    axes = [nu for nu in response_grid(2) if np.count_nonzero(nu) == 1]
+    assert [point.nu for point in wrong.points] == axes
+    assert {point.fresh_events for point in (wrong.average, *wrong.points)} == {15_000}
+    assert wrong.average.interval.high < exact.average.interval.low
+    one, two = (found.n_events for found in wrong.smallest.values())
+    assert two < one / 3
+    # both are as wrong: on average the mean of t moves by twice what one of them moves it by at one sigma
+    mean_of_ones = np.mean([1.0 / point.n_events for point in wrong.points if max(map(abs, point.nu)) == 1.0])
+    assert wrong.average.n_events * mean_of_ones == pytest.approx(0.5, rel=0.3)
+
+
+def test_the_test_is_that_of_a_size():
+    asked = study()
+    assert reach_convex(asked, 5000) == reach_convex(asked)
+    larger = reach_convex(asked, 500_000)
+    assert (larger.expected, larger.reference) == (500_000, 2_500_000)
+    assert reach_convex(asked, 100).capacity == 6.0
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_what_is_done_already_is_not_advised(caplog, order):
+    """A response of second order left something of the yield: only a wider normalisation is left."""
+    _warn_of_yields("a space", order, [YieldAt((2.0,), 1.03, 1.01, 1e-4, 1e4, 0.9, 0.8, 1.0)])
+    (line,) = caplog.messages
+    assert ("order: 2" in line) == (order == 1)
+    assert line.endswith(
+        "choose a configuration with order: 2, or a normalisation of at least 0.02"
+        if order == 1
+        else "choose a normalisation of at least 0.02"
+    )
