@@ -83,23 +83,42 @@ def commands() -> None:
 @click.option(
     "--pileup-jets", default=0.0, show_default=True, help="Mean number of soft extra jets an event."
 )
+@click.option("--inject", multiple=True, metavar="NAME=EVENTS", help="Hide events of a signal in the sample.")
+@click.option(
+    "--shift", multiple=True, metavar="NAME=AMOUNT", help="Shift all events by a built-in systematic."
+)
 def simulate(
-    process: str, events: int, seed: int, out: Path, engine: str, lepton_filter: float, pileup_jets: float
+    process: str,
+    events: int,
+    seed: int,
+    out: Path,
+    engine: str,
+    lepton_filter: float,
+    pileup_jets: float,
+    inject: tuple[str, ...],
+    shift: tuple[str, ...],
 ) -> None:
-    """Simulate collisions and write them in the layout of the public dataset."""
+    """Simulate collisions and write them in the layout of the public dataset.
+
+    With --inject and --shift the sample is pseudo-data: for instance background with 60 events of a4l hidden
+    in it, and a jet energy scale that is 2.5 % too high (--shift jet_energy_scale=0.025).
+    """
     from covad.cli.console import with_progress
+    from covad.cli.pairs import parse_counts, parse_values
     from covad.events.files import EventWriter
     from covad.events.processes import PROCESS_NAMES
     from covad.simulation.detector import Detector
+    from covad.simulation.pseudo_data import PseudoData
     from covad.simulation.simulate import Simulation
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the unfinished file is removed
     detector = Detector(lepton_filter=lepton_filter, pileup_jets=pileup_jets)
     sample = Simulation(process, events, seed, engine, detector)
-    with EventWriter(out, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
-        for block in with_progress(sample.blocks(), events, "simulating"):
+    made = PseudoData(sample, parse_counts("--inject", inject), parse_values("--shift", shift))
+    with EventWriter(out, sample.layout, PROCESS_NAMES, made.provenance) as writer:
+        for block in with_progress(made.blocks(), made.n_events, "simulating"):
             writer.append(block)
-    say(f"wrote {events} events of {process} to {out}")
+    say(f"wrote {made.n_events} events of {' and '.join((process, *made.injected))} to {out}")
 
 
 @commands.group()
@@ -266,12 +285,9 @@ def status(path: Path, as_json: bool) -> None:
 def report(path: Path) -> None:
     """Write report.html, figures, tables (LaTeX, CSV, HEPData) and summary.json from what a run has."""
     from covad.pipeline.report import report_run
-    from covad.results import summary_lines
 
-    summary, page = report_run(path)
-    for line in summary_lines(summary):
+    for line in report_run(path).lines:
         say(line)
-    say(f"the report is {page}")
 
 
 @commands.command("test")
@@ -297,10 +313,11 @@ def test_observed(
 
     The last line is the result. The exit code is 1 if the fit failed, so that there is none.
     """
-    from covad.cli.observation import parse_auxiliary, print_observation
+    from covad.cli.observation import print_observation
+    from covad.cli.pairs import parse_values
     from covad.pipeline.observation import examine_and_keep
 
-    measured = parse_auxiliary(auxiliary)
+    measured = parse_values("--auxiliary", auxiliary)
     tested = examine_and_keep(
         run_path, observed, expected=expected, auxiliary=measured, configuration=configuration
     )
