@@ -21,7 +21,7 @@ demo: $(READY)
 	mkdir -p demo
 	test -f demo/study.yaml || $(BIN)/covad init --preset quick demo/study.yaml
 	test -f demo/observed.h5 || $(BIN)/covad simulate --process background --events 3000 --seed 20261117 \
-	    --inject a4l=60 --shift jet_energy_scale=0.025 --out demo/observed.h5
+	    --inject a4l=100 --shift jet_energy_scale=0.025 --out demo/observed.h5
 	$(BIN)/covad run demo/study.yaml --out demo/run
 	$(BIN)/covad test demo/run demo/observed.h5 > demo/observed.txt
 	$(BIN)/covad report demo/run
