@@ -66,7 +66,9 @@ def check_versions() -> Iterator[Finding]:
     try:
         installed, wanted = version("covad"), _requirements()
     except PackageNotFoundError:
-        yield Finding("covad itself is not installed, its versions cannot be checked: pip install covad", True)
+        yield Finding(
+            "covad itself is not installed, its versions cannot be checked: pip install covad", True
+        )
         return
     yield Finding(", ".join(f"{name} {_version(name) or 'missing'}" for name in _SHOWN))
     if installed != covad.__version__:
@@ -219,7 +221,7 @@ def check_comparison() -> Iterator[Finding]:
 
 
 def check_network() -> Iterator[Finding]:
-    """Fit the network to one toy of the latent world; numba compiles its kernels for it if they are not kept."""
+    """Fit the network to one toy of the latent world; numba compiles its kernels if they are not kept."""
     import numpy as np
 
     from covad.nplm.fit import Status

@@ -1,4 +1,4 @@
-"""The form of the commands: their order, the examples in their help, and how much they say while they work."""
+"""The form of the commands: their order, the examples in their help, and how much they say."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Command(click.Command):
         super().__init__(*arguments, **options)
         self.examples = examples
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_epilog(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Example" if len(self.examples) == 1 else "Examples"):
             for example in self.examples:  # never wrapped: a broken line cannot be copied
                 formatter.write(f"{'':{formatter.current_indent}}{example}\n")
@@ -40,7 +40,7 @@ class CommandLine(Group):
 
     group_class = Group
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, _: click.Context) -> list[str]:
         return [*ORDER_OF_USE, *sorted(set(self.commands) - set(ORDER_OF_USE))]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -65,7 +65,7 @@ class CommandLine(Group):
 
 
 def loudness(command: _Function) -> _Function:
-    """Give a command `--quiet` and `--verbose`: how much it says on stderr. Results on stdout stay the same."""
+    """Give a command `--quiet` and `--verbose`: how much it says on stderr. Its results stay on stdout."""
 
     def option(letter: str, name: str, level: int, help_text: str) -> Callable[[_Function], _Function]:
         def choose(context: click.Context, _: click.Parameter, given: bool) -> None:

@@ -5,7 +5,6 @@ Results go to stdout, progress to stderr. Whatever the user can mend ends in one
 
 from __future__ import annotations
 
-import errno
 import json
 import signal
 import sys
@@ -18,7 +17,7 @@ from click.shell_completion import get_completion_class
 from covad import __version__
 from covad.cli.commands import CommandLine, loudness
 from covad.cli.terminal import complain, say
-from covad.errors import CovadError
+from covad.errors import CovadError, write_trouble
 from covad.messages import counted, hide_library_warnings, show_messages
 from covad.storage.atomic import replacing, writing
 
@@ -52,9 +51,8 @@ def main() -> None:
             )
         )
     except OSError as failure:
-        full = failure.errno == errno.ENOSPC
-        reason = "no space left on the disk" if full else (failure.strerror or str(failure))
-        sys.exit(complain(f"{failure.filename}: {reason}" if failure.filename else reason, USAGE_ERROR))
+        what = failure.filename or "a file"
+        sys.exit(complain(f"{what}: cannot be read or written {write_trouble(failure)}", USAGE_ERROR))
 
 
 def _write(path: Path, text: str) -> None:
@@ -222,7 +220,12 @@ def _compare_inputs(run: Path | None, study_file: Path | None, observed: Path, f
 
 @commands.command(examples=("covad init study.yaml", "covad init --preset laptop study.yaml"))
 @click.argument("study_file", type=click.Path(path_type=Path))
-@click.option("--preset", default="quick", show_default=True, help="quick, laptop or paper.")
+@click.option(
+    "--preset",
+    default="quick",
+    show_default=True,
+    help="quick, laptop or paper; smoke only tries the installation.",
+)
 def init(study_file: Path, preset: str) -> None:
     """Write a study file to begin with."""
     from covad.study.presets import write_preset
