@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from covad.cli.commands import ORDER_OF_USE, Command
 from covad.cli.main import commands, main
-from covad.messages import LOG, shows_progress, show_messages
+from covad.messages import LOG, show_messages, shows_progress
 
 STUDY = (
     "seed: 1\nsource: {kind: latent}\nsizes: {expected: 100, reference: 500}\ntests: {convex: {bumps: 5}}\n"
@@ -82,7 +82,7 @@ def test_covad_alone_shows_the_commands_in_the_order_of_use() -> None:
     assert set(ORDER_OF_USE) < set(commands.commands)
 
 
-@pytest.mark.parametrize("path", every_command(), ids=" ".join)
+@pytest.mark.parametrize("path", list(every_command()), ids=" ".join)
 def test_every_help_has_an_example_that_click_understands(path: tuple[str, ...]) -> None:
     result = invoke(*path, "--help")
     assert result.exit_code == 0
