@@ -24,7 +24,7 @@ from covad.parallel import cores, run_jobs
 
 EXTRAS = ("pythia", "dask", "onnx")
 #: The packages whose versions are shown; the versions of all others are checked too.
-_SHOWN = ("numpy", "scipy", "numba", "torch", "h5py", "pyarrow", "pydantic", "matplotlib")
+_SHOWN = (("numpy", "scipy", "numba", "torch"), ("h5py", "pyarrow", "pydantic", "matplotlib"))
 _INSTALL = "pip install --force-reinstall covad"
 #: Equal samples have a smaller p by chance once in a thousand seeds; this seed was taken before it was tried.
 _SMALLEST_P = 1e-3
@@ -62,7 +62,8 @@ def examine_installation() -> Iterator[Finding]:
 
 def check_versions() -> Iterator[Finding]:
     """Compare the installed packages with what covad asks for."""
-    yield Finding(f"covad {covad.__version__}, Python {platform.python_version()}, {platform.platform()}")
+    system = f"{platform.system()} {platform.machine()}"
+    yield Finding(f"covad {covad.__version__}, Python {platform.python_version()}, {system}")
     try:
         installed, wanted = version("covad"), _requirements()
     except PackageNotFoundError:
@@ -70,7 +71,8 @@ def check_versions() -> Iterator[Finding]:
             "covad itself is not installed, its versions cannot be checked: pip install covad", True
         )
         return
-    yield Finding(", ".join(f"{name} {_version(name) or 'missing'}" for name in _SHOWN))
+    for names in _SHOWN:
+        yield Finding(", ".join(f"{name} {_version(name) or 'missing'}" for name in names))
     if installed != covad.__version__:
         where = Path(covad.__file__).parent
         yield Finding(
@@ -211,8 +213,7 @@ def check_comparison() -> Iterator[Finding]:
     equal, different = compare(reference, data), compare(reference, with_signal)
     seconds = duration_text(time.monotonic() - began)
     yield Finding(
-        f"self-test, convex: p = {equal.p:.2g} for equal samples, p = {different.p:.1g} for a tenth of "
-        f"signal ({seconds})"
+        f"self-test: equal samples p = {equal.p:.2g}, a tenth of signal p = {different.p:.1g} ({seconds})"
     )
     if not _SMALLEST_P <= equal.p <= 1.0:
         yield Finding(f"self-test: equal samples have p = {equal.p:.2g}, which is wrong: {_INSTALL}", True)
@@ -237,4 +238,4 @@ def check_network() -> Iterator[Finding]:
     if found.status is Status.FAILED or not np.isfinite(found.t):
         yield Finding(f"self-test: the fit of the network failed ({found.status.value}): {_INSTALL}", True)
     else:
-        yield Finding(f"self-test, network: t = {found.t:.1f} of one toy ({seconds})")
+        yield Finding(f"self-test: network, t = {found.t:.1f} of one toy ({seconds})")
