@@ -208,7 +208,7 @@ class PreparedEvents(EventSource):
         if len(found) > 1:
             names = ", ".join(file.path.name for file in found)
             raise FileFormatError(
-                f"{path}: more than one file beside it has process labels: {names}; name the right one as labels"
+                f"{path}: more than one file beside it has process labels: {names}; name one as labels"
             )
         return found[0] if found else None
 
