@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.box import SIMPLE
 from rich.console import Console
 
-from covad.cli.console import PLAIN_WIDTH, SafeConsole, table
+from covad.cli.console import result_console, table
 from covad.cli.inputs import print_inputs
 from covad.inference.significance import MARK, MEANING
 from covad.observed.result import Observation, ObservedTest
@@ -16,8 +16,7 @@ _SHOWN = 5
 
 def print_observation(observation: Observation) -> None:
     """Print numbers first, then where the excess lies; warnings at the end, where they are seen."""
-    console = SafeConsole(soft_wrap=True)
-    console.width = max(console.width, PLAIN_WIDTH)
+    console = result_console()
     console.print(
         f"{observation.file}: {observation.n_selected} of {observation.n_file} events selected, "
         f"{observation.expected:g} expected; configuration {observation.label}"

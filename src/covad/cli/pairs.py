@@ -20,7 +20,7 @@ def parse_values(option: str, texts: Sequence[str]) -> dict[str, float]:
         if not (name and equals and math.isfinite(value)):
             raise CovadError(f"{option} is written NAME=VALUE, with a number, not '{text}'")
         if name in values:
-            raise CovadError(f"{option}: '{name}' is given twice")
+            raise CovadError(f"{option}: '{name}' is given twice: give it once")
         values[name] = value
     return values
 
