@@ -10,7 +10,7 @@ from finished_run import TINY, make_run, tiny_study
 
 from covad.errors import CovadError, TooFewEventsError
 from covad.events.systematics import shift_events
-from covad.pipeline.selected import CountAt, SelectedEvents
+from covad.runs.selected import CountAt, SelectedEvents
 from covad.pipeline.sizes import Efficiencies, check_needs, needs
 from covad.pipeline.trial import try_events
 from covad.runs.collisions import CollisionData
@@ -125,7 +125,7 @@ def test_an_estimate_that_cannot_tell_is_a_warning_and_the_count_decides(tmp_pat
     roles = {"encoder": 4000, "response": 1500, "check": 1000, "basis": 300, "reference": 2000}
     counts = [CountAt(role, (0.0,), n) for role, n in roles.items()]
     counts += [CountAt("data", nu, 1189) for nu in data.study.points]
-    exact = SelectedEvents(tuple(counts), (), ())
+    exact = SelectedEvents(tuple(counts), {}, (), ())
     with pytest.raises(TooFewEventsError, match=r"of 2200 events 1189 pass the cuts at nu = 0, .* 1190"):
         check_needs(data, exact)
     enough = tuple(replace(count, events=1190) if count.role == "data" else count for count in counts)

@@ -6,13 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from covad.inference.closure import FalsePositives
+from covad.inference.reach import Reach
 from covad.inference.verdict import Verdict
-from covad.results.summary import ClosureSummary, NullLaw, SignalPower, SignalSignificance, Summary, select
+from covad.results.summary import (
+    ClosureSummary,
+    NullLaw,
+    SignalPower,
+    SignalSignificance,
+    SpaceSummary,
+    Summary,
+    select,
+)
+from covad.runs.checks import Validation
+from covad.study.plan import default_test
 
 #: Threshold at which the short answers quote false positives.
 ALARM_Z = 2.0
 #: The paper's calibration of Z and power: toys at +1 sigma.
 _SHIFTED_NULL = "R_+1"
+#: A response misfits fresh events where the smallest p of its comparisons, times their number, is below this.
+MISFIT_P = 0.01
 
 
 def law_of(summary: Summary, test: str, configuration: str) -> NullLaw | None:
@@ -60,6 +73,45 @@ def closure_overview(summary: Summary, test: str, configuration: str) -> Closure
     )
 
 
+@dataclass(frozen=True)
+class ResponseOverview:
+    """How well a response describes fresh events, and whether that is well enough for so many events."""
+
+    space: SpaceSummary
+    worst: Validation | None  # the comparison of smallest p; None where there is none
+    comparisons: int
+    reach: Reach  # the smaller one of the prior average and of +-1 sigma
+    expected: float
+
+    @property
+    def misfits(self) -> bool:
+        return self.worst is not None and self.worst.p * self.comparisons < MISFIT_P
+
+    @property
+    def enough(self) -> bool:
+        """Return whether the misfit is shown to be too small to move t at the expected number of events."""
+        return (self.reach.interval.low or 0.0) >= self.expected
+
+
+def response_overview(summary: Summary, space: SpaceSummary) -> ResponseOverview:
+    """Return the worst comparison with fresh events, and the events up to which it does not matter."""
+    known = [line for line in space.validation if line.p == line.p]  # NaN: it could not be computed
+    near = [reach for size, reach in space.reach.smallest.items() if size <= 1.0]
+    return ResponseOverview(
+        space=space,
+        worst=min(known, key=lambda line: line.p, default=None),
+        comparisons=len(known),
+        reach=min((space.reach.average, *near), key=lambda reach: reach.interval.low or 0.0),
+        expected=summary.main.expected,
+    )
+
+
+def quoted_test(summary: Summary) -> tuple[str, str]:
+    """Return the test that the short answers are about, whose p is quoted, and the null of that p."""
+    test = default_test(summary.study)
+    return test, "analytic" if test == "convex" else "R_0"
+
+
 def calibration_of(
     lines: Sequence[SignalSignificance] | Sequence[SignalPower], test: str, configuration: str
 ) -> str:
@@ -99,6 +151,6 @@ def at_central_nu(summary: Summary, configuration: str) -> list[SignalSignifican
     return [line for line in mine if not any(line.nu)]
 
 
-def largest_z(lines: Sequence[SignalSignificance]) -> SignalSignificance:
-    """Return the largest Z of the first test against R_0: among several, the largest is large by chance."""
-    return max(select(lines, test=lines[0].test, null="R_0"), key=lambda line: line.z)
+def largest_z(lines: Sequence[SignalSignificance], test: str, null: str) -> SignalSignificance | None:
+    """Return the largest Z of one test against one null: among several, the largest is large by chance."""
+    return max(select(lines, test=test, null=null), key=lambda line: line.z, default=None)

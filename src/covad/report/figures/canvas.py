@@ -46,7 +46,7 @@ _STYLE = {
     "axes.titley": 1.0,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
-    "legend.fontsize": 7.5,
+    "legend.fontsize": 8,
     "legend.frameon": False,
     "legend.handlelength": 2.0,
     "legend.borderaxespad": 0.3,
@@ -95,12 +95,13 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels under one caption."""
+    """Panels under one caption; `folded` are figures of other configurations than the main one."""
 
     name: str
     title: str
     caption: str
     panels: tuple[Panel, ...]
+    folded: bool = False
 
 
 @contextmanager

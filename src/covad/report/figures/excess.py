@@ -38,7 +38,11 @@ def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
             for observable in test.excess.observables:
                 with drawing((1.7, 0.9)) as (canvas, (above, below)):
                     draw_observable(above, observable, below)
-                    alt = f"{observable.name} of the events of largest h"
+                    alt = (
+                        f"{observable.name} of the {test.excess.n_top} observed events of largest h, mean "
+                        f"{observable.top_mean:.4g}, over the {test.excess.expected:.1f} expected there; "
+                        "below, all observed events over all expected ones"
+                    )
                     panels.append(panel(slug(f"{name}_{observable.name}"), alt, canvas))
             words = texts(
                 "figures",

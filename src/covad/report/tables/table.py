@@ -82,7 +82,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns. `quantity` is what the cells are; `paper_label` the paper's name for it."""
+    """Rows under columns. `quantity` is what the cells are."""
 
     name: str
     title: str
@@ -91,7 +91,6 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     quantity: str
-    paper_label: str | None = None
 
     @property
     def has_paper(self) -> bool:
@@ -107,10 +106,7 @@ class Table:
         if self.has_extrapolated:
             told += f" {MARK} {MEANING}."
         if self.has_paper:
-            label = f" ({self.paper_label})" if self.paper_label else ""
-            told += f" {paper_numbers}: the paper's numbers{label}, from other samples, which need not agree."
-        elif self.paper_label:
-            told += f" The paper's table: {self.paper_label}."
+            told += f" {paper_numbers}: the paper's numbers, from other samples, which need not agree."
         return told
 
     @property
