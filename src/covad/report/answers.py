@@ -240,7 +240,7 @@ def _response(found: ResponseOverview) -> str:
     """Say whether the response describes fresh events, and what a misfit means for the verdict."""
     reach, low = found.reach, found.reach.interval.low or 0.0
     bounded = reach.n_events is None or reach.interval.high is None
-    events = f"at least {number(low)}" if bounded else f"{number(reach.n_events or 0.0)}"
+    events = f"at least {_rounded(low)}" if bounded else _rounded(reach.n_events or 0.0)
     if found.worst is None:
         told = "The response was not compared with fresh events."
     elif found.misfits:
@@ -262,9 +262,13 @@ def _response(found: ResponseOverview) -> str:
         end = f"{events} events on; this study has {number(found.expected)}."
         return f"{told} {meant} {end}"
     return (
-        f"{told} A misfit that would move t is excluded up to {number(low)} events only, this study has "
+        f"{told} A misfit that would move t is excluded up to {_rounded(low)} events only, this study has "
         f"{number(found.expected)}. The closure verdict includes it: its toys are truly shifted events."
     )
+
+
+def _rounded(events: float) -> str:
+    return number(float(f"{events:.3g}"))
 
 
 def _sentence(text: str) -> str:

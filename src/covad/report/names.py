@@ -118,7 +118,7 @@ def shown_signs(text: str) -> str:
 def null_label(null: str) -> Label:
     """Name a null by its key in the summary."""
     if null == "R_0":
-        return Label("R₀", r"$R_0$")
+        return Label("R₀", r"toys at $\nu = 0$")
     if null == "chi2":
         return Label("χ²", r"$\chi^2$")
     if null == "analytic":
@@ -126,7 +126,7 @@ def null_label(null: str) -> Label:
     if null == "joint":
         return Label("both tests jointly", "both tests jointly")
     points = null.removeprefix("R_")
-    return Label(f"R(ν = {points.replace('-', '−')}σ)", rf"$R_{{\nu={points}\sigma}}$")
+    return Label(f"R(ν = {points.replace('-', '−')}σ)", rf"toys at $\nu = {points}\sigma$")
 
 
 def test_label(test: str) -> str:
@@ -146,7 +146,7 @@ def slug(text: str) -> str:
 
 def number(value: float) -> str:
     """Return a count with its thousands apart, and decimals only where it is small: '52 000', '0.3'."""
-    digits = f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.3g}"
+    digits = f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.2g}"
     return digits.replace(",", "\N{NO-BREAK SPACE}")
 
 

@@ -30,7 +30,6 @@ from covad.report.names import (
     Injection,
     configuration_title,
     nu_label,
-    null_label,
     point_label,
     share,
     signal_label,
@@ -44,11 +43,11 @@ from covad.settings import Nu
 from covad.toys.ensembles import Treatment
 
 
-def draw_law(axes: Axes, law: NullLaw) -> None:
-    """Draw the density of a law."""
+def draw_law(axes: Axes, law: NullLaw, label: str | None = None) -> None:
+    """Draw the density of a law, named by itself unless told otherwise."""
     chi2 = rf"$\chi^2_{{{law.effective_dof:g}}}$"
-    label = chi2 if law.name == "chi2" else null_label(law.name).tex
-    axes.plot(*law.curve, color=BLACK, linewidth=1.0, label=label)
+    own = chi2 if law.name == "chi2" else null_label(law.name).tex
+    axes.plot(*law.curve, color=BLACK, linewidth=1.0, label=label or own)
 
 
 def draw_closure(
@@ -126,20 +125,26 @@ def closure_picture(evidence: Evidence) -> Figure | None:
         return None
     background = {told: _extremes(evidence.toys(test, c.configuration)) for told, c in drawn.items()}
     edges = binning([t for toys in background.values() for t in toys.values()])
-    with drawing((1.35,) * len(drawn)) as (canvas, every):
+    with drawing((1.05,) * len(drawn)) as (canvas, every):
         for axes, (told, configuration) in zip(every, drawn.items(), strict=True):
             law = law_of(summary, test, configuration.configuration)
-            _draw_background(axes, background[told], edges, law)
+            _draw_background(axes, background[told], edges, None)
+            if law is not None:
+                draw_law(axes, law, "expected")
             axes.set_ylabel("density")
-            headroom(axes, 1.25)
-            axes.text(0.97, 0.93, told, transform=axes.transAxes, ha="right", va="top", fontweight="bold")
+            headroom(axes, 1.35)
+            behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
+            where = {"transform": axes.transAxes, "ha": "right", "va": "top", "fontsize": 8}
+            axes.text(0.98, 0.95, told, fontweight="bold", bbox=behind, **where)
             axes.set_xlim(edges[0], edges[-1])
-        every[0].legend(loc="upper right", bbox_to_anchor=(1.0, 0.86), labelspacing=0.25)
+        every[0].legend(
+            loc="lower right", bbox_to_anchor=(1.01, 0.97), ncols=6, handlelength=1.4, columnspacing=0.9
+        )
         every[-1].set_xlabel("$t$")
         moves = (f"{told}: {moved(summary, test, c.configuration)}" for told, c in drawn.items())
         alt = f"Histograms of t of background-only toys of the {test_label(test)}. {'; '.join(moves)}."
         picture = panel("closure_picture", alt, canvas)
-    what = "; ".join(f"{told.capitalize()}: {c.label}" for told, c in drawn.items()) + "."
+    what = f"Configurations: {'; '.join(c.label for c in drawn.values())}."
     text = "closure_picture" if len(drawn) > 1 else "closure_only"
     captions = texts("figures", text, test=test_label(test), what=what)
     return Figure("closure_picture", panels=(picture,), **captions)
@@ -190,8 +195,8 @@ def null_figure(evidence: Evidence, test: str) -> Figure | None:
             _label_panel(top, configuration, 1.5)
             alt = (
                 f"t of {len(t)} background toys of the {test_label(test)}, "
-                f"{configuration_title(configuration)}: mean {_mean(summary, test, name):.1f}, that of the law "
-                f"drawn over them {law.mean:.1f}"
+                f"{configuration_title(configuration)}: mean {_mean(summary, test, name):.1f}, that of the "
+                f"law drawn over them {law.mean:.1f}"
             )
             panels.append(panel(slug(f"null_{test}_{name}"), alt, canvas))
     if not panels:
