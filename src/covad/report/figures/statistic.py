@@ -30,6 +30,7 @@ from covad.report.names import (
     Injection,
     configuration_title,
     nu_label,
+    null_label,
     point_label,
     share,
     signal_label,
