@@ -67,7 +67,7 @@ def test_the_quoted_test_in_the_main_configuration_decides_whether_it_closes(
 
 @pytest.mark.parametrize(
     ("verdict", "failed", "missing", "expected"),
-    itertools.product(Verdict, (0, 3), (0, 5), (1_000.0, 50_000.0)),
+    list(itertools.product(Verdict, (0, 3), (0, 5), (1_000.0, 50_000.0))),
 )
 def test_the_colours_of_all_cards_agree_with_the_verdict(evidence, verdict, failed, missing, expected):
     """The response of the report's world is good for 6 000 events at least."""

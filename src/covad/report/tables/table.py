@@ -32,6 +32,20 @@ class Cell:
     extrapolated: bool = False  # a significance that gets a mark
 
     @property
+    def number(self) -> float | None:
+        """Return the value; for a bound without one, the end of the interval that it stands for."""
+        if self.value is None and (sign := BOUND.match(self.text)):
+            return self.low if sign[1] == ">=" else self.high
+        return self.value
+
+    @property
+    def sorted_by(self) -> str:
+        """Return what rows are sorted by: a number, else a text; nothing for what is missing."""
+        if self.number is not None:
+            return f"{self.number:.9g}"
+        return "" if self.text == MISSING else self.text
+
+    @property
     def parts(self) -> tuple[str, str, str] | None:
         """Return (value, up, down) of '1.08 +0.11 -0.10', None for any other text."""
         return parts_of(self.text)
