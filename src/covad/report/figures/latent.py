@@ -116,13 +116,13 @@ def marginal_figures(evidence: Evidence) -> Iterator[Figure]:
             continue
         seen.add(space.embedding)
         name = f"marginals_{space.embedding}"
-        panels = tuple(_marginal_panel(marginal, name) for marginal in found)
+        panels = tuple(_marginal_panel(marginal, name, space.embedding) for marginal in found)
         captions = texts("figures", "marginals", embedding=space.embedding)
         folded = space.embedding != evidence.summary.main.embedding
         yield Figure(name, panels=panels, **captions, folded=folded)
 
 
-def _marginal_panel(marginal: Marginal, name: str) -> Panel:
+def _marginal_panel(marginal: Marginal, name: str, embedding: str) -> Panel:
     with drawing((1.5, 1.2)) as (canvas, (top, bottom)):
         filled(top, marginal.density(marginal.nominal), marginal.edges, r"$\nu = 0$")
         for number, line in enumerate(marginal.shifted):
@@ -134,7 +134,7 @@ def _marginal_panel(marginal: Marginal, name: str) -> Panel:
         _finish(top, bottom, marginal, r"$\log(N_\nu/N_0)$")
         points = ", ".join(nu_label(line.nu).text for line in marginal.shifted)
         alt = (
-            f"Latent dimension z{marginal.dimension}: density of the background at ν = 0 and at {points}; "
-            "below, the log ratios of the shifted ones to it"
+            f"Latent dimension z{marginal.dimension} of the {embedding} embedding: density of the background at "
+            f"ν = 0 and at {points}; below, the log ratios of the shifted ones to it"
         )
         return panel(f"{name}_z{marginal.dimension}", alt, canvas)

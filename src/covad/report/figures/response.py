@@ -24,6 +24,7 @@ from covad.report.figures.latent import filled, main_space_first
 from covad.report.names import nu_label
 from covad.report.texts import texts
 from covad.results.latent import Marginal
+from covad.study.plan import space_label
 
 #: Bins of the first dimension that are shown, out of 25.
 _SHOWN_BINS = 4
@@ -71,13 +72,14 @@ def validation_figures(evidence: Evidence) -> Iterator[Figure]:
         found = evidence.marginals(space.name)
         if found:
             name = f"validation_{space.name}"
-            panels = tuple(validation_panel(marginal, name) for marginal in found)
+            of = space_label((space.embedding, space.order))
+            panels = tuple(validation_panel(marginal, name, of) for marginal in found)
             captions = texts("figures", "validation", embedding=space.embedding, order=space.response)
             folded = (space.embedding, space.order) != (main.embedding, main.order)
             yield Figure(name, panels=panels, **captions, folded=folded)
 
 
-def validation_panel(marginal: Marginal, name: str) -> Panel:
+def validation_panel(marginal: Marginal, name: str, of: str) -> Panel:
     """Draw one latent dimension: densities at +-1 sigma, their log ratios, predicted over observed counts."""
     edges, centres = marginal.edges, 0.5 * (marginal.edges[1:] + marginal.edges[:-1])
     unit = [line for line in marginal.shifted if sum(abs(x) for x in line.nu) == 1.0]
@@ -107,7 +109,7 @@ def validation_panel(marginal: Marginal, name: str) -> Panel:
         legend(top, columns=3, where="upper center")
         p = ", ".join(f"{line.p:.2g} at {nu_label(line.nu).text}" for line in unit)
         alt = (
-            f"Latent dimension z{marginal.dimension}: observed and predicted densities, log ratios and the "
-            f"ratio of both; p of the comparison: {p}"
+            f"Latent dimension z{marginal.dimension} of {of}: observed and predicted densities, log ratios and "
+            f"the ratio of both; p of the comparison: {p}"
         )
         return panel(f"{name}_z{marginal.dimension}", alt, canvas)
