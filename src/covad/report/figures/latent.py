@@ -134,7 +134,7 @@ def _marginal_panel(marginal: Marginal, name: str, embedding: str) -> Panel:
         _finish(top, bottom, marginal, r"$\log(N_\nu/N_0)$")
         points = ", ".join(nu_label(line.nu).text for line in marginal.shifted)
         alt = (
-            f"Latent dimension z{marginal.dimension} of the {embedding} embedding: density of the background at "
-            f"ν = 0 and at {points}; below, the log ratios of the shifted ones to it"
+            f"Latent dimension z{marginal.dimension} of the {embedding} embedding: density of the background "
+            f"at ν = 0 and at {points}; below, the log ratios of the shifted ones to it"
         )
         return panel(f"{name}_z{marginal.dimension}", alt, canvas)

@@ -109,7 +109,7 @@ def validation_panel(marginal: Marginal, name: str, of: str) -> Panel:
         legend(top, columns=3, where="upper center")
         p = ", ".join(f"{line.p:.2g} at {nu_label(line.nu).text}" for line in unit)
         alt = (
-            f"Latent dimension z{marginal.dimension} of {of}: observed and predicted densities, log ratios and "
-            f"the ratio of both; p of the comparison: {p}"
+            f"Latent dimension z{marginal.dimension} of {of}: observed and predicted densities, log ratios "
+            f"and the ratio of both; p of the comparison: {p}"
         )
         return panel(f"{name}_z{marginal.dimension}", alt, canvas)
