@@ -94,6 +94,8 @@ def _data(observed: Sequence[Observation], closes: Answer) -> Answer:
         points += [f"Warning: {line}." for line in observation.warnings[:_SHOWN_WARNINGS]]
     if closes.tone is Tone.BAD:
         points.append("The test does not close: do not quote this p.")
+    elif closes.tone is Tone.OPEN:
+        points.append("Closure is not shown yet: this p may not be calibrated.")
     tone = Tone.BAD if failed or closes.tone is Tone.BAD else Tone.PLAIN
     return Answer("What do the data say?", verdict, tone, tuple(points))
 

@@ -161,8 +161,8 @@ def quadratic(evidence: Evidence) -> Chapter:
 
 def observed(evidence: Evidence) -> Chapter:
     chapter = Chapter("observed", "Observed files", "Observed", tables_first=True)
-    chapter.figures += input_figures(evidence.observed)
     chapter.figures += excess_figures(evidence.observed)
+    chapter.figures += input_figures(evidence.observed)
     chapter.table(result_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
     if against_nulls := observed_table(evidence.observed):
         chapter.tables.append(against_nulls)

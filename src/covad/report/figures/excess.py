@@ -23,7 +23,7 @@ HIGHEST_RATIO = 2.0
 
 
 def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
-    """Draw where the excess lies, for each test on the files of largest Z."""
+    """Draw where the excess lies on the files of largest Z, for each test, the default one unfolded."""
 
     def largest_z(observation: Observation) -> float:
         every = (found.z for test in observation.tests for found in test.significances)
@@ -52,7 +52,7 @@ def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
                 n_top=test.excess.n_top,
                 expected=f"{test.excess.expected:.1f}",
             )
-            yield Figure(name, panels=tuple(panels), **words)
+            yield Figure(name, panels=tuple(panels), **words, folded=test is not observation.tests[0])
 
 
 def draw_observable(above: Axes, observable: ObservableComparison, below: Axes | None = None) -> None:
