@@ -201,7 +201,7 @@ def test_figures_of_other_embeddings_and_inputs_that_agree_are_folded(page):
         "validation_contrastive_linear",
         "marginals_contrastive",
     ]
-    assert len(folded) == 4  # one file has all answers of this world, and agrees with the simulation
+    assert len(folded) == 5  # two observed files are pictured, and agree with the simulation
 
 
 def test_the_picture_shows_the_largest_shifts_without_and_with_the_nuisances(monkeypatch):
