@@ -155,7 +155,8 @@ def power(evidence: Evidence) -> Chapter:
 
 def quadratic(evidence: Evidence) -> Chapter:
     chapter = Chapter("quadratic", "A quadratic response", "Quadratic")
-    chapter.paper(evidence.summary)
+    if any(configuration.order == 2 for configuration in evidence.summary.configurations):
+        chapter.paper(evidence.summary)
     return chapter
 
 

@@ -29,6 +29,8 @@ from covad.results.summary import (
 )
 from covad.toys.ensembles import Treatment
 
+#: Room above and below the covariance loss, so that its ticks stay short where it hardly moves.
+_LEAST_LOSS = 0.01
 #: Threshold at which alternative texts tell the power.
 _TOLD_Z = 2.0
 
@@ -43,7 +45,9 @@ def training_figure(summary: Summary) -> Figure | None:
         with drawing((1.2, 1.2)) as (canvas, (top, bottom)):
             top.plot(steps, [line.contrastive for line in embedding.history], color=COLD[1], marker=".")
             top.set_ylabel("contrastive loss")
-            bottom.plot(steps, [line.covariance for line in embedding.history], color=WARM[0], marker=".")
+            losses = [line.covariance for line in embedding.history]
+            bottom.plot(steps, losses, color=WARM[0], marker=".")
+            bottom.set_ylim(min(losses) - _LEAST_LOSS, max(losses) + _LEAST_LOSS)
             bottom.set_ylabel("covariance loss")
             bottom.set_xlabel("step")
             title = rf"{embedding.name}, $\alpha$ = {embedding.alpha:g}, fold {embedding.fold}"
