@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -152,7 +153,7 @@ def number(value: float) -> str:
 
 def shown_p(p: float) -> str:
     """Return p with two digits: '0.43', or '5 × 10⁻⁶³' where it is small."""
-    if p == 0.0 or p >= 1e-3 or p != p:
+    if p == 0.0 or p >= 1e-3 or math.isnan(p):
         return f"{p:.2g}"
     digits, power = f"{p:.1e}".split("e")
     return f"{digits} × 10{str(int(power)).translate(_POWERS)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -95,7 +96,7 @@ class ResponseOverview:
 
 def response_overview(summary: Summary, space: SpaceSummary) -> ResponseOverview:
     """Return the worst comparison with fresh events, and the events up to which it does not matter."""
-    known = [line for line in space.validation if line.p == line.p]  # NaN: it could not be computed
+    known = [line for line in space.validation if not math.isnan(line.p)]
     near = [reach for size, reach in space.reach.smallest.items() if size <= 1.0]
     return ResponseOverview(
         space=space,

@@ -110,12 +110,13 @@ def main_first(summary: Summary) -> list[ConfigurationSummary]:
 def closure_picture(evidence: Evidence) -> Figure | None:
     """Draw the point of the method: t of shifted background without and with the nuisances in the test.
 
-    The quoted test; the configuration without nuisances is that of the same embedding, where there is one.
+    The quoted test and as many events as in the main configuration; its embedding, where that has both.
     """
     summary, (test, _) = evidence.summary, quoted_test(evidence.summary)
 
     def nearest(treatment: Treatment) -> ConfigurationSummary | None:
-        found = [c for c in main_first(summary) if c.treatment is treatment]
+        equal = [c for c in main_first(summary) if c.expected == summary.main.expected]
+        found = [c for c in equal if c.treatment is treatment]
         same = [c for c in found if c.embedding == summary.main.embedding]
         drawable = [c for c in (*same, *found) if len(evidence.toys(test, c.configuration)) > 1]
         return next((c for c in drawable if summary.points[0] in evidence.toys(test, c.configuration)), None)
@@ -134,13 +135,25 @@ def closure_picture(evidence: Evidence) -> Figure | None:
                 draw_law(axes, law, "expected")
             axes.set_ylabel("density")
             headroom(axes, 1.35)
-            behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
-            where = {"transform": axes.transAxes, "ha": "right", "va": "top", "fontsize": 8}
-            axes.text(0.98, 0.95, told, fontweight="bold", bbox=behind, **where)
+            told_on = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
+            axes.text(
+                0.98,
+                0.95,
+                told,
+                transform=axes.transAxes,
+                ha="right",
+                va="top",
+                fontsize=8,
+                fontweight="bold",
+                bbox=told_on,
+            )
             axes.set_xlim(edges[0], edges[-1])
-        every[0].legend(
-            loc="lower right", bbox_to_anchor=(1.01, 0.97), ncols=6, handlelength=1.4, columnspacing=0.9
-        )
+        if len(summary.points[0]) == 1:  # above the axes; nu of several nuisances is too long for that
+            every[0].legend(
+                loc="lower right", bbox_to_anchor=(1.01, 0.97), ncols=6, handlelength=1.4, columnspacing=0.9
+            )
+        else:
+            legend(every[0])
         every[-1].set_xlabel("$t$")
         moves = (f"{told}: {moved(summary, test, c.configuration)}" for told, c in drawn.items())
         alt = f"Histograms of t of background-only toys of the {test_label(test)}. {'; '.join(moves)}."
