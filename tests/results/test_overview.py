@@ -10,6 +10,7 @@ from covad.results.overview import (
     calibration_of,
     closure_overview,
     largest_z,
+    quoted_first,
     quoted_test,
     response_overview,
     spread_of_z,
@@ -87,7 +88,10 @@ def test_the_largest_z_is_of_one_test_against_one_null(summary):
 )
 def test_short_answers_are_about_the_test_whose_p_is_quoted(summary, rule, quoted):
     study = summary.study.model_copy(update={"result": rule})
-    assert quoted_test(replace(summary, study=study)) == quoted
+    changed = replace(summary, study=study)
+    assert quoted_test(changed) == quoted
+    assert quoted_first(changed)[0] == quoted[0]
+    assert sorted(quoted_first(changed)) == ["convex", "network"]
 
 
 def test_a_response_is_told_by_its_worst_comparison_and_its_smallest_reach(summary):

@@ -30,6 +30,7 @@ from covad.report.tables.observed import input_table, nuisance_table, observed_t
 from covad.report.tables.prior import prior_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
+from covad.results.overview import quoted_first
 from covad.results.summary import Summary
 
 
@@ -115,7 +116,7 @@ def null(evidence: Evidence) -> Chapter:
         chapter.table(clips, "The clip W of the network: not chosen yet.")
         scan = study_figures.clip_scan(summary)
         chapter.figure(scan, "Search for W: W was given by the study or is not there.")
-    for test in summary.tests:
+    for test in quoted_first(summary):
         figure = statistic_figures.null_figure(evidence, test)
         chapter.figure(figure, f"Null of the {test} test: its toys or its law are not there.")
     chapter.paper(summary)
@@ -124,7 +125,7 @@ def null(evidence: Evidence) -> Chapter:
 
 def closure(evidence: Evidence) -> Chapter:
     chapter, summary = Chapter("closure", "Closure"), evidence.summary
-    for test in summary.tests:
+    for test in quoted_first(summary):
         figure = statistic_figures.closure_figure(evidence, test)
         chapter.figure(figure, f"Closure of the {test} test: no background-only toys at shifted ν.")
     chapter.table(closure_tables.shift_table(summary), "False positives: no background toys at shifted ν.")

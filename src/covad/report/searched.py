@@ -46,8 +46,8 @@ def _samples(summary: Summary) -> Iterator[tuple[str, str]]:
         return
     yield "Background", _sample(source.background)
     if summary.processes:
-        told = (f"{process_label(line.process)} {number(line.expected)}" for line in summary.processes)
-        yield "Processes", f"{', '.join(told)} expected events"
+        yields = (f"{process_label(line.process)} {number(line.expected)}" for line in summary.processes)
+        yield "Processes", f"{', '.join(yields)} expected events"
     else:
         yield "Processes", "not counted yet (covad run counts them)"
     cuts = source.cuts
@@ -76,11 +76,10 @@ def _systematics(summary: Summary) -> str:
 
 
 def _systematic(entry: SystematicEntry) -> str:
-    sigma = entry.sigma
-    if sigma is None and entry.name in BUILT_IN:
-        sigma = next(option.default for option in fields(BUILT_IN[entry.name]) if option.name == "sigma")
-    words = entry.name.replace("_", " ")
-    return f"{words} (σ = {1.0 if sigma is None else sigma:g})"
+    kind = BUILT_IN.get(entry.name)
+    defaults = {} if kind is None else {option.name: option.default for option in fields(kind)}
+    sigma = entry.sigma or float(defaults.get("sigma", 1.0))
+    return f"{entry.name.replace('_', ' ')} (σ = {sigma:g})"
 
 
 def _signals(summary: Summary) -> str:

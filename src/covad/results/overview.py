@@ -113,6 +113,11 @@ def quoted_test(summary: Summary) -> tuple[str, str]:
     return test, "analytic" if test == "convex" else "R_0"
 
 
+def quoted_first(summary: Summary) -> list[str]:
+    """Return the tests of a study, the one whose p is quoted first."""
+    return sorted(summary.tests, key=lambda test: test != quoted_test(summary)[0])
+
+
 def calibration_of(
     lines: Sequence[SignalSignificance] | Sequence[SignalPower], test: str, configuration: str
 ) -> str:

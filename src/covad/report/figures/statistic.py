@@ -38,7 +38,7 @@ from covad.report.names import (
     test_label,
 )
 from covad.report.texts import law_text, texts
-from covad.results.overview import law_of, quoted_test
+from covad.results.overview import law_of, quoted_first, quoted_test
 from covad.results.summary import ConfigurationSummary, NullLaw, Summary, select
 from covad.settings import Nu
 from covad.toys.ensembles import Treatment
@@ -256,7 +256,7 @@ def signal_figures(evidence: Evidence) -> Iterator[Figure]:
         for c in everywhere
         if c == evidence.summary.main or (c.treatment is Treatment.PROFILED and c.kind == "contrastive")
     ]
-    for test in evidence.summary.tests:
+    for test in quoted_first(evidence.summary):
         for signal, configurations, most in (("hpm", everywhere, True), ("lq", unlinearised, False)):
             if figure := _signal_figure(evidence, test, signal, configurations, most):
                 yield figure

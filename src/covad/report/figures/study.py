@@ -20,7 +20,7 @@ from covad.report.names import (
     test_label,
 )
 from covad.report.texts import texts
-from covad.results.overview import calibration_of
+from covad.results.overview import calibration_of, quoted_first
 from covad.results.summary import (
     ConfigurationSummary,
     SignalPower,
@@ -125,7 +125,7 @@ def power_figures(summary: Summary) -> Iterator[Figure]:
         for c in shown
         for _, injected in summary.injections(c.configuration)
     }
-    for test in summary.tests:
+    for test in quoted_first(summary):
         for part in sorted(injected_shares, key=lambda text: injected_shares[text]):
             panels = tuple(panel for c in shown for panel in _power_panels(summary, test, part, c))
             if panels:
