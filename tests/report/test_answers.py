@@ -79,7 +79,7 @@ def test_the_colours_of_all_cards_agree_with_the_verdict(evidence, verdict, fail
     if verdict is DOES_NOT_CLOSE:
         assert (trusted.tone, trusted.verdict) == (Tone.BAD, "No: its p-values are not calibrated")
     elif verdict is CLOSES and not failed and not missing and expected < 6_000:
-        assert (trusted.tone, trusted.verdict) == (Tone.GOOD, "Yes, tested by toys up to Z = 2.13")
+        assert (trusted.tone, trusted.verdict) == (Tone.GOOD, "Yes, to 2σ: closure is shown so far")
     else:
         assert trusted.tone is Tone.OPEN
         assert trusted.verdict.startswith(("Not yet: ", "With care: "))
@@ -106,7 +106,7 @@ def test_a_bound_is_a_bound_and_not_the_most(evidence):
         return {"z": 2.06, "saturated": True, "extrapolated": False}
 
     _, sensitive, _ = told(report_world.changed(evidence, "significance", bounded))
-    assert re.fullmatch(r"Z ≥ 2\.06 for [\d.]+ % of \S+ → \S+", sensitive.verdict)
+    assert re.fullmatch(r"Z ≥ 2\.06 for [\d.]+ % of \S+\s→\s\S+", sensitive.verdict)
     assert not any("p to Z" in text for text in (sensitive.verdict, *sensitive.points))
 
 

@@ -106,3 +106,18 @@ def test_a_response_is_told_by_its_worst_comparison_and_its_smallest_reach(summa
     assert enough == [True, False]
     nothing = response_overview(summary, replace(space, validation=()))
     assert (nothing.worst, nothing.misfits) == (None, False)
+
+
+def test_closure_is_judged_as_far_as_the_toys_of_every_point_tell(summary):
+    """60 toys tell nothing at 3 sigma."""
+    assert closure_overview(summary, "convex", MAIN).judged_z == 2.0
+
+    def telling(line, ratio):
+        rates = tuple(replace(rate, detectable_ratio=ratio) for rate in line.false_positives)
+        return replace(line, false_positives=rates)
+
+    for last, judged_z in ((1.9, 3.0), (2.1, 2.0)):
+        *first, end = summary.closure
+        lines = (*(telling(line, 1.9) for line in first), telling(end, last))
+        changed = replace(summary, closure=lines)
+        assert closure_overview(changed, end.test, end.configuration).judged_z == judged_z

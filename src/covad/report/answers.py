@@ -15,6 +15,7 @@ from covad.inference.verdict import Verdict
 from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.report.names import (
+    NO_BREAK,
     Injection,
     null_label,
     number,
@@ -67,6 +68,13 @@ class Answer:
     points: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class ClosureAnswer(Answer):
+    """The answer on closure, with the threshold up to which it was judged."""
+
+    judged_z: float = 0.0
+
+
 def answers(evidence: Evidence, published_spread: PublishedSpread) -> tuple[Answer, ...]:
     """Answer the questions, that of the data first; a published spread of Z stands beside ours."""
     summary = evidence.summary
@@ -110,14 +118,14 @@ def _quoted(observation: Observation) -> str:
     return f"{p}, Z {sign} {answer.z:.2f}{MARK if answer.extrapolated else ''}"
 
 
-def _closes(summary: Summary) -> Answer:
+def _closes(summary: Summary) -> ClosureAnswer:
     """Tell the verdict of the quoted test; others, and the test without nuisances, stand below it."""
     question, main = "Does it close?", summary.main
     test, _ = quoted_test(summary)
     overview = closure_overview(summary, test, main.configuration)
     if overview is None:
         missing = "There are no background toys at shifted ν yet."
-        return Answer(question, "Not known yet", Tone.OPEN, (missing,))
+        return ClosureAnswer(question, "Not known yet", Tone.OPEN, (missing,))
     said = {
         Verdict.CLOSES: f"Yes, the {test_label(test)} closes",
         Verdict.DOES_NOT_CLOSE: f"No, the {test_label(test)} does not close",
@@ -129,7 +137,8 @@ def _closes(summary: Summary) -> Answer:
         beside = closure_overview(summary, other, main.configuration)
         if other == test or beside is None:
             continue
-        points.append(f"{test_label(other).capitalize()}: {beside.verdict} ({shown_reason(beside.reason)}).")
+        why = "" if beside.verdict is Verdict.CLOSES else f" ({shown_reason(beside.reason)})"
+        points.append(f"{test_label(other).capitalize()}: {beside.verdict}{why}.")
         if tone is Tone.GOOD and beside.verdict is Verdict.DOES_NOT_CLOSE:
             tone = Tone.OPEN
     for configuration in summary.configurations:
@@ -137,7 +146,7 @@ def _closes(summary: Summary) -> Answer:
             without = closure_overview(summary, test, configuration.configuration)
             if without is not None:
                 points.append(f"For comparison, {configuration.label}: {without.verdict}.")
-    return Answer(question, said, tone, tuple(points))
+    return ClosureAnswer(question, said, tone, tuple(points), overview.judged_z)
 
 
 def _largest_shift(overview: ClosureOverview) -> str:
@@ -156,7 +165,8 @@ def _sensitive(summary: Summary, published_spread: PublishedSpread, closes: Answ
     if best is None:
         missing = "There are no toys with signals in the main configuration."
         return Answer(question, "Not known", Tone.OPEN, (missing,))
-    what = f"{share(best.injected, main.expected)} of {signal_label(best.signal).text}"
+    signal = signal_label(best.signal).text.replace(" ", NO_BREAK)
+    what = f"{share(best.injected, main.expected)} of {signal}"
     sign = "=" if not best.saturated else "≥" if best.z > 0 else "≤"
     verdict = shown_signs(f"Z {sign} {best.z:.2f}{MARK if best.extrapolated else ''} for {what}")
     points = []
@@ -164,13 +174,13 @@ def _sensitive(summary: Summary, published_spread: PublishedSpread, closes: Answ
     for injection in ordered(summary.injections(main.configuration)):
         injections.setdefault(injection[0], []).append(injection)
     nulls = {test: null} | {other: "R_0" for other in summary.tests if other != test}
-    for signal, mine in injections.items():
+    for name, mine in injections.items():
         shares = ", ".join(share(injected, main.expected) for _, injected in mine)
         found = []
         for other, against in nulls.items():
             z = ", ".join(_median_z(lines, other, injection, against) for injection in mine)
             found.append(z if other == test else f"{test_label(other)}: {z}")
-        points.append(shown_signs(f"{signal_label(signal).text}, {shares}: Z = {'; '.join(found)}."))
+        points.append(shown_signs(f"{signal_label(name).text}, {shares}: Z = {'; '.join(found)}."))
     by = f"calibrated by {null_label(null).text}" if null != "R_0" else "calibrated by toys"
     marks = f" {MARK} {MEANING}." if any(MARK in point for point in points) else ""
     points.append(f"Medians of toys at ν = 0; {test_label(test)}, {by}. ≥ is a bound.{marks}")
@@ -202,10 +212,10 @@ def _spread(summary: Summary, published_spread: PublishedSpread) -> Iterator[str
         yield f"Largest spread of Z over ν, calibrated by {by}: {', '.join(told)}."
 
 
-def _trusted(summary: Summary, closes: Answer) -> Answer:
+def _trusted(summary: Summary, closes: ClosureAnswer) -> Answer:
     """Weigh closure, the toys that are there and the response: the weakest of them decides."""
     question, toys, main = "Can it be trusted?", summary.toys, summary.main
-    test, _ = quoted_test(summary)
+    test, null = quoted_test(summary)
     mine = select(summary.spaces, embedding=main.embedding, order=main.order)
     responses = [response_overview(summary, space) for space in mine]
     short = next((found for found in responses if not found.enough), None)
@@ -225,11 +235,12 @@ def _trusted(summary: Summary, closes: Answer) -> Answer:
             Tone.OPEN,
         )
     else:
-        verdict, tone = f"Yes, tested by toys up to Z = {resolved}", Tone.GOOD
+        verdict, tone = f"Yes, to {closes.judged_z:g}σ: closure is shown so far", Tone.GOOD
     parts = " + ".join(f"{number(getattr(toys, part))} {part}" for part in ("done", "failed", "missing"))
     points = [f"Toys: {number(toys.requested)} requested = {parts}."]
     if nulls:
-        points.append(f"{number(nulls[0].n_toys)} background toys resolve Z up to {resolved}.")
+        told = "test the law of t" if null == "analytic" else "resolve Z"
+        points.append(f"{number(nulls[0].n_toys)} background toys {told} up to Z = {resolved}.")
     points += [_response(found) for found in responses]
     for space in summary.spaces:
         if space not in mine and (found := response_overview(summary, space)).misfits and found.worst:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from covad.results.summary import ConfigurationSummary, nu_text
 from covad.toys.ensembles import Treatment
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 #: (signal, injected events).
 Injection = tuple[str, float]
 
@@ -148,7 +149,7 @@ def slug(text: str) -> str:
 def number(value: float) -> str:
     """Return a count with its thousands apart, and decimals only where it is small: '52 000', '0.3'."""
     digits = f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.2g}"
-    return digits.replace(",", "\N{NO-BREAK SPACE}")
+    return digits.replace(",", NO_BREAK)
 
 
 def shown_p(p: float) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from covad.inference.closure import FalsePositives
 from covad.inference.reach import Reach
-from covad.inference.verdict import Verdict
+from covad.inference.verdict import ALWAYS_JUDGED_Z, JUDGED_Z, Verdict, can_tell
 from covad.results.summary import (
     ClosureSummary,
     NullLaw,
@@ -46,6 +46,7 @@ class ClosureOverview:
     smallest_p: float | None  # of goodness of fit against R_0, corrected; None where no test was made
     worst_shift: ClosureSummary  # the point whose median moves most
     most_alarms: ClosureSummary  # the point with the most false positives at ALARM_Z
+    judged_z: float  # the largest threshold at which the rates of all points have a say in the verdict
 
     @property
     def alarms(self) -> FalsePositives | None:
@@ -63,6 +64,8 @@ def closure_overview(summary: Summary, test: str, configuration: str) -> Closure
         return -1.0 if found is None or found.ratio is None else found.ratio
 
     p = [found.corrected_p for line in lines for found in line.against_null]
+    rates = [line.false_positives_at(JUDGED_Z) for line in lines]
+    told_apart = all(rate is not None and can_tell(rate) for rate in rates)
     return ClosureOverview(
         test=test,
         configuration=configuration,
@@ -71,6 +74,7 @@ def closure_overview(summary: Summary, test: str, configuration: str) -> Closure
         smallest_p=min(p, default=None),
         worst_shift=max(lines, key=lambda line: abs(line.median_shift.shift)),
         most_alarms=max(lines, key=alarms),
+        judged_z=JUDGED_Z if told_apart else ALWAYS_JUDGED_Z,
     )
 
 
