@@ -61,8 +61,26 @@ def _with_expected(evidence, expected):
 def test_the_quoted_test_in_the_main_configuration_decides_whether_it_closes(
     evidence, network, convex, words, tone
 ):
-    closes, _, _ = told(_with_verdicts(evidence, network, convex, others=DOES_NOT_CLOSE))
-    assert (closes.verdict, closes.tone) == (words, tone)
+    enough = _with_expected(_with_toys(evidence, 0, 0), 1_000.0)
+    closes, _, trusted = told(_with_verdicts(enough, network, convex, others=DOES_NOT_CLOSE))
+    assert (closes.verdict, closes.tone, trusted.tone) == (words, tone, tone)
+    if (network, convex) == (DOES_NOT_CLOSE, CLOSES):
+        assert trusted.verdict == "With care: only the convex test closes"
+
+
+@pytest.mark.parametrize(
+    ("network", "convex", "words"),
+    [
+        (CLOSES, CLOSES, "Yes, the convex test closes"),
+        (DOES_NOT_CLOSE, CLOSES, "No, the network does not close"),
+        (CLOSES, CANNOT_TELL, "Cannot tell yet"),
+    ],
+)
+def test_a_joint_p_needs_both_tests_to_close(evidence, network, convex, words):
+    study = evidence.summary.study.model_copy(update={"result": "joint"})
+    joint = replace(evidence, summary=replace(evidence.summary, study=study))
+    closes, _, _ = told(_with_verdicts(joint, network, convex, others=CLOSES))
+    assert closes.verdict == words
 
 
 @pytest.mark.parametrize(
@@ -210,7 +228,15 @@ def test_a_result_that_is_not_one_is_red(evidence):
     bad = _with_verdicts(evidence, CLOSES, DOES_NOT_CLOSE, CLOSES)
     data, *_ = told(replace(bad, observed=(observation("a.h5", 1.0),)))
     assert data.tone is Tone.BAD
-    assert "The test does not close: do not quote this p." in data.points
+    assert "The test does not close (covariant, profiled): do not quote this p." in data.points
+
+
+def test_a_file_is_judged_by_the_configuration_that_it_was_tested_in(evidence):
+    only_main = _with_verdicts(evidence, CLOSES, CLOSES, others=DOES_NOT_CLOSE)
+    elsewhere = replace(observation("a.h5", 1.0), configuration="contrastive-none", label="no nuisances")
+    data, closes, *_ = told(replace(only_main, observed=(elsewhere,)))
+    assert (data.tone, closes.tone) == (Tone.BAD, Tone.GOOD)
+    assert "The test does not close (no nuisances): do not quote this p." in data.points
 
 
 def test_several_files_are_looks_of_their_own(evidence):

@@ -34,6 +34,7 @@ from covad.results.overview import (
     ClosureOverview,
     ResponseOverview,
     at_central_nu,
+    closure_of_quoted,
     closure_overview,
     largest_z,
     quoted_test,
@@ -68,25 +69,23 @@ class Answer:
     points: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ClosureAnswer(Answer):
-    """The answer on closure, with the threshold up to which it was judged."""
-
-    judged_z: float = 0.0
-
-
 def answers(evidence: Evidence, published_spread: PublishedSpread) -> tuple[Answer, ...]:
     """Answer the questions, that of the data first; a published spread of Z stands beside ours."""
     summary = evidence.summary
-    closes = _closes(summary)
-    data = [_data(evidence.observed, closes)] if evidence.observed else []
-    return (*data, closes, _sensitive(summary, published_spread, closes), _trusted(summary, closes))
+    data = [_data(summary, evidence.observed)] if evidence.observed else []
+    return (*data, _closes(summary), _sensitive(summary, published_spread), _trusted(summary))
 
 
-def _data(observed: Sequence[Observation], closes: Answer) -> Answer:
-    """Quote p and Z of every observed file; a result has no colour, a failed fit has."""
+def _verdict(summary: Summary, configuration: str) -> Verdict | None:
+    """Return the verdict on the p that is quoted; None where nothing is known."""
+    overview = closure_of_quoted(summary, configuration)
+    return None if overview is None else overview.verdict
+
+
+def _data(summary: Summary, observed: Sequence[Observation]) -> Answer:
+    """Quote p and Z of every observed file; a result has no colour, one that must not be quoted has."""
     told = {observation.name: shown_signs(_quoted(observation)) for observation in observed}
-    failed = [observation for observation in observed if observation.p is None]
+    failed = any(observation.p is None for observation in observed)
     points = []
     if len(observed) > 1:
         points += [f"{observation.file}: {told[observation.name]}." for observation in observed]
@@ -96,16 +95,19 @@ def _data(observed: Sequence[Observation], closes: Answer) -> Answer:
         verdict = told[only.name].capitalize() if failed else told[only.name]
         events = f"{number(only.n_selected)} events selected, {number(only.expected)} expected"
         points.append(f"{only.file}: {events}. {test_label(only.rule).capitalize()}, {only.answer.how}.")
-    marked = [observation for observation in observed if observation.answer.extrapolated]
-    points += [f"{MARK} {MEANING}."] if marked else []
+    if any(observation.answer.extrapolated for observation in observed):
+        points.append(f"{MARK} {MEANING}.")
     for observation in observed:
         points += [f"Warning: {line}." for line in observation.warnings[:_SHOWN_WARNINGS]]
-    if closes.tone is Tone.BAD:
-        points.append("The test does not close: do not quote this p.")
-    elif closes.tone is Tone.OPEN:
-        points.append("Closure is not shown yet: this p may not be calibrated.")
-    tone = Tone.BAD if failed or closes.tone is Tone.BAD else Tone.PLAIN
-    return Answer("What do the data say?", verdict, tone, tuple(points))
+    labels = {observation.configuration: observation.label for observation in observed}
+    closure = {name: _verdict(summary, name) for name in labels}
+    for name, found in closure.items():
+        if found is Verdict.DOES_NOT_CLOSE:
+            points.append(f"The test does not close ({labels[name]}): do not quote this p.")
+        elif found is not Verdict.CLOSES:
+            points.append(f"Closure is not shown yet ({labels[name]}): this p may not be calibrated.")
+    bad = failed or Verdict.DOES_NOT_CLOSE in closure.values()
+    return Answer("What do the data say?", verdict, Tone.BAD if bad else Tone.PLAIN, tuple(points))
 
 
 def _quoted(observation: Observation) -> str:
@@ -118,24 +120,23 @@ def _quoted(observation: Observation) -> str:
     return f"{p}, Z {sign} {answer.z:.2f}{MARK if answer.extrapolated else ''}"
 
 
-def _closes(summary: Summary) -> ClosureAnswer:
-    """Tell the verdict of the quoted test; others, and the test without nuisances, stand below it."""
+def _closes(summary: Summary) -> Answer:
+    """Tell the verdict on the quoted p; other tests, and the test without nuisances, stand below it."""
     question, main = "Does it close?", summary.main
-    test, _ = quoted_test(summary)
-    overview = closure_overview(summary, test, main.configuration)
+    overview = closure_of_quoted(summary, main.configuration)
     if overview is None:
         missing = "There are no background toys at shifted ν yet."
-        return ClosureAnswer(question, "Not known yet", Tone.OPEN, (missing,))
+        return Answer(question, "Not known yet", Tone.OPEN, (missing,))
     said = {
-        Verdict.CLOSES: f"Yes, the {test_label(test)} closes",
-        Verdict.DOES_NOT_CLOSE: f"No, the {test_label(test)} does not close",
+        Verdict.CLOSES: f"Yes, the {test_label(overview.test)} closes",
+        Verdict.DOES_NOT_CLOSE: f"No, the {test_label(overview.test)} does not close",
         Verdict.CANNOT_TELL: "Cannot tell yet",
     }[overview.verdict]
     points = [_sentence(shown_reason(overview.reason)), _largest_shift(overview)]
     tone = _TONES[overview.verdict]
     for other in summary.tests:
         beside = closure_overview(summary, other, main.configuration)
-        if other == test or beside is None:
+        if other == overview.test or beside is None:
             continue
         why = "" if beside.verdict is Verdict.CLOSES else f" ({shown_reason(beside.reason)})"
         points.append(f"{test_label(other).capitalize()}: {beside.verdict}{why}.")
@@ -143,10 +144,10 @@ def _closes(summary: Summary) -> ClosureAnswer:
             tone = Tone.OPEN
     for configuration in summary.configurations:
         if configuration.treatment is Treatment.NONE and configuration != main:
-            without = closure_overview(summary, test, configuration.configuration)
+            without = closure_overview(summary, overview.test, configuration.configuration)
             if without is not None:
                 points.append(f"For comparison, {configuration.label}: {without.verdict}.")
-    return ClosureAnswer(question, said, tone, tuple(points), overview.judged_z)
+    return Answer(question, said, tone, tuple(points))
 
 
 def _largest_shift(overview: ClosureOverview) -> str:
@@ -156,7 +157,7 @@ def _largest_shift(overview: ClosureOverview) -> str:
     return f"The median of t moves most at {where}: by {shift} standard deviations."
 
 
-def _sensitive(summary: Summary, published_spread: PublishedSpread, closes: Answer) -> Answer:
+def _sensitive(summary: Summary, published_spread: PublishedSpread) -> Answer:
     """Tell the median Z of every signal against the null whose p is quoted."""
     question, main = "How sensitive is it?", summary.main
     test, null = quoted_test(summary)
@@ -185,7 +186,7 @@ def _sensitive(summary: Summary, published_spread: PublishedSpread, closes: Answ
     marks = f" {MARK} {MEANING}." if any(MARK in point for point in points) else ""
     points.append(f"Medians of toys at ν = 0; {test_label(test)}, {by}. ≥ is a bound.{marks}")
     points += _spread(summary, published_spread)
-    if closes.tone is Tone.BAD:
+    if _verdict(summary, main.configuration) is Verdict.DOES_NOT_CLOSE:
         points.append("The test does not close: these Z are not calibrated.")
     return Answer(question, verdict, Tone.PLAIN, tuple(points))
 
@@ -212,35 +213,35 @@ def _spread(summary: Summary, published_spread: PublishedSpread) -> Iterator[str
         yield f"Largest spread of Z over ν, calibrated by {by}: {', '.join(told)}."
 
 
-def _trusted(summary: Summary, closes: ClosureAnswer) -> Answer:
+def _trusted(summary: Summary) -> Answer:
     """Weigh closure, the toys that are there and the response: the weakest of them decides."""
     question, toys, main = "Can it be trusted?", summary.toys, summary.main
     test, null = quoted_test(summary)
     mine = select(summary.spaces, embedding=main.embedding, order=main.order)
     responses = [response_overview(summary, space) for space in mine]
-    short = next((found for found in responses if not found.enough), None)
     nulls = select(summary.nulls, test=test, configuration=main.configuration)
-    resolved = f"{largest_resolved_z(nulls[0].n_toys):.2f}" if nulls else None
-    if closes.tone is Tone.BAD:
+    overview = closure_of_quoted(summary, main.configuration)
+    beside = [closure_overview(summary, other, main.configuration) for other in summary.tests]
+    tone = Tone.OPEN
+    if overview is None or overview.verdict is Verdict.CANNOT_TELL:
+        verdict = "Not yet: closure is not shown"
+    elif overview.verdict is Verdict.DOES_NOT_CLOSE:
         verdict, tone = "No: its p-values are not calibrated", Tone.BAD
-    elif closes.tone is Tone.OPEN:
-        verdict, tone = "Not yet: closure is not shown", Tone.OPEN
     elif toys.missing:
-        verdict, tone = f"Not yet: {number(toys.missing)} toys are missing", Tone.OPEN
+        verdict = f"Not yet: {number(toys.missing)} toys are missing"
     elif toys.failed:
-        verdict, tone = f"With care: {number(toys.failed)} fits failed", Tone.OPEN
-    elif short is not None:
-        verdict, tone = (
-            f"With care: the response may be too coarse for {number(main.expected)} events",
-            Tone.OPEN,
-        )
+        verdict = f"With care: {number(toys.failed)} fits failed"
+    elif any(other is not None and other.verdict is Verdict.DOES_NOT_CLOSE for other in beside):
+        verdict = f"With care: only the {test_label(test)} closes"
+    elif not all(found.enough for found in responses):
+        verdict = f"With care: the response may be too coarse for {number(main.expected)} events"
     else:
-        verdict, tone = f"Yes, to {closes.judged_z:g}σ: closure is shown so far", Tone.GOOD
+        verdict, tone = f"Yes, to {overview.judged_z:g}σ: closure is shown so far", Tone.GOOD
     parts = " + ".join(f"{number(getattr(toys, part))} {part}" for part in ("done", "failed", "missing"))
     points = [f"Toys: {number(toys.requested)} requested = {parts}."]
     if nulls:
-        told = "test the law of t" if null == "analytic" else "resolve Z"
-        points.append(f"{number(nulls[0].n_toys)} background toys {told} up to Z = {resolved}.")
+        told, n_toys = "test the law of t" if null == "analytic" else "resolve Z", nulls[0].n_toys
+        points.append(f"{number(n_toys)} background toys {told} up to Z = {largest_resolved_z(n_toys):.2f}.")
     points += [_response(found) for found in responses]
     for space in summary.spaces:
         if space not in mine and (found := response_overview(summary, space)).misfits and found.worst:

@@ -19,7 +19,7 @@ from covad.results.summary import (
     select,
 )
 from covad.runs.checks import Validation
-from covad.study.plan import default_test
+from covad.study.plan import default_result, default_test
 
 #: Threshold at which the short answers quote false positives.
 ALARM_Z = 2.0
@@ -115,6 +115,21 @@ def quoted_test(summary: Summary) -> tuple[str, str]:
     """Return the test that the short answers are about, whose p is quoted, and the null of that p."""
     test = default_test(summary.study)
     return test, "analytic" if test == "convex" else "R_0"
+
+
+def closure_of_quoted(summary: Summary, configuration: str) -> ClosureOverview | None:
+    """Return closure of the test that the quoted p needs; of two, that of the one which decides.
+
+    None where one of them has no toys at shifted nu.
+    """
+    joint = default_result(summary.study) == "joint"
+    needed = quoted_first(summary) if joint else quoted_first(summary)[:1]
+    found = [closure_overview(summary, test, configuration) for test in needed]
+    known = [overview for overview in found if overview is not None]
+    if len(known) < len(found):
+        return None
+    verdict = Verdict.overall(overview.verdict for overview in known)
+    return next(overview for overview in known if overview.verdict is verdict)
 
 
 def quoted_first(summary: Summary) -> list[str]:
