@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from typing import Any
 
 from covad.events.systematics import BUILT_IN
 from covad.report.evidence import Evidence
@@ -77,7 +78,9 @@ def _systematics(summary: Summary) -> str:
 
 def _systematic(entry: SystematicEntry) -> str:
     kind = BUILT_IN.get(entry.name)
-    defaults = {} if kind is None else {option.name: option.default for option in fields(kind)}
+    defaults: dict[str, Any] = (
+        {} if kind is None else {option.name: option.default for option in fields(kind)}
+    )
     sigma = entry.sigma or float(defaults.get("sigma", 1.0))
     return f"{entry.name.replace('_', ' ')} (σ = {sigma:g})"
 
