@@ -39,8 +39,8 @@ def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
                 with drawing((1.7, 0.9)) as (canvas, (above, below)):
                     draw_observable(above, observable, below)
                     alt = (
-                        f"{observation.file}: {observable.name} of the {test.excess.n_top} events of largest h, mean "
-                        f"{observable.top_mean:.4g}, over the {test.excess.expected:.1f} expected there; "
+                        f"{observation.file}: {observable.name} of the {test.excess.n_top} events of largest h, "
+                        f"mean {observable.top_mean:.4g}, over the {test.excess.expected:.1f} expected there; "
                         "below, all observed events over all expected ones"
                     )
                     panels.append(panel(slug(f"{name}_{observable.name}"), alt, canvas))
