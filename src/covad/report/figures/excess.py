@@ -38,10 +38,11 @@ def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
             for observable in test.excess.observables:
                 with drawing((1.7, 0.9)) as (canvas, (above, below)):
                     draw_observable(above, observable, below)
+                    found = test.excess
                     alt = (
-                        f"{observation.file}: {observable.name} of the {test.excess.n_top} events of largest h, "
-                        f"mean {observable.top_mean:.4g}, over the {test.excess.expected:.1f} expected there; "
-                        "below, all observed events over all expected ones"
+                        f"{observation.file}: {observable.name} of the {found.n_top} events of largest h, mean "
+                        f"{observable.top_mean:.4g}, over the {found.expected:.1f} expected there; below, all "
+                        "observed events over all expected ones"
                     )
                     panels.append(panel(slug(f"{name}_{observable.name}"), alt, canvas))
             words = texts(
