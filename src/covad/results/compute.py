@@ -38,6 +38,7 @@ from covad.results.summary import (
     NullLaw,
     NullSummary,
     PriorSummary,
+    ProcessYield,
     SignalPower,
     SignalSignificance,
     SpaceSummary,
@@ -50,6 +51,7 @@ from covad.results.summary import (
 from covad.runs.checks import read_checks
 from covad.runs.directory import space_name
 from covad.runs.products import Products
+from covad.runs.selected import read_selected
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_clip_choices, read_clips
 from covad.storage.records import restore
@@ -80,6 +82,7 @@ def summarise(run: RunToys) -> Summary:
         made_of=run.made_of,
         study=run.study,
         manifest=_manifest(run),
+        processes=tuple(_processes(run)),
         main_configuration=main_configuration(run.study).slug,
         configurations=tuple(_configurations(run)),
         embeddings=tuple(_embeddings(run)),
@@ -106,6 +109,17 @@ def _toy_versions(run: RunToys) -> tuple[ToyVersions, ...]:
     """Count all toys by the versions that computed them, the most frequent first."""
     found = Counter(versions for toys in run.toys.values() for versions in toys.versions)
     return tuple(ToyVersions(versions, number) for versions, number in found.most_common())
+
+
+def _processes(run: RunToys) -> Iterator[ProcessYield]:
+    """Share the expected events of the study among the processes as the selected samples have them."""
+    if not isinstance(run.study.source, Collisions):
+        return
+    selected = read_selected(Products(run.study, run.directory).selected())
+    counted = {} if selected is None else selected.processes
+    total = sum(counted.values())
+    for process, events in sorted(counted.items(), key=lambda found: found[1], reverse=True):
+        yield ProcessYield(process, events, run.study.sizes.expected * events / total)
 
 
 def _configurations(run: RunToys) -> Iterator[ConfigurationSummary]:

@@ -24,7 +24,7 @@ def test_closure_is_drawn_on_given_axes_with_every_nu_and_the_law(evidence, test
     background = evidence.toys(test, "covariant-profiled")
     drawn = draw_closure(axes, background, law_of(evidence.summary, test, "covariant-profiled"))
     assert drawn is axes
-    assert set(_labels(axes)) == {"$R_0$", r"$\nu = +1\sigma$", r"$\nu = -1\sigma$", law}
+    assert set(_labels(axes)) == {r"$\nu = 0$", r"$\nu = +1\sigma$", r"$\nu = -1\sigma$", law}
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("$t$", "density")
 
 
