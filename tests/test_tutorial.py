@@ -1,4 +1,4 @@
-"""The tutorial and its example: every command of docs/tutorial.md, in order, in a copy of the example."""
+"""The tutorial and its example: every command of docs/tutorials/own-events.md, in order, in a copy."""
 
 import importlib.util
 import json
@@ -22,7 +22,7 @@ from covad.study import read_study
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "own_events"
-TUTORIAL = ROOT / "docs" / "tutorial.md"
+TUTORIAL = ROOT / "docs" / "tutorials" / "own-events.md"
 SHELL_BLOCK, PYTHON_BLOCK = (
     re.compile(rf"^```{language}\n(.*?)^```", re.MULTILINE | re.DOTALL) for language in ("sh", "python")
 )
