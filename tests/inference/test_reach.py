@@ -214,7 +214,10 @@ def test_the_predicted_shift_is_that_of_toys():
     ("world", "expected", "excess"), [(WRONG, EXPECTED, 0.06), (SLIGHTLY_WRONG, 36_000, 0.02)]
 )
 def test_second_order_is_enough_where_the_misfit_is_small(world, expected, excess):
-    """What the second order overestimates, against the exact Asimov fit; see docs/explanation/calibration.md."""
+    """What the second order overestimates, against the exact fit to Asimov data.
+
+    See docs/explanation/calibration.md.
+    """
     predicted = predicted_shift(world.misfit(50_000, seed=2), world.null(), expected)
     exact = world.asimov_t(expected) / predicted.null_std
     print(f"damping {world.damping}, {expected:.0f} events: {predicted.shift:.3f}, exact {exact:.3f}")
