@@ -9,7 +9,7 @@ export MKL_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export NUMBA_NUM_THREADS = 1
 
-.PHONY: demo test test-slow coverage calibrate faults lint format bench clean
+.PHONY: demo docs test test-slow coverage calibrate faults lint format bench clean
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -22,6 +22,9 @@ demo: $(READY)
 	test -f demo/study.yaml || $(BIN)/covad init --preset quick demo/study.yaml
 	$(BIN)/covad run demo/study.yaml --out demo/run
 	$(BIN)/covad report demo/run
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict --quiet
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -52,4 +55,4 @@ bench: $(READY)
 	$(BIN)/covad bench toys
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist site
