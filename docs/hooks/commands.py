@@ -37,7 +37,9 @@ def _sections(group: click.Group, context: click.Context) -> Iterator[list[str]]
 
 def _section(command: click.Command, context: click.Context) -> list[str]:
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    records = [record for record in (p.get_help_record(context) for p in command.get_params(context)) if record]
+    records = [
+        record for record in (p.get_help_record(context) for p in command.get_params(context)) if record
+    ]
     rows = [f"| `{option}` | {_cell(meaning)} |" for option, meaning in records]
     table = "\n".join(["| option | meaning |", "| --- | --- |", *rows])
     return [

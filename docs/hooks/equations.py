@@ -23,7 +23,9 @@ def on_page_content(content: str, *, page: Any, **_: Any) -> str:
         try:
             equation = convert(tex, display="block" if tag == "div" else "inline")
         except Exception as failure:
-            raise PluginError(f"{page.file.src_uri}: cannot read the equation {tex}: {failure!r}") from failure
+            raise PluginError(
+                f"{page.file.src_uri}: cannot read the equation {tex}: {failure!r}"
+            ) from failure
         if "\\" in equation:
             raise PluginError(f"{page.file.src_uri}: an unknown command in the equation {tex}")
         return f'<{tag} class="equation" data-search-exclude>{equation}</{tag}>'
