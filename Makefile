@@ -24,7 +24,7 @@ demo: $(READY)
 	$(BIN)/covad report demo/run
 
 docs: $(READY)
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
