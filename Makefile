@@ -9,7 +9,7 @@ export MKL_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export NUMBA_NUM_THREADS = 1
 
-.PHONY: demo docs test test-slow coverage calibrate faults lint format bench clean
+.PHONY: demo docs test test-slow coverage calibrate faults lint format bench dist clean
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -53,6 +53,13 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/covad bench toys
+
+# The files of a release, and the wheel tried in an empty environment; nothing is published.
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	ls -l dist
+	PYTHON=$(PYTHON) .ci/try-wheel dist/covad-*.whl
 
 clean:
 	rm -rf $(VENV) build dist site
