@@ -294,7 +294,9 @@ def test_a_full_disk_leaves_the_answer_of_before(tmp_path: Path, monkeypatch: py
     answer = tmp_path / "answer.json"
     answer.write_bytes(b"{}")
     result = CliRunner().invoke(commands, ["bench", "toys", "--json", str(answer)])
-    assert str(result.exception) == f"{answer}: cannot be written (No space left on device)"
+    assert str(result.exception) == (
+        f"{answer}: cannot be written (No space left on device): free some space, or choose another disk"
+    )
     assert answer.read_bytes() == b"{}"
     assert list(tmp_path.iterdir()) == [answer]
 

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from covad.events.layout import Events
-from covad.messages import visible
+from covad.messages import shows_progress, visible
 
 #: Columns of what goes to a file or a pipe.
 PLAIN_WIDTH = 120
@@ -43,7 +43,7 @@ def download_progress() -> Iterator[Callable[[str, int, int], None]]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+    with Progress(*columns, console=console, disable=not (console.is_terminal and shows_progress())) as bars:
 
         def show(name: str, done: int, size: int) -> None:
             if name not in tasks:
@@ -57,7 +57,9 @@ def with_progress(chunks: Iterable[Events], total: int, what: str) -> Iterator[E
     """Pass chunks through and show how far they are; silent without a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(
+        *columns, console=console, disable=not (console.is_terminal and shows_progress())
+    ) as progress:
         task = progress.add_task("", total=total)
         for chunk in chunks:
             yield chunk

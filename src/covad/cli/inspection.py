@@ -38,7 +38,8 @@ def inspect_file(
         study = read_study(study_file)
         if not isinstance(study.source, Collisions):
             raise StudyError(
-                f"{study_file}: source.kind: a study of events was expected, not {study.source.kind}"
+                f"{study_file}: source.kind: a study of events was expected, not {study.source.kind}: "
+                "name one whose source.kind is events, or leave --study out"
             )
         data = CollisionData.of(study, RunDirectory(study_file.parent))
         systematics, selection = data.systematics, data.selection

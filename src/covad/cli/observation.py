@@ -30,7 +30,7 @@ def parse_auxiliary(texts: Sequence[str]) -> dict[str, float]:
         if not (name and equals and math.isfinite(value)):
             raise CovadError(f"an auxiliary value is written NAME=VALUE, with a number, not '{text}'")
         if name in values:
-            raise CovadError(f"the auxiliary value of '{name}' is given twice")
+            raise CovadError(f"the auxiliary value of '{name}' is given twice: give it once")
         values[name] = value
     return values
 

@@ -75,7 +75,9 @@ def examine(
     if digest_of_file(file) != sha256:
         raise FileFormatError(f"{file}: has changed while it was read; test it when it is whole")
     if sample := sample_of_file(run.data.directory, sha256):
-        raise FileFormatError(f"{file}: is an event file of the run itself, of its sample '{sample}'")
+        raise FileFormatError(
+            f"{file}: is an event file of the run itself, of its sample '{sample}': test another one"
+        )
     refuse_events_of_run(file, events, run.data)
     simulated = BackgroundSample.of(run.data, read_background(run.data, run.data.rows["reference"]))
     inputs = compare_observed(events, simulated, run.data)

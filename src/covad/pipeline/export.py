@@ -128,7 +128,10 @@ def _export(
         # the largest difference, relative where numbers exceed one
         difference = float((np.abs(found - expected) / np.maximum(1.0, np.abs(expected))).max(initial=0.0))
         if not difference <= TOLERANCE:
-            raise ExportError(f"{path}: not written, because ONNX differs from torch by {difference:.2g}")
+            raise ExportError(
+                f"{path}: not written, because ONNX differs from torch by {difference:.2g}: update onnx "
+                "and onnxruntime"
+            )
     return Exported(path, difference)
 
 

@@ -93,7 +93,9 @@ class ResponseModel(nn.Module):
             model = cls(ResponseShape(**shape), int(stored["heads"]))
             model.load_state_dict(tensors)
         except (KeyError, RuntimeError, TypeError, ValueError, CovadError) as failure:
-            raise FileFormatError(f"{path}: the stored response is incomplete ({failure})") from failure
+            raise FileFormatError(
+                f"{path}: the stored response is incomplete ({failure}); delete it and run again"
+            ) from failure
         return model
 
 

@@ -375,5 +375,5 @@ def read_summary(run: Path) -> Summary:
     path = run / SUMMARY
     content = read_sealed(path, "`covad report` writes it anew")
     if content is None:
-        raise FileFormatError(f"{path}: cannot be read, the run has no summary")
+        raise FileFormatError(f"{path}: cannot be read, the run has no summary; `covad report` writes it")
     return Summary.from_json(content, str(path))

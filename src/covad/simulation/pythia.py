@@ -154,7 +154,9 @@ def collect(
     n_accepted = n_hard = n_empty = 0
     while n_accepted < n_events:
         if n_empty == MAX_EMPTY_BATCHES:
-            raise SimulationError(f"no event passes the lepton filter of {detector.lepton_filter} GeV")
+            raise SimulationError(
+                f"no event passes the lepton filter of {detector.lepton_filter} GeV: lower it"
+            )
         truth, collision = batch(n_events - n_accepted)
         measured = detector.measure(truth, rng)
         accepted = detector.accepts(measured)

@@ -170,7 +170,7 @@ class Study(Settings):
         """Refuse too few events of a kind; the selection may leave fewer, which the run itself checks."""
         for signal, yields in self.signals.items():
             if signal not in source.signals:
-                raise ValueError(f"signals.{signal}: source.signals has no such sample")
+                raise ValueError(f"signals.{signal}: source.signals has no such sample: add it there")
             simulated = source.signals[signal].simulate
             if simulated is not None and simulated < max(yields):
                 raise ValueError(f"source.signals.{signal}.simulate: toys need {max(yields):g} events")

@@ -54,7 +54,7 @@ class BatchCluster(Settings):
         known = {name for maker in makers for name in inspect.signature(maker.__init__).parameters}
         for name in self.options:
             if name not in known:
-                raise WorkerError(f"cluster.options.{name}: {kind.__name__} has no such option")
+                raise WorkerError(f"cluster.options.{name}: {kind.__name__} has no such option: remove it")
         # any free port for the dashboard: login nodes are shared
         options = {"scheduler_options": {"dashboard_address": ":0"}} | self.options
         return kind(cores=self.cores, processes=self.cores, memory=self.memory, **options)
@@ -114,7 +114,9 @@ class DaskWorkers:
         try:
             client = Client(where, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
         except Exception as failure:  # whatever came over the wire
-            raise WorkerError(f"no Dask scheduler answers at {where} ({failure})") from failure
+            raise WorkerError(
+                f"no Dask scheduler answers at {where} ({failure}): start one there"
+            ) from failure
         return self._stack.enter_context(client)
 
     def results(self, blocks: Iterable[Block]) -> Generator[BlockResult, None, None]:
@@ -145,6 +147,9 @@ class DaskWorkers:
                     f"a Dask worker could not compute toys: {type(failure).__name__}: {failure}"
                 ) from failure
             if not isinstance(toys, BlockToys):
-                raise WorkerError("Dask workers need the covad of this process: theirs is another version")
+                raise WorkerError(
+                    "Dask workers need the covad of this process: theirs is another version, install the "
+                    "same one there"
+                )
             yield block, toys
             future.release()

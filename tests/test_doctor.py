@@ -1,0 +1,170 @@
+"""`covad doctor` finds what it looks for, and every problem names its fix."""
+
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from packaging.requirements import Requirement
+
+import covad
+from covad import doctor
+from covad.cli.main import commands
+from covad.errors import WorkerError
+from covad.toys import latent_world
+
+
+def problems(findings) -> list[str]:
+    return [finding.text for finding in findings if finding.problem]
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """A set of packages that is complete; tests take something away."""
+    packages = {"covad": covad.__version__}
+    for requirement in map(Requirement, doctor.requires("covad")):
+        packages[requirement.name] = doctor.version(requirement.name)
+
+    def version(name):
+        if name not in packages:
+            raise doctor.PackageNotFoundError(name)
+        return packages[name]
+
+    monkeypatch.setattr(doctor, "version", version)
+    return packages
+
+
+def test_what_is_complete_has_no_problem(installed):
+    found = [*doctor.check_versions(), *doctor.check_extras()]
+    assert problems(found) == []
+    assert found[0].text.startswith(f"covad {covad.__version__}, Python 3.")
+    assert [finding.text for finding in found[-3:]] == [f"extra {name}: installed" for name in doctor.EXTRAS]
+
+
+def test_packages_that_are_missing_or_too_old_are_told_with_the_command(installed):
+    del installed["h5py"]
+    installed["numpy"] = "1.26.4"
+    assert problems(doctor.check_versions()) == [
+        "h5py is not installed: pip install 'h5py>=3.10'",
+        "numpy 1.26.4 is installed, but >=2.0 is needed: pip install 'numpy>=2.0'",
+    ]
+
+
+def test_a_missing_extra_is_no_problem_and_an_old_one_is(installed):
+    del installed["onnx"], installed["onnxruntime"], installed["onnxscript"], installed["fastjet"]
+    installed["dask"] = "2020.1"
+    found = list(doctor.check_extras())
+    assert problems(found) == [
+        "extra dask: dask 2020.1 is installed, but >=2024.8 is needed: pip install 'covad[dask]'"
+    ]
+    assert "extra pythia: not installed, fastjet missing (pip install 'covad[pythia]')" in [
+        f.text for f in found
+    ]
+    assert "extra onnx: not installed (pip install 'covad[onnx]')" in [f.text for f in found]
+
+
+def test_another_covad_than_the_installed_one_is_told(installed):
+    installed["covad"] = "0.0.1"
+    (problem,) = problems(doctor.check_versions())
+    assert f"covad 0.0.1 is installed, but {covad.__version__} is used, from " in problem
+    del installed["covad"]
+    assert "pip install covad" in problems(doctor.check_versions())[0]
+
+
+def test_a_folder_that_cannot_be_written_to_is_a_problem(monkeypatch, tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    assert (
+        doctor._writable("a cache", tmp_path / "new", "fix").text == f"a cache: {tmp_path / 'new'}, writable"
+    )
+    assert list((tmp_path / "new").iterdir()) == []
+    blocked = doctor._writable("a cache", file / "below", "set PLACE")
+    assert blocked.problem
+    assert blocked.text == f"a cache: {file / 'below'} cannot be written to (Not a directory): set PLACE"
+    newton = SimpleNamespace(
+        bounded_step=SimpleNamespace(stats=SimpleNamespace(cache_path=str(file / "numba")))
+    )
+    monkeypatch.setattr(doctor, "import_module", lambda _: newton)
+    assert problems(doctor.check_numba_cache())[0].endswith(
+        "set NUMBA_CACHE_DIR to a folder that you may write to"
+    )
+    monkeypatch.setattr(doctor, "import_module", no_locator)
+    assert "set NUMBA_CACHE_DIR" in problems(doctor.check_numba_cache())[0]
+    monkeypatch.setattr(
+        doctor, "import_module", lambda _: SimpleNamespace(get_cachedir=lambda: "/tmp/matplotlib-x1")
+    )
+    assert "set MPLCONFIGDIR" in problems(doctor.check_matplotlib_cache())[0]
+
+
+def no_locator(_):
+    raise RuntimeError("cannot cache function: no locator available for file")
+
+
+def test_matplotlib_itself_falls_back_to_such_a_folder(tmp_path):
+    """The name by which the check knows that the cache is none."""
+    blocked = tmp_path / "file"
+    blocked.touch()
+    program = "import matplotlib, pathlib; print(pathlib.Path(matplotlib.get_cachedir()).name)"
+    environment = {"MPLCONFIGDIR": str(blocked / "below"), "PATH": "/usr/bin"}
+    shown = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert shown.stdout.startswith("matplotlib-")
+
+
+def test_threads_in_a_worker_are_a_problem(monkeypatch):
+    counted = SimpleNamespace(get_num_threads=lambda: 4)
+    monkeypatch.setattr(doctor, "import_module", lambda _: counted)
+    with pytest.raises(WorkerError, match="torch uses 4 threads in a worker instead of one"):
+        doctor.refuse_threads()
+    monkeypatch.setattr(doctor, "run_jobs", lambda function, jobs, workers: function())
+    assert "(ulimit -a)" in problems(doctor.check_cores())[0]
+
+
+def test_the_comparison_judges_equal_and_different_samples():
+    (found,) = doctor.check_comparison()
+    assert not found.problem
+    assert "for equal samples" in found.text
+
+
+def test_a_test_that_is_blind_is_noticed(monkeypatch):
+    monkeypatch.setattr(latent_world, "signal", latent_world.background)
+    (problem,) = problems(doctor.check_comparison())
+    assert re.match(r"self-test: a signal has p = .*, it is not found: pip install", problem)
+
+
+def test_a_test_that_sees_what_is_not_there_is_noticed(monkeypatch):
+    true, drift = latent_world.background, iter([0.0, 1.0])
+    monkeypatch.setattr(latent_world, "background", lambda n, rng: true(n, rng) + np.float32(next(drift)))
+    (problem,) = problems(doctor.check_comparison())
+    assert re.match(r"self-test: equal samples have p = .*, which is wrong: pip install", problem)
+
+
+def test_a_broken_package_hides_no_other_problem(monkeypatch):
+    def broken():
+        raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+        yield
+
+    def fine():
+        yield doctor.Finding("fine")
+
+    monkeypatch.setattr(doctor, "check_versions", broken)
+    for name in (
+        "extras",
+        "cores",
+        "numba_cache",
+        "matplotlib_cache",
+        "temporary_files",
+        "comparison",
+        "network",
+    ):
+        monkeypatch.setattr(doctor, f"check_{name}", fine)
+    result = CliRunner().invoke(commands, ["doctor"])
+    lines = result.output.splitlines()
+    assert result.exit_code == 1
+    assert lines[0].startswith("problem: pyarrow cannot be imported (No module named 'pyarrow'): pip install")
+    assert lines[1:] == ["fine"] * 7 + ["1 problem found"]
+    monkeypatch.setattr(doctor, "check_versions", fine)
+    result = CliRunner().invoke(commands, ["doctor"])
+    assert (result.exit_code, result.output.splitlines()[-1]) == (0, "everything works")
