@@ -57,7 +57,7 @@ def test_no_page_has_python_that_nobody_runs():
 def test_the_five_lines_print_what_the_page_says(capsys):
     (code,) = blocks("index.md", "python")
     exec(code, {})
-    assert capsys.readouterr().out in blocks("index.md", "")
+    assert capsys.readouterr().out in blocks("index.md", "text")
 
 
 def test_examples_that_need_nothing(capsys):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
+from covad.cli.commands import Command
 from covad.cli.main import commands
 
 MARK = "<!-- commands -->"
@@ -35,18 +36,17 @@ def _sections(group: click.Group, context: click.Context) -> Iterator[list[str]]
                 yield _section(command, inner)
 
 
-def _section(command: click.Command, context: click.Context) -> list[str]:
+def _section(command: Command, context: click.Context) -> list[str]:
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    records = [
-        record for record in (p.get_help_record(context) for p in command.get_params(context)) if record
-    ]
-    rows = [f"| `{option}` | {_cell(meaning)} |" for option, meaning in records]
+    records = [record for p in command.get_params(context) if (record := p.get_help_record(context))]
+    rows = [f"| `{option}` | {_cell(meaning)} |" for option, meaning in records if meaning]
     table = "\n".join(["| option | meaning |", "| --- | --- |", *rows])
     return [
         f"## {context.command_path}",
-        f"```\n{usage}\n```",
+        _fenced([usage]),
         *_paragraphs(command.help),
-        *_paragraphs(command.epilog),
+        "For example:",
+        _fenced(command.examples),
         table,
     ]
 
@@ -55,9 +55,13 @@ def _paragraphs(text: str | None) -> Iterator[str]:
     """Yield the paragraphs; click marks those that keep their lines by a backspace."""
     for paragraph in inspect.cleandoc(text or "").split("\n\n"):
         if paragraph.startswith("\b"):
-            yield "```\n" + inspect.cleandoc(paragraph.removeprefix("\b").lstrip("\n")) + "\n```"
+            yield _fenced([inspect.cleandoc(paragraph.removeprefix("\b").lstrip("\n"))])
         elif paragraph:
             yield paragraph
+
+
+def _fenced(lines: Iterable[str]) -> str:
+    return "\n".join(["```", *lines, "```"])
 
 
 def _cell(text: str) -> str:

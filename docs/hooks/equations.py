@@ -26,8 +26,11 @@ def on_page_content(content: str, *, page: Any, **_: Any) -> str:
             raise PluginError(
                 f"{page.file.src_uri}: cannot read the equation {tex}: {failure!r}"
             ) from failure
-        if "\\" in equation:
-            raise PluginError(f"{page.file.src_uri}: an unknown command in the equation {tex}")
+        bare = tex.replace("\\{", "").replace("\\}", "")
+        if "\\" in equation or bare.count("{") != bare.count("}"):  # the converter lets both pass
+            raise PluginError(
+                f"{page.file.src_uri}: an unknown command or an open brace in the equation {tex}"
+            )
         return f'<{tag} class="equation" data-search-exclude>{equation}</{tag}>'
 
     return _EQUATION.sub(mathml, content)
