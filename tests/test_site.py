@@ -83,15 +83,16 @@ def test_a_browser_shows_the_site_from_disk(site, tmp_path, width):
             assert tab.evaluate("document.documentElement.scrollWidth") <= width, page
             assert [url for url in tab.requests() if url.startswith("http")] == [], page
             assert tab.complaints() == [], page
+        tab.events.clear()
         tab.show(site / "index.html", width)
         tab.evaluate(
-            "document.querySelector('#__search').checked = true;"
+            "document.querySelector('#__search').click();"
             "query = document.querySelector('[data-md-component=search-query]');"
             "query.focus(); query.value = 'closure verdict'; query.dispatchEvent(new Event('input'));"
             "query.dispatchEvent(new KeyboardEvent('keyup'));"
         )
         links = "[...document.querySelectorAll('.md-search-result__link')].map(link => link.href)"
-        deadline = time.monotonic() + browser.PATIENCE
+        deadline = time.monotonic() + 30
         while not (found := tab.evaluate(links)) and time.monotonic() < deadline:
             time.sleep(0.2)
         assert any("read-the-closure-verdict" in link for link in found)
