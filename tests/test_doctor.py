@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from packaging.requirements import Requirement
 
 import covad
 from covad import doctor
@@ -25,8 +24,9 @@ def problems(findings) -> list[str]:
 def installed(monkeypatch):
     """A set of packages that is complete; tests take something away."""
     packages = {"covad": covad.__version__}
-    for requirement in map(Requirement, doctor.requires("covad")):
-        packages[requirement.name] = doctor.version(requirement.name)
+    for extra in ("", *doctor.EXTRAS):
+        for requirement in doctor._requirements(extra):
+            packages[requirement.name] = doctor.version(requirement.name)
 
     def version(name):
         if name not in packages:
@@ -125,7 +125,7 @@ def test_threads_in_a_worker_are_a_problem(monkeypatch):
 def test_the_comparison_judges_equal_and_different_samples():
     (found,) = doctor.check_comparison()
     assert not found.problem
-    assert "for equal samples" in found.text
+    assert found.text.startswith("self-test: equal samples p = 0.")
 
 
 def test_a_test_that_is_blind_is_noticed(monkeypatch):
@@ -139,6 +139,15 @@ def test_a_test_that_sees_what_is_not_there_is_noticed(monkeypatch):
     monkeypatch.setattr(latent_world, "background", lambda n, rng: true(n, rng) + np.float32(next(drift)))
     (problem,) = problems(doctor.check_comparison())
     assert re.match(r"self-test: equal samples have p = .*, which is wrong: pip install", problem)
+
+
+def test_a_kernel_that_is_wrong_is_noticed(monkeypatch):
+    (found,) = doctor.check_kernels()
+    assert not found.problem
+    lazy = SimpleNamespace(bounded_step=lambda *_: (0.0, 0.0))
+    monkeypatch.setattr(doctor, "import_module", lambda _: lazy)
+    (problem,) = problems(doctor.check_kernels())
+    assert problem.startswith("self-test: a kernel of the network answers [0. 0.], not [0.5 1]: pip install")
 
 
 def test_a_broken_package_hides_no_other_problem(monkeypatch):
@@ -157,7 +166,7 @@ def test_a_broken_package_hides_no_other_problem(monkeypatch):
         "matplotlib_cache",
         "temporary_files",
         "comparison",
-        "network",
+        "kernels",
     ):
         monkeypatch.setattr(doctor, f"check_{name}", fine)
     result = CliRunner().invoke(commands, ["doctor"])

@@ -171,13 +171,13 @@ def test_quiet_and_verbose_change_stderr_and_not_the_result(tmp_path: Path) -> N
     quiet = invoke(*run, tmp_path / "OTHER", "--quiet")
     usual = invoke(*run, tmp_path / "OTHER")
     for result in (first, quiet):
-        assert (result.exit_code, result.stdout) == (0, "computed 4 toys, 0 of them failed\n")
-    assert "stage toys: 0 stored toys are kept, 4 are to be computed" in first.stderr
+        assert (result.exit_code, result.stdout) == (0, "computed 2 toys, 0 of them failed\n")
+    assert "stage toys: 0 stored toys are kept, 2 are to be computed" in first.stderr
     assert "basis/latent-profiled.json is kept" in again.stderr
     assert "basis/latent-profiled.json: 1 file verified by size and digest" in again.stderr
-    assert "stage toys: 4 stored toys are kept, 0 are to be computed" in again.stderr
+    assert "stage toys: 2 stored toys are kept, 0 are to be computed" in again.stderr
     assert quiet.stderr == ""
-    assert "stage toys: 4 toys are asked for" in usual.stderr
+    assert "stage toys: 2 toys are asked for" in usual.stderr
     assert "kept" not in usual.stderr
 
 

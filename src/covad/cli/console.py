@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,6 +36,14 @@ class SafeConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)
+
+
+def result_console() -> SafeConsole:
+    """Return the console of results on stdout: as wide as the terminal; wide in files and pipes."""
+    console = SafeConsole(soft_wrap=True)
+    if not sys.stdout.isatty():
+        console.width = PLAIN_WIDTH
+    return console
 
 
 @contextmanager

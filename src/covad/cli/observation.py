@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.box import SIMPLE
 from rich.console import Console
 
-from covad.cli.console import PLAIN_WIDTH, SafeConsole, table
+from covad.cli.console import result_console, table
 from covad.cli.inputs import print_inputs
 from covad.errors import CovadError
 from covad.inference.significance import MARK, MEANING
@@ -37,8 +37,7 @@ def parse_auxiliary(texts: Sequence[str]) -> dict[str, float]:
 
 def print_observation(observation: Observation) -> None:
     """Print numbers first, then where the excess lies; warnings at the end, where they are seen."""
-    console = SafeConsole(soft_wrap=True)
-    console.width = max(console.width, PLAIN_WIDTH)
+    console = result_console()
     console.print(
         f"{observation.file}: {observation.n_selected} of {observation.n_file} events selected, "
         f"{observation.expected:g} expected; configuration {observation.label}"

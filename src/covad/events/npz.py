@@ -208,8 +208,7 @@ class PreparedEvents(EventSource):
         if len(found) > 1:
             names = ", ".join(file.path.name for file in found)
             raise FileFormatError(
-                f"{path}: more than one file beside it has process labels, choose one by its key labels: "
-                f"{names}"
+                f"{path}: more than one file beside it has process labels: {names}; name one as labels"
             )
         return found[0] if found else None
 

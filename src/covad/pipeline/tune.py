@@ -101,7 +101,7 @@ def _search_clip(
         found = directory.toys.load(request)
         if not found.done:
             raise PlanError(
-                f"{where}: all toys of the search failed, set it to a number: {found.toys[0].reason}"
+                f"{where}: all toys of the search failed: {found.toys[0].reason}; set it to a number"
             )
         return found.t_by_index()[indices]
 
