@@ -9,7 +9,7 @@ export MKL_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export NUMBA_NUM_THREADS = 1
 
-.PHONY: demo test test-slow coverage calibrate faults lint format bench dist clean
+.PHONY: demo docs test test-slow coverage calibrate faults lint format bench dist clean
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -25,6 +25,9 @@ demo: $(READY)
 	$(BIN)/covad run demo/study.yaml --out demo/run
 	$(BIN)/covad test demo/run demo/observed.h5 > demo/observed.txt
 	$(BIN)/covad report demo/run
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -62,4 +65,4 @@ dist: $(READY)
 	PYTHON=$(PYTHON) .ci/try-wheel dist/covad-*.whl
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist site

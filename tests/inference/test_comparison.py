@@ -436,7 +436,8 @@ def rates_agree(z, alarm):
 def test_type_one_error(mode):
     """2000 pairs of equal samples, 600 data and 3000 reference events; false-alarm rate 1e-3 per mode.
 
-    `pytest -s -m slow tests/inference/test_comparison.py` prints the numbers of docs/python.md.
+    `pytest -s -m slow tests/inference/test_comparison.py` prints the numbers of
+    docs/reference/python.md.
     """
     z = []
     for number in range(2000):

@@ -88,7 +88,10 @@ def test_a_wrong_no_is_rare(n, points, analytic):
 
 
 def test_toys_tell_where_they_should():
-    """Cells of the table in docs/calibration.md, 1000 sets each: one false alarm in 1e4 runs a line."""
+    """Cells of the table in docs/explanation/calibration.md, 1000 sets each.
+
+    One false alarm in 1e4 runs a line.
+    """
     margin = at_most(0.5) - 0.5
     assert shares(3, 1200, 2, True, 0.0, 1.0)[YES] > 0.98 - margin
     assert shares(4, 3000, 2, False, 0.0, 1.0, 300)[YES] > 0.98 - margin

@@ -304,7 +304,7 @@ def test_nu_is_written_in_one_way():
 
 
 def test_every_key_and_every_verdict_is_documented():
-    documented = (Path(__file__).parents[2] / "docs" / "summary.md").read_text()
+    documented = (Path(__file__).parents[2] / "docs" / "reference" / "summary.md").read_text()
     assert [field.name for field in fields(Summary) if f"`{field.name}" not in documented] == []
     assert [verdict for verdict in Verdict if f"- `{verdict}`" not in documented] == []
 

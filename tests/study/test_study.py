@@ -18,7 +18,7 @@ from covad.toys.ensembles import Treatment
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-STUDY_KEYS = ROOT / "docs" / "study.md"
+STUDY_KEYS = ROOT / "docs" / "reference" / "study.md"
 STUDY = """\
 seed: 1
 source: {kind: latent, nuisances: 1}
@@ -334,7 +334,7 @@ def test_reading_a_study_needs_no_heavy_library():
 
 
 def keys_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo, bool]]:
-    """All keys below a section as docs/study.md writes them, and whether they hold sections again."""
+    """All keys below a section as docs/reference/study.md writes them, and whether they hold sections."""
     for name, field in model.model_fields.items():
         below = list(sections_in(field.annotation))
         yield prefix + name, field, bool(below)

@@ -1,4 +1,4 @@
-"""The numbers of a run as frozen classes, and summary.json, in which they are kept (docs/summary.md).
+"""The numbers of a run as frozen classes, and summary.json, which keeps them (docs/reference/summary.md).
 
 A configuration is named by its slug in every line; `Summary.configurations` has its label for people.
 `nu` has one number per systematic, in units of its sigma.
