@@ -53,8 +53,8 @@ def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
 
 def _seen(excess: Excess, observable: ObservableComparison) -> str:
     return (
-        f"{observable.name} of the {excess.n_top} events of largest h, mean {observable.top_mean:.4g}, over the "
-        f"{excess.expected:.1f} expected there; below, all observed events over all expected ones"
+        f"{observable.name} of the {excess.n_top} events of largest h, mean {observable.top_mean:.4g}, over "
+        f"the {excess.expected:.1f} expected there; below, all observed events over all expected ones"
     )
 
 
