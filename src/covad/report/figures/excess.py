@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from covad.nplm.dataset import Float64
-from covad.observed.result import ObservableComparison, Observation
+from covad.observed.result import Excess, ObservableComparison, Observation
 from covad.report.figures.canvas import BLACK, GREY, Figure, drawing, headroom, legend, panel
 from covad.report.figures.latent import filled
 from covad.report.names import slug, test_label
@@ -38,12 +38,7 @@ def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
             for observable in test.excess.observables:
                 with drawing((1.7, 0.9)) as (canvas, (above, below)):
                     draw_observable(above, observable, below)
-                    found = test.excess
-                    alt = (
-                        f"{observation.file}: {observable.name} of the {found.n_top} events of largest h, mean "
-                        f"{observable.top_mean:.4g}, over the {found.expected:.1f} expected there; below, all "
-                        "observed events over all expected ones"
-                    )
+                    alt = f"{observation.file}: {_seen(test.excess, observable)}"
                     panels.append(panel(slug(f"{name}_{observable.name}"), alt, canvas))
             words = texts(
                 "figures",
@@ -54,6 +49,13 @@ def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
                 expected=f"{test.excess.expected:.1f}",
             )
             yield Figure(name, panels=tuple(panels), **words, folded=test is not observation.tests[0])
+
+
+def _seen(excess: Excess, observable: ObservableComparison) -> str:
+    return (
+        f"{observable.name} of the {excess.n_top} events of largest h, mean {observable.top_mean:.4g}, over "
+        f"the {excess.expected:.1f} expected there; below, all observed events over all expected ones"
+    )
 
 
 def draw_observable(above: Axes, observable: ObservableComparison, below: Axes | None = None) -> None:
