@@ -19,14 +19,6 @@ STUDY = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _usual_loudness() -> Iterator[None]:
-    """Commands of one process share its loudness."""
-    before = LOG.level
-    yield
-    LOG.setLevel(before)
-
-
 def invoke(*arguments: object) -> Result:
     return CliRunner().invoke(
         commands, [str(part) for part in arguments], prog_name="covad", terminal_width=80
