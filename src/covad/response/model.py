@@ -2,10 +2,10 @@
 
 n is a density of events, so that the change of the yield is part of it. g has one column per nuisance, and a
 constant that gives it the odd part of that change: log E_R0[e^{g_k}] - log E_R0[e^{-g_k}] = log(N_+/N_-) at
-nu_k = +-1 (`fit.yield_constants`). eps(nu) = log E_R0[e^{nu.g + ...}] - log(N_nu/N_0) is what is left: even in
-nu and of second order to begin with (0.1 % at one sigma of the jet energy scale). It does not depend on z and
-is left out, so that the likelihood of a linear response is concave. The normalisation nuisance nu_N absorbs
-it where there is one; the stage `checks` tells by how much it shifts t. With D, eps(nu_k = +-1) = 0.
+nu_k = +-1 (`fit.yield_constants`). eps(nu) = log E_R0[e^{nu.g + ...}] - log(N_nu/N_0) is what is left: even
+in nu and of second order to begin with (0.1 % at one sigma of the jet energy scale). It does not depend on z
+and is left out, so that the likelihood of a linear response is concave. The normalisation nuisance nu_N
+absorbs it where there is one; the stage `checks` tells by how much it shifts t. With D, eps(nu_k = +-1) = 0.
 """
 
 from __future__ import annotations
