@@ -1,6 +1,6 @@
 """Fit of the response on a frozen embedding, with event-matched pairs.
 
-The loss is the negative log likelihood of the tilted model n_0 e^{f - K(nu)} for the shifted sample,
+The loss is the negative log likelihood of the tilted model n_0 e^{f - eps(nu)} for the shifted sample,
 
     L(nu) = log E_0[e^f] - E_nu[f] = (log E_0[e^f] - E_0[f]) - (E_nu[f] - E_0[f]),   f = nu.g + 1/2 nu.D.nu.
 
