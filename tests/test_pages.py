@@ -78,9 +78,7 @@ def test_the_convex_test_step_by_step():
 def test_the_numbers_of_toys_that_can_tell(capsys):
     (code,) = (code for code in blocks("how-to/how-many-toys.md", "python") if "toys_that_can_tell" in code)
     exec(code, {})
-    law, toys, law_3, toys_3 = (
-        f"{int(n):,}".replace(",", " ") for n in re.findall(r"\d+", capsys.readouterr().out)
-    )
+    law, toys, law_3, toys_3 = re.findall(r"'([\d ]+)'", capsys.readouterr().out)
     page = " ".join((DOCS / "how-to/how-many-toys.md").read_text().split())
     assert f"{law} toys (law) or {toys} (network) to tell" in page
     assert f"{law_3} or {toys_3} at 3 sigma" in page
