@@ -12,6 +12,7 @@ import yaml
 
 from covad.cli.main import commands
 from covad.study import parse_study
+from covad.study.changes import FREE_KEYS
 from covad.toys.blocks import COLUMNS
 from covad.toys.latent_world import LatentWorld, background
 from covad.toys.pools import open_pools, pools_digest
@@ -112,6 +113,14 @@ def test_the_example_of_two_spaces_is_a_study():
     content["source"] |= {"kind": "events", "background": {"simulate": 6_000_000}}
     study = parse_study(content | {"seed": 1, "tests": {"convex": {}}}, "here")
     assert [c.slug for c in study.configurations] == ["contrastive-profiled", "covariant-profiled"]
+
+
+def test_the_keys_that_make_nothing_anew_are_those_that_shards_accept():
+    page = (DOCS / "how-to/change-a-study.md").read_text()
+    section = page.partition("### Keys that make nothing anew")[2].partition("###")[0]
+    listed = [line for line in section.splitlines() if line.startswith("- ")]
+    named = {name.rpartition(".")[2] for line in listed for name in re.findall(r"`(.*?)`", line)}
+    assert named == {key.rpartition(".")[2] for key in FREE_KEYS}
 
 
 def written_commands() -> list[tuple[str, str]]:
