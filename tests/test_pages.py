@@ -12,6 +12,7 @@ import yaml
 
 from covad.cli.main import commands
 from covad.study import parse_study
+from covad.study.changes import FREE_KEYS
 from covad.toys.blocks import COLUMNS
 from covad.toys.latent_world import LatentWorld, background
 from covad.toys.pools import open_pools, pools_digest
@@ -78,8 +79,10 @@ def test_the_convex_test_step_by_step():
 def test_the_numbers_of_toys_that_can_tell(capsys):
     (code,) = (code for code in blocks("how-to/how-many-toys.md", "python") if "toys_that_can_tell" in code)
     exec(code, {})
-    law, toys = re.findall(r"\d+", capsys.readouterr().out)
-    assert f"{law} toys against a law and {toys} against" in (DOCS / "how-to/how-many-toys.md").read_text()
+    law, toys, law_3, toys_3 = re.findall(r"'([\d ]+)'", capsys.readouterr().out)
+    page = " ".join((DOCS / "how-to/how-many-toys.md").read_text().split())
+    assert f"{law} toys (law) or {toys} (network) to tell" in page
+    assert f"{law_3} or {toys_3} at 3 sigma" in page
 
 
 def test_the_tutorial_is_the_notebook():
@@ -110,6 +113,14 @@ def test_the_example_of_two_spaces_is_a_study():
     content["source"] |= {"kind": "events", "background": {"simulate": 6_000_000}}
     study = parse_study(content | {"seed": 1, "tests": {"convex": {}}}, "here")
     assert [c.slug for c in study.configurations] == ["contrastive-profiled", "covariant-profiled"]
+
+
+def test_the_keys_that_make_nothing_anew_are_those_that_shards_accept():
+    page = (DOCS / "how-to/change-a-study.md").read_text()
+    section = page.partition("### Keys that make nothing anew")[2].partition("###")[0]
+    listed = [line for line in section.splitlines() if line.startswith("- ")]
+    named = {name.rpartition(".")[2] for line in listed for name in re.findall(r"`(.*?)`", line)}
+    assert named == {key.rpartition(".")[2] for key in FREE_KEYS}
 
 
 def written_commands() -> list[tuple[str, str]]:

@@ -140,4 +140,4 @@ def test_every_command_of_the_tutorial_works(tmp_path):
     assert [line["null"] for line in lines] == ["R_0", "R_+1", "R_-1", "analytic"]
     assert all(0 < line["p"] < 1 for line in lines)
     toys = json.loads((run / "summary.json").read_text())["toys"]
-    assert toys == {"requested": 400, "done": 400, "failed": 0, "missing": 0}
+    assert toys == {"requested": 600, "done": 600, "failed": 0, "missing": 0}

@@ -49,6 +49,22 @@ def test_a_single_nuisance_needs_no_brackets(tmp_path):
     assert read(tmp_path, STUDY).nu == ((0.0,), (1.0,), (-1.0,))
 
 
+@pytest.mark.parametrize("n_nuisances", [1, 2, 3])
+def test_left_out_nu_is_zero_of_every_nuisance(n_nuisances):
+    content = {"seed": 0, "source": {"kind": "latent", "nuisances": n_nuisances}, "tests": {"convex": {}}}
+    study = parse_study(content, "here")
+    assert study.nu == ((0.0,) * n_nuisances,)
+    assert parse_study(json.loads(json.dumps(study.plain())), "again") == study
+
+
+def test_two_systematics_need_no_nu():
+    names = [{"name": "jet_energy_scale"}, {"name": "lepton_energy_scale"}]
+    source = {"kind": "events", "background": {"simulate": 6_600_000}, "systematics": names}
+    source["embeddings"] = {"covariant": {"alpha": 30}}
+    study = parse_study({"seed": 0, "source": source, "tests": {"convex": {}}}, "here")
+    assert study.nu == ((0.0, 0.0),)
+
+
 def test_defaults_are_those_of_the_paper():
     study = parse_study(
         {"seed": 0, "source": {"kind": "latent"}, "tests": {"network": {}, "convex": {}}}, "here"

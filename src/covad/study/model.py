@@ -101,7 +101,7 @@ class Study(Settings):
     normalisation: Positive | None = 0.1
     tests: Tests
     configurations: Annotated[tuple[Configuration, ...], Field(min_length=1)] = (Configuration(),)
-    nu: Annotated[tuple[NuEntry, ...], Field(min_length=1)] = ((0.0,),)
+    nu: Annotated[tuple[NuEntry, ...], Field(min_length=1)] = ((0.0,),)  # 0 of every nuisance
     nu_norm: tuple[_Yields, ...] = (-3.0, -1.5, 1.5, 3.0)
     prior: bool = True
     result: Literal["convex", "network", "joint"] | None = None
@@ -111,7 +111,9 @@ class Study(Settings):
 
     @model_validator(mode="after")
     def _settled(self) -> Self:
-        """Fill in what the configurations leave to the study, and refuse two of one slug."""
+        """Fill in what the source and the configurations leave open, and refuse two of one slug."""
+        if "nu" not in self.model_fields_set and self.source.n_nuisances is not None:
+            object.__setattr__(self, "nu", ((0.0,) * self.source.n_nuisances,))
         if isinstance(self.source, PoolSection) and "prior" not in self.model_fields_set:
             object.__setattr__(self, "prior", False)  # only covad's own pools have points of the prior
         named = self.source.embeddings_named
