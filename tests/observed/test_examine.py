@@ -517,9 +517,9 @@ def test_unknown_names_are_named(run, observed, question, message):
         examine(run, observed, **question)
 
 
-@pytest.mark.parametrize("expected", [0.0, -1.0, np.inf, np.nan, "many"])
+@pytest.mark.parametrize("expected", [0.0, -1.0, 1e-300, 0.9, 1.1e8, np.inf, np.nan, "many"])
 def test_a_senseless_yield_is_refused(run, observed, expected):
-    with pytest.raises(CovadError, match="expected yield must be a positive number"):
+    with pytest.raises(CovadError, match="expected yield must be a number of events from 1 to 1e"):
         examine(run, observed, expected=expected)
 
 

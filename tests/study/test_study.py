@@ -85,6 +85,8 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("treatment: none", "treatment: none, toys: 1e12", "configurations.0.toys: at most 10000000 toys"),
         ("1e4", "1e300", "sizes.expected: it should be less than or equal to 100000000"),
         ("[50, 1e2]", "[1e300]", "signals.signal.0: it should be less than or equal to 100000000"),
+        ("seed: 1", "seed: 1\nnormalisation: 1e-8", "normalisation: it should be greater than or equal to"),
+        ("seed: 1", "seed: 1\nnormalisation: 11", "normalisation: it should be less than or equal to 10"),
         ("5e-1", "1e300", "tests.convex.spread: it should be less than or equal to 1000000"),
         ("5e-1", "1e-300", "tests.convex.spread: it should be greater than or equal to 0.000001"),
         ("spread: 5e-1", "bumps: 1000000000", "tests.convex.bumps: it should be less than or equal to"),

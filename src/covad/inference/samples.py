@@ -17,12 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from covad.errors import DatasetError
 from covad.nplm.dataset import Float32, Float64, Normalisation
 from covad.nplm.scale import RobustScale
+from covad.nplm.settings import FEWEST_EXPECTED, MOST_EXPECTED, SIGMAS
 
 #: (g of the reference, g of the data), or a function of the points: (events, K) each.
 ResponseLike = tuple[ArrayLike, ArrayLike] | Callable[[Float64], ArrayLike]
 
-#: Sigma of the log yield that makes sense: below, the yield is exact; above, it is free.
-SIGMAS = (1e-6, 10.0)
 #: The log density that changes by more for one sigma of a nuisance is in wrong units.
 LARGEST_RESPONSE = 20.0
 #: Share of events that stand more than once from which it matters: of the reference, copies are refused; of
@@ -148,8 +147,12 @@ def read_yield(expected: Any, normalisation: Any) -> Normalisation | None:
         if normalisation is not None:
             raise DatasetError("normalisation: it needs expected, without which the yield floats freely")
         return Normalisation(np.inf)
-    if isinstance(expected, bool) or not isinstance(expected, Real) or not 1 <= float(expected) < 1e12:
-        raise DatasetError(f"expected: a number of events from 1 on was expected, not {expected!r}")
+    number = float("nan") if isinstance(expected, bool) or not isinstance(expected, Real) else float(expected)
+    if not FEWEST_EXPECTED <= number <= MOST_EXPECTED:
+        raise DatasetError(
+            f"expected: a number of events from {FEWEST_EXPECTED:g} to {MOST_EXPECTED:g} was expected, not "
+            f"{expected!r}"
+        )
     if normalisation is None:
         return None
     both = normalisation if isinstance(normalisation, tuple | list) else (normalisation, 0.0)

@@ -25,6 +25,7 @@ from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Dataset, Normalisation
 from covad.nplm.fit import Fit, Status
 from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances, log_yield
+from covad.nplm.settings import FEWEST_EXPECTED, MOST_EXPECTED
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import (
@@ -119,8 +120,11 @@ def _expectations(
     run: FinishedRun, expected: float | None, auxiliary: Mapping[str, float] | None
 ) -> tuple[float, dict[str, float]]:
     """Return the expected yield and the auxiliary value of every nuisance; raise if one is impossible."""
-    if expected is not None and not 0 < _number(expected) < math.inf:
-        raise CovadError(f"the expected yield must be a positive number, not {expected}")
+    if expected is not None and not FEWEST_EXPECTED <= _number(expected) <= MOST_EXPECTED:
+        raise CovadError(
+            f"the expected yield must be a number of events from {FEWEST_EXPECTED:g} to {MOST_EXPECTED:g}, "
+            f"not {expected}"
+        )
     if not isinstance(auxiliary, Mapping | None):
         raise CovadError(f"auxiliary values are given by the names of their nuisances, not as {auxiliary!r}")
     measured = dict.fromkeys(run.nuisances, 0.0)

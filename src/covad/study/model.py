@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from covad.errors import UnknownNameError
-from covad.nplm.settings import ConvexSettings, NetworkSettings, Sizes
+from covad.nplm.settings import MOST_EXPECTED, SIGMAS, ConvexSettings, NetworkSettings, Sizes
 from covad.settings import Index, NuEntry, Positive, Real, Settings, ToyCount
 from covad.study.sources import AnySource, Collisions, LatentSection, PoolSection
 from covad.toys import latent_world as latent
@@ -16,7 +16,7 @@ from covad.toys.backends.dask import BatchCluster
 from covad.toys.ensembles import Treatment
 
 #: Events of a signal; as many as a dataset can have.
-_Yield = Annotated[Positive, Field(le=1e8)]
+_Yield = Annotated[Positive, Field(le=MOST_EXPECTED)]
 #: True nu_N in units of its sigma.
 _Yields = Annotated[Real, Field(ge=-5.0, le=5.0)]
 #: `Treatment.NONE` in labels.
@@ -98,7 +98,7 @@ class Study(Settings):
     seed: Index
     source: AnySource
     sizes: Sizes = Sizes()
-    normalisation: Positive | None = 0.1
+    normalisation: Annotated[Positive, Field(ge=SIGMAS[0], le=SIGMAS[1])] | None = 0.1
     tests: Tests
     configurations: Annotated[tuple[Configuration, ...], Field(min_length=1)] = (Configuration(),)
     nu: Annotated[tuple[NuEntry, ...], Field(min_length=1)] = ((0.0,),)
