@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covad.errors import DatasetError
+from covad.inference.nuisances import LARGEST_AUXILIARY
 from covad.nplm.dataset import Float32, Float64, Normalisation
 from covad.nplm.scale import RobustScale
 from covad.nplm.settings import FEWEST_EXPECTED, MOST_EXPECTED, SIGMAS
@@ -164,6 +165,11 @@ def read_yield(expected: Any, normalisation: Any) -> Normalisation | None:
             f"normalisation: a sigma of the log yield from {SIGMAS[0]:g} to {SIGMAS[1]:g} was expected, not "
             f"{sigma:g}; leave it out for an exact yield, or leave out expected for a free one"
         )
+    if not abs(value) <= LARGEST_AUXILIARY * sigma:
+        raise DatasetError(
+            f"normalisation: the measured log yield must lie within {LARGEST_AUXILIARY:g} sigma of zero, "
+            f"which is {LARGEST_AUXILIARY * sigma:g}, not at {value:g}; change expected instead"
+        )
     return Normalisation(sigma, value)
 
 
@@ -237,6 +243,11 @@ def read_measured(measured: ArrayLike | None, n_nuisances: int) -> Float64:
     values = read_points(np.atleast_1d(np.asarray(measured)), "measured")
     if values.shape != (n_nuisances, 1):
         raise DatasetError(f"measured: {n_nuisances} values were expected, not {len(values)}")
+    if not (np.abs(values) <= LARGEST_AUXILIARY).all():
+        raise DatasetError(
+            f"measured: numbers of sigma from {-LARGEST_AUXILIARY:g} to {LARGEST_AUXILIARY:g} were expected, "
+            f"not {float(values[np.argmax(np.abs(values)), 0]):g}: the response describes small shifts only"
+        )
     return values[:, 0]
 
 
