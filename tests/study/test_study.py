@@ -116,6 +116,8 @@ def test_nothing_changes_once_it_is_read(tmp_path):
             "nu_norm: an entry stands twice, or is 0, where toys are drawn",
         ),
         ("nu: [0", "nu_norm: [2, 1, 2.0]\nnu: [0", "nu_norm: an entry stands twice, or is 0"),
+        ("nu: [0", "nu_norm: [-1, 1, 1.2]\nnu: [0", "nu_norm: 1 and 1.2 are nearer than 0.25 sigma"),
+        ("nu: [0", "nu_norm: [1e-9]\nnu: [0", "nu_norm: 0 and 1e-09 are nearer than 0.25 sigma"),
         ("nu: [0", "nu_norm: [6]\nnu: [0", "nu_norm.0: it should be less than or equal to 5"),
         ("nu: [0", "nu_norm: [.nan]\nnu: [0", "nu_norm.0: it should be a finite number"),
         ("nu: [0", "nu_norm: 2\nnu: [0", "nu_norm: a list was expected"),
