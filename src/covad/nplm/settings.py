@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from covad.settings import Clip, Count, Index, Positive, Settings, Size
 
-
 #: Events that a dataset can be expected to have.
 FEWEST_EXPECTED, MOST_EXPECTED = 1.0, 1e8
 #: Sigma of the log yield that makes sense: below, the yield is exact; above, it is free.

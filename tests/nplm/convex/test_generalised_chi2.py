@@ -158,7 +158,7 @@ def test_any_number_has_a_tail(weights: np.ndarray, sign: float) -> None:
 
 
 def test_far_in_the_tail_the_bound_takes_over_where_the_integral_ends() -> None:
-    """To 1e-4 of log P, which is about -1e6: 45 of the largest weight have -x/2 + 21.5 log x and a constant."""
+    """log P is about -1e6 there and falls as -x/2; the bound lies above it by a few units."""
     law = GeneralisedChi2(np.r_[np.ones(45), SPECTRUM * 1e-3])
     near, far = law.log_sf([1.999e6, 2.001e6])
     assert near - far == pytest.approx(1000.0, rel=0.1)
