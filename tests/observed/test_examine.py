@@ -379,10 +379,10 @@ def test_the_yield_that_surprises_is_that_at_the_auxiliary_values(run, observed)
 
 
 def test_a_test_without_nuisances_takes_the_yield_as_exact(run, observed):
-    """-5.1 Poisson standard deviations, which sigma_N of 0.1 would make -2.3 of."""
+    """-4.9 Poisson standard deviations, with sigma_N of 0.1 fewer than three."""
     found = examine(run, observed, expected=290.0, configuration=NONE)
     told = (
-        "210 events are observed where 290 are expected: -5.0 standard deviations of a Poisson number; this "
+        "210 events are observed where 290 are expected: -4.9 standard deviations of a Poisson number; this "
         "test takes the yield as exact, and t sees the difference; is --expected right?"
     )
     assert told in found.warnings
