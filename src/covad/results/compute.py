@@ -258,22 +258,31 @@ def _null(group: Group, seed: int) -> NullSummary:
 
 
 def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
-    """Judge every ensemble of background by the law, where there is one, or by R_0.
+    """Judge every planned ensemble of background by the law, where there is one, or by R_0.
 
-    Where there is a law, R_0 is one of the points that have to close. Goodness of fit stands beside it;
-    whether the network's toys follow chi2 is another matter.
+    R_0 and other yields are among the points that have to close; where the null is made of their toys, each
+    is held against the others. Goodness of fit stands beside it; whether the network's toys follow chi2 is
+    another matter.
     """
-    points = {null_name(nu): group.t(toys) for nu, toys in group.shifted.items()}
+    ensembles = {null_name(nu): toys for nu, toys in group.shifted.items()}
+    points = {name: group.t(toys) for name, toys in ensembles.items()}
     against_null, against_chi2 = _goodness(group, points, seed)
     if group.prior is not None:
-        points[truth_text((), prior=True)] = group.t(group.prior)
-    if group.analytic is not None:  # toys of other yields are no part of the null
-        yields = {truth_text((), nu_norm): group.t(toys) for nu_norm, toys in group.yields.items()}
-        points = {"R_0": group.t(group.null), **points, **yields}
+        ensembles[truth_text((), prior=True)] = group.prior
+    apart = group.yields_apart()
+    if group.analytic is not None or apart:
+        ensembles = {"R_0": group.null, **ensembles, **group.at_yields}
+    ensembles |= group.lacking
+    points = {name: apart[name][0] if name in apart else group.t(toys) for name, toys in ensembles.items()}
     if not points:
         return
-    null = group.nulls[group.quoted]
-    closure = judge(points, null)
+    closure = judge(
+        points,
+        group.nulls[group.quoted],
+        failed={name: toys.failed for name, toys in ensembles.items()},
+        own_nulls={name: null for name, (_, null) in apart.items()},
+        obstacle=group.yields_obstacle,
+    )
     for name, found in closure.points.items():
         yield ClosureSummary(
             test=group.test,
