@@ -64,10 +64,8 @@ def test_a_missing_extra_is_no_problem_and_an_old_one_is(installed):
     assert f"extra pythia: not installed, fastjet missing ({extra_advice('pythia')})" in [
         f.text for f in found
     ]
-    assert (
-        "extra onnx: not installed (`pip install -e '.[onnx]' -c constraints.txt` in the source tree of covad)"
-        in [f.text for f in found]
-    )
+    advice = "`pip install -e '.[onnx]' -c constraints.txt` in the source tree of covad"
+    assert f"extra onnx: not installed ({advice})" in [f.text for f in found]
 
 
 def test_another_covad_than_the_installed_one_is_told(installed):
