@@ -58,6 +58,8 @@ def _print_sample(source: EventSource, selection: Selection | None, summary: Sam
     console = SafeConsole(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(f"{source.path}: {summary.n_events} events")
     for key, value in source.provenance.items():
+        if key == "detector":  # settings by the dozen, which would hide the rest
+            continue
         told = value
         if isinstance(value, Mapping):
             told = ", ".join(f"{name} {entry}" for name, entry in value.items())
