@@ -1,5 +1,6 @@
 """`covad doctor` finds what it looks for, and every problem names its fix."""
 
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 import covad
 from covad import doctor
 from covad.cli.main import commands
-from covad.errors import WorkerError
+from covad.errors import WorkerError, extra_advice
 from covad.toys import latent_world
 
 
@@ -58,12 +59,13 @@ def test_a_missing_extra_is_no_problem_and_an_old_one_is(installed):
     installed["dask"] = "2020.1"
     found = list(doctor.check_extras())
     assert problems(found) == [
-        "extra dask: dask 2020.1 is installed, but >=2024.8 is needed: pip install 'covad[dask]'"
+        f"extra dask: dask 2020.1 is installed, but >=2024.8 is needed: {extra_advice('dask')}"
     ]
-    assert "extra pythia: not installed, fastjet missing (pip install 'covad[pythia]')" in [
+    assert f"extra pythia: not installed, fastjet missing ({extra_advice('pythia')})" in [
         f.text for f in found
     ]
-    assert "extra onnx: not installed (pip install 'covad[onnx]')" in [f.text for f in found]
+    advice = "`pip install -e '.[onnx]' -c constraints.txt` in the source tree of covad"
+    assert f"extra onnx: not installed ({advice})" in [f.text for f in found]
 
 
 def test_another_covad_than_the_installed_one_is_told(installed):
@@ -71,7 +73,7 @@ def test_another_covad_than_the_installed_one_is_told(installed):
     (problem,) = problems(doctor.check_versions())
     assert f"covad 0.0.1 is installed, but {covad.__version__} is used, from " in problem
     del installed["covad"]
-    assert "pip install covad" in problems(doctor.check_versions())[0]
+    assert "`pip install -e . -c constraints.txt` in the source tree" in problems(doctor.check_versions())[0]
 
 
 def test_a_folder_that_cannot_be_written_to_is_a_problem(monkeypatch, tmp_path):
@@ -93,24 +95,29 @@ def test_a_folder_that_cannot_be_written_to_is_a_problem(monkeypatch, tmp_path):
     )
     monkeypatch.setattr(doctor, "import_module", no_locator)
     assert "set NUMBA_CACHE_DIR" in problems(doctor.check_numba_cache())[0]
-    monkeypatch.setattr(
-        doctor, "import_module", lambda _: SimpleNamespace(get_cachedir=lambda: "/tmp/matplotlib-x1")
-    )
-    assert "set MPLCONFIGDIR" in problems(doctor.check_matplotlib_cache())[0]
 
 
 def no_locator(_):
     raise RuntimeError("cannot cache function: no locator available for file")
 
 
-def test_matplotlib_itself_falls_back_to_such_a_folder(tmp_path):
-    """The name by which the check knows that the cache is none."""
-    blocked = tmp_path / "file"
-    blocked.touch()
-    program = "import matplotlib, pathlib; print(pathlib.Path(matplotlib.get_cachedir()).name)"
-    environment = {"MPLCONFIGDIR": str(blocked / "below"), "PATH": "/usr/bin"}
-    shown = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert shown.stdout.startswith("matplotlib-")
+@pytest.mark.parametrize(("folder", "problem"), [("file/below", True), ("matplotlib-abcdefgh", False)])
+def test_a_cache_of_matplotlib_is_judged_by_what_matplotlib_does(tmp_path, folder, problem):
+    """If it cannot write there, it makes a folder for this process alone; a name alone tells nothing."""
+    (tmp_path / "file").touch()
+    program = (
+        "from covad import doctor\n"
+        "assert all(not finding.problem for finding in doctor.check_numba_cache())\n"
+        "for finding in doctor.check_matplotlib_cache(): print(finding.problem, finding.text)"
+    )
+    places = {"MPLCONFIGDIR": str(tmp_path / folder), "TMPDIR": str(tmp_path)}
+    shown = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | places, capture_output=True, text=True, check=True
+    )
+    said = (
+        "its folder cannot be written to: set MPLCONFIGDIR" if problem else f"{tmp_path / folder}, writable"
+    )
+    assert shown.stdout.startswith(f"{problem} matplotlib cache: {said}")
 
 
 def test_threads_in_a_worker_are_a_problem(monkeypatch):
@@ -131,14 +138,14 @@ def test_the_comparison_judges_equal_and_different_samples():
 def test_a_test_that_is_blind_is_noticed(monkeypatch):
     monkeypatch.setattr(latent_world, "signal", latent_world.background)
     (problem,) = problems(doctor.check_comparison())
-    assert re.match(r"self-test: a signal has p = .*, it is not found: pip install", problem)
+    assert re.match(r"self-test: a signal has p = .*, it is not found: `pip install", problem)
 
 
 def test_a_test_that_sees_what_is_not_there_is_noticed(monkeypatch):
     true, drift = latent_world.background, iter([0.0, 1.0])
     monkeypatch.setattr(latent_world, "background", lambda n, rng: true(n, rng) + np.float32(next(drift)))
     (problem,) = problems(doctor.check_comparison())
-    assert re.match(r"self-test: equal samples have p = .*, which is wrong: pip install", problem)
+    assert re.match(r"self-test: equal samples have p = .*, which is wrong: `pip install", problem)
 
 
 def test_a_kernel_that_is_wrong_is_noticed(monkeypatch):
@@ -147,7 +154,7 @@ def test_a_kernel_that_is_wrong_is_noticed(monkeypatch):
     lazy = SimpleNamespace(bounded_step=lambda *_: (0.0, 0.0))
     monkeypatch.setattr(doctor, "import_module", lambda _: lazy)
     (problem,) = problems(doctor.check_kernels())
-    assert problem.startswith("self-test: a kernel of the network answers [0. 0.], not [0.5 1]: pip install")
+    assert problem.startswith("self-test: a kernel of the network answers [0. 0.], not [0.5 1]: `pip install")
 
 
 def test_a_broken_package_hides_no_other_problem(monkeypatch):
@@ -172,8 +179,26 @@ def test_a_broken_package_hides_no_other_problem(monkeypatch):
     result = CliRunner().invoke(commands, ["doctor"])
     lines = result.output.splitlines()
     assert result.exit_code == 1
-    assert lines[0].startswith("problem: pyarrow cannot be imported (No module named 'pyarrow'): pip install")
+    assert lines[0].startswith(
+        "problem: pyarrow cannot be imported (No module named 'pyarrow'): `pip install"
+    )
     assert lines[1:] == ["fine"] * 7 + ["1 problem found"]
     monkeypatch.setattr(doctor, "check_versions", fine)
     result = CliRunner().invoke(commands, ["doctor"])
     assert (result.exit_code, result.output.splitlines()[-1]) == (0, "everything works")
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("no locator available"), OSError("no space left")])
+def test_a_check_that_cannot_be_done_is_a_problem_and_no_traceback(monkeypatch, failure):
+    def stopped():
+        raise failure
+        yield
+
+    for name in [name for name in vars(doctor) if name.startswith("check_")]:
+        monkeypatch.setattr(doctor, name, lambda: iter(()))
+    stopped.__name__ = "check_kernels"
+    monkeypatch.setattr(doctor, "check_kernels", stopped)
+    result = CliRunner().invoke(commands, ["doctor"])
+    first, last = result.output.splitlines()
+    assert first.startswith(f"problem: kernels: cannot be checked ({failure}): mend the problems above")
+    assert (result.exit_code, last) == (1, "1 problem found")

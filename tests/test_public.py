@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -257,3 +258,12 @@ def test_snippets_of_the_pages(run, tmp_path, monkeypatch, observed_run):
     exec(work_with_a_run, names)
     plt.close("all")
     assert 0 < names["observation"].p <= 1
+
+
+def test_the_description_of_the_package_needs_no_file_beside_it():
+    """An index shows it alone: a picture or a link to a file of the source tree leads nowhere."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert "covad.compare(reference, data)" in project["readme"]["text"]
+    assert not re.search(r"\]\((?!https?://)", project["readme"]["text"])
+    tried = [line for line in project["classifiers"] if "Python :: 3" in line]
+    assert tried == ["Programming Language :: Python :: 3.11"]

@@ -19,14 +19,14 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 import covad
-from covad.errors import ComparisonWarning, CovadError, WorkerError
+from covad.errors import ComparisonWarning, CovadError, WorkerError, extra_advice, install_advice
 from covad.messages import duration_text
 from covad.parallel import cores, run_jobs
 
 EXTRAS = ("pythia", "dask", "onnx")
 #: The packages whose versions are shown; the versions of all others are checked too.
 _SHOWN = (("numpy", "scipy", "numba", "torch"), ("h5py", "pyarrow", "pydantic", "matplotlib"))
-_INSTALL = "pip install --force-reinstall covad"
+_INSTALL = install_advice("--force-reinstall -e .")
 #: Equal samples have a smaller p by chance once in a thousand seeds; this seed was taken before it was tried.
 _SMALLEST_P = 1e-3
 _SEED = 20261117
@@ -59,6 +59,10 @@ def examine_installation() -> Iterator[Finding]:
             yield Finding(f"{failure.name or 'a package'} cannot be imported ({failure}): {_INSTALL}", True)
         except CovadError as failure:
             yield Finding(str(failure), True)
+        except (RuntimeError, OSError) as failure:
+            part = check.__name__.removeprefix("check_").replace("_", " ")
+            fix = f"mend the problems above, or install again: {_INSTALL}"
+            yield Finding(f"{part}: cannot be checked ({failure}): {fix}", True)
 
 
 def check_versions() -> Iterator[Finding]:
@@ -69,7 +73,7 @@ def check_versions() -> Iterator[Finding]:
         installed, wanted = version("covad"), _requirements()
     except PackageNotFoundError:
         yield Finding(
-            "covad itself is not installed, its versions cannot be checked: pip install covad", True
+            f"covad itself is not installed, its versions cannot be checked: {install_advice('-e .')}", True
         )
         return
     for names in _SHOWN:
@@ -91,7 +95,7 @@ def check_extras() -> Iterator[Finding]:
     for extra in EXTRAS:
         wanted = _requirements(extra)
         missing = [requirement.name for requirement in wanted if _version(requirement.name) is None]
-        install = f"pip install 'covad[{extra}]'"
+        install = extra_advice(extra)
         if missing:
             lacking = "" if len(missing) == len(wanted) else f", {' and '.join(missing)} missing"
             yield Finding(f"extra {extra}: not installed{lacking} ({install})")
@@ -171,8 +175,10 @@ def check_numba_cache() -> Iterator[Finding]:
 def check_matplotlib_cache() -> Iterator[Finding]:
     """Look whether the list of fonts can be kept: without that, every report searches for fonts again."""
     fix = "set MPLCONFIGDIR to a folder that you may write to"
+    asked_for = os.environ.get("MPLCONFIGDIR")
     folder = Path(import_module("matplotlib").get_cachedir())
-    if folder.name.startswith("matplotlib-"):  # what it makes for this process if its own place is none
+    # without a place of its own, matplotlib makes one for this process, and names it in the environment
+    if os.environ.get("MPLCONFIGDIR") != asked_for:
         yield Finding(f"matplotlib cache: its folder cannot be written to: {fix}", True)
     else:
         yield _writable("matplotlib cache", folder, fix)

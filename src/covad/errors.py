@@ -29,6 +29,16 @@ def write_trouble(failure: OSError) -> str:
     return f"{said}: {remedy}" if remedy else said
 
 
+def install_advice(what: str) -> str:
+    """Return the command that installs covad from its source tree, the only place that it comes from."""
+    return f"`pip install {what} -c constraints.txt` in the source tree of covad"
+
+
+def extra_advice(extra: str) -> str:
+    """Return the command that installs an optional part of covad."""
+    return install_advice(f"-e '.[{extra}]'")
+
+
 class CovadError(Exception):
     """Anything that the user can mend: bad input, bad configuration, too few events."""
 

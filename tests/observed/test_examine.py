@@ -40,7 +40,7 @@ from covad.nplm.likelihood import fit_nuisances
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import read_observed
-from covad.observed.examine import examine, fitted_yield
+from covad.observed.examine import digest_of_file, examine, fitted_yield
 from covad.observed.inputs import compare_with_run
 from covad.observed.result import Observation, read_observations
 from covad.observed.run import FinishedRun
@@ -647,3 +647,10 @@ def test_a_run_whose_study_has_changed_since_it_was_opened_is_opened_again(run, 
     write_sealed(copy / "study.json", content)
     with pytest.raises(StudyError, match="has changed since it was opened: open it again"):
         covad.test(opened, observed)
+
+
+def test_an_observed_file_that_is_not_there_is_asked_about(tmp_path: Path) -> None:
+    with pytest.raises(
+        FileFormatError, match=r"none.h5: cannot be read \(No such file .*: is the name right"
+    ):
+        digest_of_file(tmp_path / "none.h5")

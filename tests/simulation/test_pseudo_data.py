@@ -50,11 +50,22 @@ def test_its_provenance_says_what_is_hidden() -> None:
     }
 
 
+def test_as_many_events_as_the_memory_holds_can_be_hidden() -> None:
+    large = Simulation("background", 10**9, seed=4)
+    PseudoData(large, {"a4l": 10_000_000}, {"met_soft_scale": -0.5})
+    with pytest.raises(CovadError, match=r"--inject: 500000000 events .* inject at most 10000000"):
+        PseudoData(large, {"a4l": 500_000_000})
+
+
 @pytest.mark.parametrize(
     ("injected", "shifts", "message"),
     [
         ({"higgs": 5}, {}, "unknown process 'higgs'"),
-        ({"a4l": 0}, {}, "at least one event"),
+        ({"a4l": 0}, {}, "--inject: at least one event of a4l"),
+        ({"a4l": -5}, {}, "--inject: at least one event of a4l can be hidden, not -5"),
+        ({"a4l": 1500, "lq": 501}, {}, "--inject: 2001 events .* a sample of 2000: inject at most 2000"),
+        ({}, {"jet_energy_scale": 5.0}, "--shift: .* relative, 0.025 is 2.5 %, .* from -0.5 to 0.5, not 5"),
+        ({}, {"jet_energy_resolution": -0.51}, "--shift: the amount of jet_energy_resolution is relative"),
         ({"background": 5}, {}, "background is the sample itself"),
         ({}, {"tau_scale": 0.1}, "unknown systematic 'tau_scale'"),
     ],

@@ -21,6 +21,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from covad.cli.terminal import leave_quietly
 from covad.events.layout import Events
 from covad.messages import shows_progress, visible
 
@@ -36,6 +37,9 @@ class SafeConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)
+
+    def on_broken_pipe(self) -> None:
+        leave_quietly()
 
 
 def result_console() -> SafeConsole:

@@ -34,8 +34,7 @@ def main() -> None:
     except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(complain("interrupted", INTERRUPTED))
     except click.exceptions.NoArgsIsHelpError as failure:
-        failure.show()
-        sys.exit(failure.exit_code)
+        say(failure.format_message())  # asked for nothing: help is the answer, not an error
     except click.UsageError as failure:
         command = failure.ctx.command_path if failure.ctx else "covad"
         said = " ".join(failure.format_message().split()).removesuffix(".")
@@ -106,7 +105,10 @@ def commands() -> None:
 )
 @click.option("--inject", multiple=True, metavar="NAME=EVENTS", help="Hide events of a signal in the sample.")
 @click.option(
-    "--shift", multiple=True, metavar="NAME=AMOUNT", help="Shift all events by a built-in systematic."
+    "--shift",
+    multiple=True,
+    metavar="NAME=AMOUNT",
+    help="Shift all events by a built-in systematic; the amount is relative, 0.025 is 2.5 %.",
 )
 @loudness
 def simulate(
@@ -386,14 +388,14 @@ def test_observed(
     tested = examine_and_keep(
         run_path, observed, expected=expected, auxiliary=measured, configuration=configuration
     )
-    print_observation(tested.observation)
-    if tested.remark is not None:
-        say(f"note: {tested.remark}")
     answer = tested.observation.answer
     try:
-        if json_file:
+        if json_file:  # first, so that it is there even if nobody reads the rest
             _write(json_file, tested.observation.to_json())
     finally:
+        print_observation(tested.observation)
+        if tested.remark is not None:
+            say(f"note: {tested.remark}")
         say(answer.line)
     if answer.p is None:
         sys.exit(NO_RESULT)

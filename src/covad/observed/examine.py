@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
+from covad.events.source import reading
 from covad.inference.joint import smaller_p
 from covad.inference.nuisances import (
     LARGEST_AUXILIARY,
@@ -162,13 +163,11 @@ def plain_text(name: str) -> str:
 
 def digest_of_file(file: Path) -> str:
     """Return the digest of an observed file; what cannot be read is one sentence."""
-    try:
+    with reading(Path(plain_text(str(file)))):
         if file.exists() and not file.is_file():
             kind = "a directory" if file.is_dir() else "not a regular file"
-            raise FileFormatError(f"{plain_text(str(file))}: is {kind}")
+            raise FileFormatError(f"{plain_text(str(file))}: is {kind}: name a file of events")
         return digest_once(file)
-    except (OSError, ValueError) as failure:
-        raise FileFormatError(f"{plain_text(str(file))}: cannot be read ({failure})") from failure
 
 
 def _test(

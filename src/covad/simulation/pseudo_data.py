@@ -14,6 +14,11 @@ from covad.events.processes import PROCESS_NAMES
 from covad.events.systematics import Systematic, make_systematic
 from covad.simulation.simulate import ENGINES, Simulation
 
+#: The largest amount of a shift. All built-in systematics count relatively; 0.5 is 5 sigma of the widest.
+LARGEST_SHIFT = 0.5
+#: Signals are made at once, in memory.
+MOST_INJECTED = 10_000_000
+
 
 @dataclass(frozen=True)
 class PseudoData:
@@ -28,11 +33,26 @@ class PseudoData:
     shifts: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for process in self.injected:
+        # refuse names and numbers that are impossible before anything is made
+        for process, number in self.injected.items():
             if process == self.sample.process:
-                raise CovadError(f"{process} is the sample itself, and cannot be hidden in it")
-        self._signals()  # refuse names and numbers that are impossible before anything is made
+                raise CovadError(f"--inject: {process} is the sample itself, and cannot be hidden in it")
+            if number < 1:
+                raise CovadError(f"--inject: at least one event of {process} can be hidden, not {number}")
+        most, asked = min(self.sample.n_events, MOST_INJECTED), sum(self.injected.values())
+        if asked > most:
+            raise CovadError(
+                f"--inject: {asked} events cannot be hidden in a sample of {self.sample.n_events}: "
+                f"inject at most {most}"
+            )
+        self._signals()
         self._systematics()
+        for name, amount in self.shifts.items():
+            if not abs(amount) <= LARGEST_SHIFT:
+                raise CovadError(
+                    f"--shift: the amount of {name} is relative, 0.025 is 2.5 %, and not in units of sigma: "
+                    f"give one from {-LARGEST_SHIFT} to {LARGEST_SHIFT}, not {amount:g}"
+                )
 
     @property
     def n_events(self) -> int:

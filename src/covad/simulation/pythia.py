@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import MissingExtraError, SimulationError
+from covad.errors import MissingExtraError, SimulationError, extra_advice
 from covad.events.layout import Events
 from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES, process_code
 from covad.simulation.detector import Detector, Truth
@@ -193,7 +193,7 @@ def require_pythia() -> None:
         import pythia8mc  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
-            f"engine 'pythia8' needs the extra 'pythia' (pip install 'covad[pythia]'): {error}"
+            f"engine 'pythia8' needs the extra 'pythia' ({error}): {extra_advice('pythia')}"
         ) from error
 
 

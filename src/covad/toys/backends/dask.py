@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from covad.errors import CovadError, MissingExtraError, WorkerError
+from covad.errors import CovadError, MissingExtraError, WorkerError, extra_advice
 from covad.settings import Settings, Size
 from covad.toys.backends.local import BlockResult
 from covad.toys.ensembles import Block
@@ -47,7 +47,9 @@ class BatchCluster(Settings):
         try:
             import dask_jobqueue
         except ImportError as failure:
-            raise MissingExtraError("a batch cluster needs the extra: pip install 'covad[dask]'") from failure
+            raise MissingExtraError(
+                f"a batch cluster needs the extra 'dask': {extra_advice('dask')}"
+            ) from failure
         kind = getattr(dask_jobqueue, {"slurm": "SLURMCluster", "htcondor": "HTCondorCluster"}[self.system])
         # refuse strange options before dask-jobqueue does, half-way through its construction
         makers = (*kind.__mro__, *kind.job_cls.__mro__)
@@ -70,7 +72,7 @@ def _refuse_strangers(address: str) -> None:
         from distributed.comm.core import connect
         from distributed.security import Security
     except ImportError as failure:
-        raise MissingExtraError("--dask needs the extra: pip install 'covad[dask]'") from failure
+        raise MissingExtraError(f"--dask needs the extra 'dask': {extra_advice('dask')}") from failure
 
     async def shake_hands() -> None:
         options = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
@@ -108,7 +110,7 @@ class DaskWorkers:
         try:
             from distributed import Client
         except ImportError as failure:
-            raise MissingExtraError("--dask needs the extra: pip install 'covad[dask]'") from failure
+            raise MissingExtraError(f"--dask needs the extra 'dask': {extra_advice('dask')}") from failure
         target = self._target
         where = target if isinstance(target, str) else self._stack.enter_context(target.started())
         try:
