@@ -16,10 +16,9 @@ from covad.report.figures.excess import draw_observable
 from covad.report.figures.statistic import draw_closure
 from covad.report.figures.study import draw_power
 from covad.report.names import signal_label
-from covad.results.collect import FEWEST_TOYS
 from covad.results.overview import calibration_of, law_of
 from covad.results.run import Run
-from covad.results.summary import select
+from covad.results.summary import FEWEST_TOYS, select
 from covad.study import Configuration
 from covad.study.plan import default_test, main_configuration
 

@@ -9,7 +9,8 @@ from covad.embedding.encoder import Encoder
 from covad.errors import StudyError, UnfinishedRunError
 from covad.observed.result import digest_of_nulls
 from covad.response.model import ResponseModel
-from covad.results.collect import FEWEST_TOYS, Group, RunToys
+from covad.results.collect import Group, RunToys
+from covad.results.summary import FEWEST_TOYS
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.runs.models import load_models

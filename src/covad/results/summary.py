@@ -36,6 +36,8 @@ from covad.toys.ensembles import Treatment
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
 SUMMARY_SCHEMA = 6
+#: Ensembles with fewer toys say nothing yet.
+FEWEST_TOYS = 10
 T = TypeVar("T")
 
 
