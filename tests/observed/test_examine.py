@@ -46,6 +46,7 @@ from covad.observed.result import Observation, read_observations
 from covad.observed.run import FinishedRun
 from covad.pipeline.claim import claim
 from covad.pipeline.observation import store_observation
+from covad.pipeline.report import report_run
 from covad.report.evidence import read_evidence
 from covad.results.collect import collect, joint_null
 from covad.results.compute import summarise
@@ -266,7 +267,7 @@ def test_a_damaged_block_of_a_null_is_named(run, observed, tmp_path):
         examine(copy, observed)
 
 
-def test_an_answer_is_shown_only_as_long_as_it_holds_for_the_study(run, observed, tmp_path):
+def test_an_answer_is_shown_only_as_long_as_it_holds_for_the_study(run, observed, tmp_path, monkeypatch):
     """Another number of toys leaves it; another normalisation does not; changing back brings it back."""
     copy = shutil.copytree(run, tmp_path / "run")
     found = examine(run, observed)
@@ -282,6 +283,10 @@ def test_an_answer_is_shown_only_as_long_as_it_holds_for_the_study(run, observed
     assert shown() == ((found,), ())
     make_run(copy, until="tune", normalisation=0.2, **EVERYWHERE)
     assert shown() == ((), (found.name,))
+    monkeypatch.setattr("covad.pipeline.report.write_report", lambda *_: copy / "report.html")
+    told = [line for line in report_run(copy).lines if line.startswith("observed ")]
+    changed = "left out, because the study or its models have changed since: test it again"
+    assert told == [f"observed {found.name}: {changed}"]
     assert examine(run, observed).nulls == found.nulls
     make_run(copy, until="tune", **EVERYWHERE)
     assert shown() == ((found,), ())

@@ -9,6 +9,7 @@ import report_world
 from observations import failed_convex, observation
 
 from covad.inference.verdict import Verdict
+from covad.nplm.fit import Status
 from covad.report.answers import Tone, answers
 from covad.report.names import number, shown_p, shown_signs
 from covad.report.paper import tables as paper
@@ -107,7 +108,10 @@ def test_what_is_not_there_is_never_green(evidence):
     empty = dict.fromkeys(("nulls", "closure", "significance"), ())
     nothing = replace(evidence, summary=replace(evidence.summary, **empty))
     assert [answer.tone for answer in told(nothing)] == [Tone.OPEN] * 3
-    assert [answer.verdict for answer in told(nothing)][:2] == ["Not known yet", "Not known"]
+    closes, sensitive, _ = told(nothing)
+    assert (closes.verdict, sensitive.verdict) == ("Not known yet", "Not known")
+    assert closes.points == ("There are fewer than 10 toys per ensemble at ν = 0 or at shifted ν.",)
+    assert sensitive.points == ("There are fewer than 10 toys per ensemble with signals.",)
 
 
 def test_other_tests_and_the_test_without_nuisances_stand_below_the_verdict(evidence):
@@ -186,12 +190,32 @@ def test_a_misfit_of_the_response_is_told_with_what_it_means(evidence):
     (point,) = [point for point in trusted.points if point.startswith("The response")]
     assert point == (
         "The response misfits fresh events: p = 5.0 × 10⁻⁶³, the smallest of 4, 20 % of the shift. A misfit "
-        f"like this moves t by 0.25 standard deviations only from {number(7000)} events on; this study has "
-        f"{number(2000)}."
+        f"like this moves t by 0.25 standard deviations only from {number(7000)} events on (over the prior); "
+        f"this study has {number(2000)}."
     )
     assert "Other space (contrastive, linear): misfit, p = 5.0 × 10⁻⁶³." in trusted.points
     *_, trusted = told(_with_expected(_with_misfit(evidence, 5e-63), 50_000.0))
     assert any("The closure verdict includes it" in point for point in trusted.points)
+
+
+def test_the_reach_of_a_misfit_is_that_of_the_farthest_toys(evidence):
+    """The response of the report's world is worse known at two sigma than at one."""
+    misfit = _with_expected(_with_misfit(evidence, 5e-63), 2_000.0)
+    far = report_world.changed(misfit, "ensembles", lambda line: {"nu": tuple(2 * x for x in line.nu)})
+    summary = far.summary
+    found, near = (response_overview(s, s.spaces[0]) for s in (summary, misfit.summary))
+    smallest = summary.spaces[0].reach.smallest[2.0]
+    assert smallest.interval.low < near.reach.interval.low
+    assert (found.size, found.reach) == (2.0, smallest)
+
+
+def test_a_misfit_as_large_as_the_shift_is_called_so(evidence):
+    def misfit(space):
+        first, *others = space.validation
+        return {"validation": (replace(first, p=1e-9, residual_share=1.2), *others)}
+
+    *_, trusted = told(report_world.changed(evidence, "spaces", misfit))
+    assert any("120 % of the shift (worse than no response)" in point for point in trusted.points)
 
 
 def test_a_small_p_among_many_comparisons_is_no_misfit(evidence):
@@ -225,10 +249,18 @@ def test_a_result_that_is_not_one_is_red(evidence):
     failed = replace(observation("a.h5", 1.0), tests=(failed_convex(),), rule="convex")
     data, *_ = told(replace(good, observed=(failed,)))
     assert (data.verdict, data.tone) == ("No result, the fit failed", Tone.BAD)
-    bad = _with_verdicts(evidence, CLOSES, DOES_NOT_CLOSE, CLOSES)
-    data, *_ = told(replace(bad, observed=(observation("a.h5", 1.0),)))
+    bad = _with_verdicts(evidence, DOES_NOT_CLOSE, CLOSES, CLOSES)
+    data, *_ = told(replace(bad, observed=(observation("a.h5", 1.0),)))  # by the network
     assert data.tone is Tone.BAD
     assert "The test does not close (covariant, profiled): do not quote this p." in data.points
+
+
+def test_an_unconverged_fit_stands_on_the_card(evidence):
+    good, found = _with_verdicts(evidence, CLOSES, CLOSES, CLOSES), observation("a.h5", 1.0)
+    tests = (replace(found.tests[0], status=Status.UNCONVERGED), *found.tests[1:])
+    data, *_ = told(replace(good, observed=(replace(found, tests=tests, warnings=()),)))
+    assert data.tone is Tone.OPEN
+    assert any(point.endswith(": its fit did not converge, its p is doubtful.") for point in data.points)
 
 
 def test_a_file_is_judged_by_the_configuration_that_it_was_tested_in(evidence):
@@ -243,7 +275,7 @@ def test_several_files_are_looks_of_their_own(evidence):
     files = tuple(observation(f"{name}.h5", z) for name, z in (("a", 0.5), ("b", 2.0)))
     data, *_ = told(replace(evidence, observed=files))
     assert data.verdict == "2 answers; the smallest p is one of 2 looks"
-    assert [point for point in data.points if point.startswith(("a.h5: p", "b.h5: p"))] == list(
+    assert [point for point in data.points if point.startswith(("a.h5 (cov", "b.h5 (cov"))] == list(
         data.points[:2]
     )
 

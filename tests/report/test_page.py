@@ -227,8 +227,11 @@ def test_the_picture_shows_the_largest_shifts_without_and_with_the_nuisances(mon
     [
         ({"configurations": (("latent", "profiled", 1),), "checked": False}, ["no encoder with a checked"]),
         ({"tests": ("convex",), "checked": False}, ["no response was checked"]),
-        ({"injections": ()}, ["injects no signals", "Power curves: there are no"]),
-        ({"points": ((0.0,),), "injections": (), "checked": False}, ["no background-only toys at shifted"]),
+        ({"injections": ()}, ["injects no signals", "Power curves: fewer than 10 toys"]),
+        (
+            {"points": ((0.0,),), "injections": (), "checked": False},
+            ["fewer than 10 toys per ensemble at ν = 0 or"],
+        ),
     ],
     ids=["latent only", "convex only", "no signals", "nothing shifted"],
 )
@@ -327,6 +330,21 @@ def test_the_report_names_stages_that_several_versions_made(small):
     assert "stage pools" not in page
 
 
+def test_the_lead_says_what_kind_of_search_it_is(small):
+    alone = (("contrastive", "none", 1),)
+    worlds = {
+        "a learned latent space, with systematic uncertainties profiled.": small,
+        "an analytic latent world, with systematic uncertainties profiled.": report_world.evidence(
+            (("latent", "profiled", 1),), injections=(), checked=False
+        ),
+        "a learned latent space, without systematic uncertainties.": report_world.evidence(
+            alone, injections=(), checked=False
+        ),
+    }
+    for lead, found in worlds.items():
+        assert f'<p class="lead">A search for anything new, in {lead}</p>' in render(found, [])
+
+
 def test_answers_that_do_not_hold_any_more_are_named(small):
     chapter = observed(replace(small, outdated=("data-1",)))
     assert any(line.startswith("data-1: left out, because the study") for line in chapter.missing)
@@ -338,7 +356,7 @@ def test_an_answer_of_fewer_toys_says_so(small):
     assert now > 1
     lines = [observed(replace(small, observed=(replace(told, toys=n),))).missing for n in (now, now - 1)]
     assert not any("toys of the nulls" in line for line in lines[0])
-    said = f"data: p and Z were made with {now - 1} toys of the nulls, which have {now} by now;"
+    said = f"data: p and Z were made with {now - 1} toys of the nulls, which have {now} by now: test it again"
     assert any(line.startswith(said) for line in lines[1])
 
 

@@ -28,7 +28,22 @@ def test_the_first_screen_says_what_was_searched(evidence):
     assert said["Systematics"] == "jet energy scale (σ = 0.025), normalisation (σ = 10 %)"
     assert said["Signals"] == "LQ → bτ: 50 events (0.5 %); h± → τν: 50 events (0.5 %), 100 events (1 %)"
     assert said["Sizes"].startswith("10 000 expected events, 52 000 reference events; 400 toys per ensemble")
-    assert said["Versions"].startswith("covad 0.0")
+    assert said["Test"] == "network, covariant, profiled (main configuration)"
+
+
+def test_versions_of_the_toys_are_not_those_of_the_report(evidence):
+    (toys,) = evidence.summary.toy_versions
+    made = replace(toys, versions=replace(toys.versions, covad="0.1"))
+    said = _said(replace(evidence, summary=replace(evidence.summary, toy_versions=(made,))))
+    assert said["Versions"] == "toys made with covad 0.1, numpy 2.0, torch 2.4; reported with covad 0.0"
+
+
+def test_the_joint_rule_is_named():
+    both = report_world.evidence(tests=("network", "convex"))
+    study = both.summary.study.model_copy(update={"result": "joint"})
+    said = _said(replace(both, summary=replace(both.summary, study=study)))
+    assert said["Test"] == "both tests, the smaller p of them, covariant, profiled (main configuration)"
+    assert _said(both)["Test"] == "convex test, covariant, profiled (main configuration); beside it: network"
 
 
 def test_files_of_data_and_of_background_are_named(evidence):

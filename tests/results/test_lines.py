@@ -84,7 +84,24 @@ def test_sensitivity_is_that_of_the_main_configuration_against_the_null_that_is_
             if (found.test, found.null, found.configuration) == (test, null, summary.main_configuration)
             and not any(found.nu)
         )
-        assert line.endswith(quoted.text)
+        mark = "† († beyond what toys of this study have tested)"
+        assert line.endswith(f"median Z of {quoted.text}{mark if quoted.extrapolated else ''}")
+
+
+def test_a_z_beyond_the_toys_is_marked():
+    found = report_world.evidence((("covariant", "profiled", 1),), injections=(("a4l", 100.0),))
+    for extrapolated in (True, False):
+        far = report_world.changed(found, "significance", lambda _, e=extrapolated: {"extrapolated": e})
+        told = [line for line in summary_lines(far.summary) if "median Z" in line]
+        assert told
+        assert all(("† beyond what toys" in line) is extrapolated for line in told)
+
+
+def test_closure_that_nothing_tells_of_is_said_to_be_unknown():
+    _, line, _ = summary_lines(replace(_summary(), closure=()))
+    assert (
+        line == "closure: not known yet, there are fewer than 10 background toys at nu = 0 or at shifted nu"
+    )
 
 
 KNOWN = (12_345.0, Interval(9_000.0, 15_000.0), 0.25, 500)

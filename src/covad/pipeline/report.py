@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covad.observed.lines import observation_lines
-from covad.observed.result import Observation, read_observations
 from covad.report import write_report
+from covad.report.evidence import Evidence, read_answers
 from covad.results import RunToys, Summary, collect, summary_lines
 from covad.results.compute import current_summary
 from covad.results.summary import SUMMARY
@@ -17,18 +17,20 @@ from covad.storage.sealed import write_sealed
 
 @dataclass(frozen=True)
 class Reported:
-    """What a report was made of, and its page."""
+    """The summary and the answers that a report was made of, and its page."""
 
-    summary: Summary
-    observed: tuple[Observation, ...]
+    evidence: Evidence
     page: Path
 
     @property
     def lines(self) -> Iterator[str]:
-        """Yield the few lines that are printed: the summary, observed files, the page to open."""
-        yield from summary_lines(self.summary)
-        for observation in self.observed:
-            yield from observation_lines(observation)
+        """Yield the few lines that are printed: the summary, answers that hold, the page to open."""
+        summary = self.evidence.summary
+        yield from summary_lines(summary)
+        for observation in self.evidence.observed:
+            yield from observation_lines(observation, summary)
+        for note in self.evidence.notes_on_answers:
+            yield f"observed {note}"
         yield f"the report is {self.page}"
 
 
@@ -37,7 +39,7 @@ def report_run(path: Path) -> Reported:
     toys = collect(path)
     summary = write_summary(toys)
     page = write_report(path, summary, toys.values)
-    return Reported(summary, read_observations(toys.directory), page)
+    return Reported(read_answers(path, summary), page)
 
 
 def write_summary(toys: RunToys) -> Summary:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from covad.inference.significance import MARK, MEANING, largest_resolved_z
-from covad.inference.verdict import Verdict
+from covad.inference.verdict import FEWEST_TOYS, Verdict
+from covad.nplm.fit import Status
+from covad.observed.lines import question_text
 from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.report.names import (
@@ -35,6 +37,7 @@ from covad.results.overview import (
     ResponseOverview,
     at_central_nu,
     closure_of_quoted,
+    closure_of_rule,
     closure_overview,
     largest_z,
     quoted_test,
@@ -85,29 +88,40 @@ def _verdict(summary: Summary, configuration: str) -> Verdict | None:
 def _data(summary: Summary, observed: Sequence[Observation]) -> Answer:
     """Quote p and Z of every observed file; a result has no colour, one that must not be quoted has."""
     told = {observation.name: shown_signs(_quoted(observation)) for observation in observed}
+    asked = {
+        observation.name: f"{observation.file} ({shown_signs(question_text(observation, summary))})"
+        for observation in observed
+    }
     failed = any(observation.p is None for observation in observed)
     points = []
     if len(observed) > 1:
-        points += [f"{observation.file}: {told[observation.name]}." for observation in observed]
+        points += [f"{asked[observation.name]}: {told[observation.name]}." for observation in observed]
         verdict = f"{len(observed)} answers; the smallest p is one of {len(observed)} looks"
     else:
         (only,) = observed
         verdict = told[only.name].capitalize() if failed else told[only.name]
         events = f"{number(only.n_selected)} events selected, {number(only.expected)} expected"
-        points.append(f"{only.file}: {events}. {test_label(only.rule).capitalize()}, {only.answer.how}.")
+        points.append(
+            f"{asked[only.name]}: {events}. {test_label(only.rule).capitalize()}, {only.answer.how}."
+        )
     if any(observation.answer.extrapolated for observation in observed):
         points.append(f"{MARK} {MEANING}.")
+    doubtful = [observation for observation in observed if observation.answer.status is Status.UNCONVERGED]
+    points += [f"{asked[each.name]}: its fit did not converge, its p is doubtful." for each in doubtful]
     for observation in observed:
         points += [f"Warning: {line}." for line in observation.warnings[:_SHOWN_WARNINGS]]
-    labels = {observation.configuration: observation.label for observation in observed}
-    closure = {name: _verdict(summary, name) for name in labels}
-    for name, found in closure.items():
+    labels = {(observation.rule, observation.configuration): observation.label for observation in observed}
+    closure = {key: closure_of_rule(summary, *key) for key in labels}
+    verdicts = {key: None if found is None else found.verdict for key, found in closure.items()}
+    for key, found in verdicts.items():
         if found is Verdict.DOES_NOT_CLOSE:
-            points.append(f"The test does not close ({labels[name]}): do not quote this p.")
+            points.append(f"The test does not close ({labels[key]}): do not quote this p.")
         elif found is not Verdict.CLOSES:
-            points.append(f"Closure is not shown yet ({labels[name]}): this p may not be calibrated.")
-    bad = failed or Verdict.DOES_NOT_CLOSE in closure.values()
-    return Answer("What do the data say?", verdict, Tone.BAD if bad else Tone.PLAIN, tuple(points))
+            points.append(f"Closure is not shown yet ({labels[key]}): this p may not be calibrated.")
+    tone = Tone.OPEN if doubtful else Tone.PLAIN
+    if failed or Verdict.DOES_NOT_CLOSE in verdicts.values():
+        tone = Tone.BAD
+    return Answer("What do the data say?", verdict, tone, tuple(points))
 
 
 def _quoted(observation: Observation) -> str:
@@ -125,7 +139,7 @@ def _closes(summary: Summary) -> Answer:
     question, main = "Does it close?", summary.main
     overview = closure_of_quoted(summary, main.configuration)
     if overview is None:
-        missing = "There are no background toys at shifted ν yet."
+        missing = f"There are fewer than {FEWEST_TOYS} toys per ensemble at ν = 0 or at shifted ν."
         return Answer(question, "Not known yet", Tone.OPEN, (missing,))
     said = {
         Verdict.CLOSES: f"Yes, the {test_label(overview.test)} closes",
@@ -164,7 +178,9 @@ def _sensitive(summary: Summary, published_spread: PublishedSpread) -> Answer:
     lines = at_central_nu(summary, main.configuration)
     best = largest_z(lines, test, null)
     if best is None:
-        missing = "There are no toys with signals in the main configuration."
+        missing = "The study injects no signals."
+        if summary.injections(main.configuration):
+            missing = f"There are fewer than {FEWEST_TOYS} toys per ensemble with signals."
         return Answer(question, "Not known", Tone.OPEN, (missing,))
     signal = signal_label(best.signal).text.replace(" ", NO_BREAK)
     what = f"{share(best.injected, main.expected)} of {signal}"
@@ -259,11 +275,9 @@ def _response(found: ResponseOverview) -> str:
         told = "The response was not compared with fresh events."
     elif found.misfits:
         # below zero, the squared misfit is less than its noise, and has no size
-        size = (
-            f", {100 * found.worst.residual_share:.0f} % of the shift"
-            if found.worst.residual_share > 0
-            else ""
-        )
+        left = found.worst.residual_share
+        size = f", {100 * left:.0f} % of the shift" if left > 0 else ""
+        size += " (worse than no response)" if left >= 1 else ""
         told = (
             f"The response misfits fresh events: p = {shown_p(found.worst.p)}, the smallest of "
             f"{found.comparisons}{size}."
@@ -273,7 +287,8 @@ def _response(found: ResponseOverview) -> str:
         told = f"The response describes fresh events ({smallest})."
     if found.enough:
         meant = f"A misfit like this moves t by {reach.at_shift:g} standard deviations only from"
-        end = f"{events} events on; this study has {number(found.expected)}."
+        where = "over the prior" if found.size is None else f"at ν = ±{found.size:g}σ"
+        end = f"{events} events on ({where}); this study has {number(found.expected)}."
         return f"{told} {meant} {end}"
     return (
         f"{told} A misfit that would move t is excluded up to {_rounded(low)} events only, this study has "

@@ -11,6 +11,7 @@ from importlib.resources import files
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from covad.inference.verdict import FEWEST_TOYS
 from covad.report.answers import answers
 from covad.report.evidence import Evidence
 from covad.report.figures import latent as latent_figures
@@ -32,6 +33,10 @@ from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
 from covad.results.overview import quoted_first
 from covad.results.summary import Summary
+from covad.toys.ensembles import Treatment
+
+#: Why a statement about toys is not there.
+_FEW = f"fewer than {FEWEST_TOYS} toys per ensemble"
 
 
 @dataclass
@@ -70,8 +75,8 @@ class Chapter:
 def verdicts(evidence: Evidence) -> Chapter:
     chapter, summary = Chapter("verdicts", "Verdicts"), evidence.summary
     table = closure_tables.verdict_table(summary, paper.spread)
-    chapter.table(table, "Closure: no background-only toys at shifted ν yet.")
-    chapter.table(significance_tables.calibration_table(summary), "Significances: no toys with signals.")
+    chapter.table(table, f"Closure: {_FEW} at ν = 0 or at shifted ν.")
+    chapter.table(significance_tables.calibration_table(summary), f"Significances: {_FEW} with signals.")
     return chapter
 
 
@@ -127,8 +132,8 @@ def closure(evidence: Evidence) -> Chapter:
     chapter, summary = Chapter("closure", "Closure"), evidence.summary
     for test in quoted_first(summary):
         figure = statistic_figures.closure_figure(evidence, test)
-        chapter.figure(figure, f"Closure of the {test} test: no background-only toys at shifted ν.")
-    chapter.table(closure_tables.shift_table(summary), "False positives: no background toys at shifted ν.")
+        chapter.figure(figure, f"Closure of the {test} test: {_FEW} at ν = 0 or at shifted ν.")
+    chapter.table(closure_tables.shift_table(summary), f"False positives: {_FEW} at ν = 0 or at shifted ν.")
     chapter.table(prior_table(summary), "Dependence on the truth: no toys are thrown from the prior.")
     chapter.paper(summary)
     chapter.tables += [t for t in paper.other_tables(summary) if t.quantity == "p-value"]
@@ -138,7 +143,7 @@ def closure(evidence: Evidence) -> Chapter:
 def sensitivity(evidence: Evidence) -> Chapter:
     chapter, summary = Chapter("sensitivity", "Sensitivity to signals", "Sensitivity"), evidence.summary
     if not summary.significance:
-        missing = "Significances: the study injects no signals, or their toys are not there yet."
+        missing = f"Significances: the study injects no signals, or there are {_FEW} with them."
         chapter.missing.append(missing)
         return chapter
     chapter.figures += statistic_figures.signal_figures(evidence)
@@ -150,7 +155,7 @@ def sensitivity(evidence: Evidence) -> Chapter:
 def power(evidence: Evidence) -> Chapter:
     chapter = Chapter("power", "Power", figures=list(study_figures.power_figures(evidence.summary)))
     if not chapter.figures:
-        chapter.missing.append("Power curves: there are no toys with signals in a profiled configuration.")
+        chapter.missing.append(f"Power curves: {_FEW} with signals in a profiled configuration.")
     return chapter
 
 
@@ -168,16 +173,7 @@ def observed(evidence: Evidence) -> Chapter:
     chapter.table(result_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
     if against_nulls := observed_table(evidence.observed):
         chapter.tables.append(against_nulls)
-    for name in evidence.outdated:
-        chapter.missing.append(
-            f"{name}: left out, because the study or its models have changed since; covad test answers anew."
-        )
-    for observation in evidence.observed:
-        if observation.toys != (now := evidence.toys_of_nulls(observation)):
-            chapter.missing.append(
-                f"{observation.name}: p and Z were made with {observation.toys} toys of the nulls, which "
-                f"have {now} by now; covad test answers anew."
-            )
+    chapter.missing += [f"{note} (covad test)." for note in evidence.notes_on_answers]
     if nuisances := nuisance_table(evidence.observed):
         chapter.tables.append(nuisances)
     if inputs := input_table(evidence.observed):
@@ -234,6 +230,7 @@ def render(
         searched=searched(evidence),
         picture=picture,
         main=summary.main.label,
+        lead=_lead(summary),
         glossary=glossary(),
         chapters=chapters,
         samples=paper.samples_differ(summary),
@@ -247,6 +244,19 @@ def render(
         # the page runs this script and no other
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _lead(summary: Summary) -> str:
+    """Say in what space was searched, and whether uncertainties were profiled."""
+    spaces = {"latent": "an analytic latent world", "pools": "a given latent space"}
+    where = spaces.get(summary.study.source.kind, "a learned latent space")
+    profiled = {configuration.treatment is Treatment.PROFILED for configuration in summary.configurations}
+    how = {
+        frozenset({True}): "with systematic uncertainties profiled",
+        frozenset({False}): "without systematic uncertainties",
+        frozenset({True, False}): "with and without systematic uncertainties profiled",
+    }[frozenset(profiled)]
+    return f"A search for anything new, in {where}, {how}."
 
 
 def _origin(summary: Summary) -> Iterator[tuple[str, str]]:

@@ -9,9 +9,9 @@ from typing import Any
 from covad.events.systematics import BUILT_IN
 from covad.report.evidence import Evidence
 from covad.report.names import number, ordered, process_label, share, signal_label, test_label
-from covad.results.overview import quoted_test
-from covad.results.summary import Manifest, Summary
+from covad.results.summary import Summary
 from covad.study import Collisions
+from covad.study.plan import default_result
 from covad.study.sources import SampleEntry, SystematicEntry
 
 #: Engines of the simulation as people call them.
@@ -97,13 +97,14 @@ def _signals(summary: Summary) -> str:
 
 
 def _sizes(summary: Summary) -> Iterator[tuple[str, str]]:
-    main, (quoted, _) = summary.main, quoted_test(summary)
+    main, rule = summary.main, default_result(summary.study)
     toys = f"{number(summary.study.toys)} toys per ensemble, {number(summary.toys.requested)} in all"
     reference = f"{number(main.reference)} reference events"
     yield "Sizes", f"{number(main.expected)} expected events, {reference}; {toys}"
-    others = [test_label(test) for test in summary.tests if test != quoted]
+    others = [test_label(test) for test in summary.tests if rule not in (test, "joint")]
     beside = f"; beside it: {', '.join(others)}" if others else ""
-    yield "Test", f"{test_label(quoted)}, {main.label} (main configuration){beside}"
+    name = f"{test_label(rule)}, the smaller p of them" if rule == "joint" else test_label(rule)
+    yield "Test", f"{name}, {main.label} (main configuration){beside}"
 
 
 def _made(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -115,10 +116,9 @@ def _made(summary: Summary) -> Iterator[tuple[str, str]]:
     if dates:
         first, last = (date.split(":")[0].rsplit(" ", 1)[0] for date in (dates[0], dates[-1]))
         yield "Date", first if first == last else f"{first} to {last}"
-    yield "Versions", _versions(summary.covad, manifest)
-
-
-def _versions(covad: str, manifest: Manifest | None) -> str:
-    known = {} if manifest is None else manifest.versions
-    others = (f"{name} {known[name]}" for name in ("python", "numpy", "torch") if name in known)
-    return ", ".join([f"covad {covad}", *others])
+    made = [
+        f"covad {line.versions.covad}, numpy {line.versions.numpy}, torch {line.versions.torch}"
+        for line in summary.toy_versions
+    ]
+    toys = f"toys made with {' or '.join(dict.fromkeys(made))}; " if made else ""
+    yield "Versions", f"{toys}reported with covad {summary.covad}"

@@ -36,6 +36,8 @@ from covad.toys.store import EnsembleToys
 
 #: The study, and the notes of the products that a summary reads.
 _READ = ("study.json", f"{FOLDER}/**/*.json")
+#: Products of which a summary shows nothing if they are gone, though their notes are still there.
+_SHOWN = ("selected.json", "models/**/*", "checks/**/*")
 #: Sigma of the normalisation up to which the law of t is taken at the fitted yield, and the least log yield:
 #: shape nuisances change the yield too.
 _SIGMAS_OF_LAW, _LEAST_RANGE = 6.0, 0.3
@@ -206,7 +208,7 @@ class RunToys:
     study: Study
     entries: list[Entry]
     toys: dict[str, EnsembleToys]  # by identity
-    made_of: str = ""  # digest of versions, ensembles, t of all toys, and notes of products
+    made_of: str = ""  # digest of versions, ensembles, t of all toys, notes of products and what is there
 
     def groups(self) -> Iterator[Group]:
         """Return the groups whose null has toys."""
@@ -266,6 +268,9 @@ def collect(path: Path) -> RunToys:
     """Load all toys of a run that are there."""
     directory = RunDirectory(path)
     notes = [digest_once(file) for name in _READ for file in sorted(directory.path.glob(name))]
+    notes += [
+        str(file.relative_to(path)) for name in _SHOWN for file in sorted(path.glob(name)) if file.is_file()
+    ]
     study = directory.study()
     sources, products = open_sources(study, directory), Products(study, directory)
     entries = plan(study, sources, read_clips(products, sources), read_bases(products, sources))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from covad.inference.closure import SHOWN_LEVEL
 from covad.inference.intervals import Interval
 from covad.inference.reach import Reach
-from covad.inference.verdict import can_tell, point_text
+from covad.inference.significance import MARK, MEANING
+from covad.inference.verdict import FEWEST_TOYS, can_tell, point_text
 from covad.results.overview import ALARM_Z, ClosureOverview, at_central_nu, closure_overview, law_of
 from covad.results.summary import ClosureSummary, Summary
 from covad.runs.checks import SpaceReach
@@ -23,6 +24,9 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     """
     labels = {c.configuration: c.label for c in summary.configurations}
     yield search_text(summary.study)
+    if not summary.closure:
+        few = f"fewer than {FEWEST_TOYS} background toys at nu = 0 or at shifted nu"
+        yield f"closure: not known yet, there are {few}"
     for test, configuration in dict.fromkeys((line.test, line.configuration) for line in summary.closure):
         overview = closure_overview(summary, test, configuration)
         if overview is not None:
@@ -35,7 +39,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         if line.null == quoted_null(summary, line.test):
             percent = 100 * line.injected / summary.main.expected
             what = f"{line.injected:g} events of {line.signal} ({percent:.2g} %)"
-            yield f"{line.test} test, {summary.main.label}: {what} give a median Z of {line.text}"
+            mark = f"{MARK} ({MARK} {MEANING})" if line.extrapolated else ""
+            yield f"{line.test} test, {summary.main.label}: {what} give a median Z of {line.text}{mark}"
     toys = summary.toys
     yield (
         f"toys: {toys.requested} requested = {toys.done} done + {toys.failed} failed + {toys.missing} missing"

@@ -85,7 +85,8 @@ class ResponseOverview:
     space: SpaceSummary
     worst: Validation | None  # the comparison of smallest p; None where there is none
     comparisons: int
-    reach: Reach  # the smaller one of the prior average and of +-1 sigma
+    reach: Reach  # the smallest one: over the prior, and at the distances at which toys are drawn
+    size: float | None  # that distance from nu = 0, in sigma; None for the average over the prior
     expected: float
 
     @property
@@ -101,12 +102,16 @@ class ResponseOverview:
 def response_overview(summary: Summary, space: SpaceSummary) -> ResponseOverview:
     """Return the worst comparison with fresh events, and the events up to which it does not matter."""
     known = [line for line in space.validation if not math.isnan(line.p)]
-    near = [reach for size, reach in space.reach.smallest.items() if size <= 1.0]
+    drawn = max((abs(x) for nu in summary.points for x in nu), default=0.0)
+    found: list[tuple[float | None, Reach]] = [(None, space.reach.average)]
+    found += [(size, reach) for size, reach in space.reach.smallest.items() if size <= max(drawn, 1.0)]
+    size, reach = min(found, key=lambda each: each[1].interval.low or 0.0)
     return ResponseOverview(
         space=space,
         worst=min(known, key=lambda line: line.p, default=None),
         comparisons=len(known),
-        reach=min((space.reach.average, *near), key=lambda reach: reach.interval.low or 0.0),
+        reach=reach,
+        size=size,
         expected=summary.main.expected,
     )
 
@@ -118,12 +123,16 @@ def quoted_test(summary: Summary) -> tuple[str, str]:
 
 
 def closure_of_quoted(summary: Summary, configuration: str) -> ClosureOverview | None:
-    """Return closure of the test that the quoted p needs; of two, that of the one which decides.
+    """Return closure of the test that the p which the study quotes needs."""
+    return closure_of_rule(summary, default_result(summary.study), configuration)
+
+
+def closure_of_rule(summary: Summary, rule: str, configuration: str) -> ClosureOverview | None:
+    """Return closure of the test that a p by this rule needs; of two, that of the one which decides.
 
     None where one of them has no toys at shifted nu.
     """
-    joint = default_result(summary.study) == "joint"
-    needed = quoted_first(summary) if joint else quoted_first(summary)[:1]
+    needed = quoted_first(summary) if rule == "joint" else [rule]
     found = [closure_overview(summary, test, configuration) for test in needed]
     known = [overview for overview in found if overview is not None]
     if len(known) < len(found):

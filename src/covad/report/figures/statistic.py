@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import mplhep
 import numpy as np
@@ -248,7 +248,8 @@ def closure_figure(evidence: Evidence, test: str) -> Figure | None:
 def signal_figures(evidence: Evidence) -> Iterator[Figure]:
     """Draw the largest injection of one signal everywhere, and the smallest of another one.
 
-    The signals are the paper's where the study has them. The main configuration is in both figures.
+    The signals are the paper's where the study has them. The main configuration is in both figures, unless
+    both would show the same toys.
     """
     everywhere = main_first(evidence.summary)
     unlinearised = [
@@ -257,31 +258,48 @@ def signal_figures(evidence: Evidence) -> Iterator[Figure]:
         if c == evidence.summary.main or (c.treatment is Treatment.PROFILED and c.kind == "contrastive")
     ]
     for test in quoted_first(evidence.summary):
+        drawn: set[str] = set()
         for signal, configurations, most in (("hpm", everywhere, True), ("lq", unlinearised, False)):
-            if figure := _signal_figure(evidence, test, signal, configurations, most):
+            figure = _signal_figure(evidence, test, signal, configurations, most, drawn)
+            if figure is not None:
+                drawn |= {panel.name for panel in figure.panels}
                 yield figure
 
 
 def _signal_figure(
-    evidence: Evidence, test: str, wanted: str, configurations: Sequence[ConfigurationSummary], most: bool
+    evidence: Evidence,
+    test: str,
+    wanted: str,
+    configurations: Sequence[ConfigurationSummary],
+    most: bool,
+    drawn: Set[str],
 ) -> Figure | None:
-    """Draw `wanted` or else the first signal, at the largest or smallest injection."""
+    """Draw `wanted` or else the first signal, at the largest or smallest injection, but no panel again."""
     panels, shown = [], None
     for configuration in configurations:
         injections = evidence.summary.injections(configuration.configuration)
-        mine = [i for i in injections if i[0] == wanted] or list(injections[:1])
-        if not mine:
+        if not injections:
             continue
+        signals = [signal for signal, _ in injections]
+        drawn_signal = wanted if wanted in signals else signals[0]
+        mine = [i for i in injections if i[0] == drawn_signal]
         injection = sorted(mine, key=lambda i: i[1])[-1 if most else 0]
-        drawn = _signal_panel(evidence, test, configuration, injection)
-        if drawn is not None:
-            panels.append(drawn)
+        if _signal_name(test, configuration, injection) in drawn:
+            continue
+        found = _signal_panel(evidence, test, configuration, injection)
+        if found is not None:
+            panels.append(found)
             shown = shown or (signal_label(injection[0]).text, share(injection[1], configuration.expected))
     if shown is None:
         return None
     values = {"signal": shown[0], "share": shown[1], "test": test_label(test)}
     name = f"signal_{'most' if most else 'least'}_{test}"
     return Figure(name, panels=tuple(panels), **texts("figures", "signal", **values))
+
+
+def _signal_name(test: str, configuration: ConfigurationSummary, injection: Injection) -> str:
+    signal, injected = injection
+    return slug(f"signal_{test}_{configuration.configuration}_{signal}_{injected:g}")
 
 
 def _signal_panel(
@@ -306,7 +324,7 @@ def _signal_panel(
             f"{signal_label(signal).text}, {test_label(test)}, {configuration_title(configuration)}: "
             f"{_found(evidence.summary, test, name, injection)}"
         )
-        return panel(slug(f"signal_{test}_{name}_{signal}_{injected:g}"), alt, canvas)
+        return panel(_signal_name(test, configuration, injection), alt, canvas)
 
 
 def _found(summary: Summary, test: str, configuration: str, injection: Injection) -> str:

@@ -9,7 +9,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
         const [x, y] = [key(a), key(b)];
         if ((x === "") !== (y === "")) return x === "" ? 1 : -1; // what is missing stays last
         const numbers = Number(x) - Number(y);
-        return (up ? 1 : -1) * (Number.isNaN(numbers) ? x.localeCompare(y) : numbers);
+        return (up ? 1 : -1) * (Number.isNaN(numbers) ? x.localeCompare(y, undefined, { numeric: true }) : numbers);
       };
       for (const other of table.querySelectorAll("[aria-sort]")) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", up ? "ascending" : "descending");
