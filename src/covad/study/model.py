@@ -145,8 +145,7 @@ class Study(Settings):
         self._check_points("nu", self.nu)
         if 0.0 in self.nu_norm or len(set(self.nu_norm)) < len(self.nu_norm):
             raise ValueError("nu_norm: an entry stands twice, or is 0, where toys are drawn anyway")
-        yields = sorted([0.0, *self.nu_norm])
-        for low, high in pairwise(yields):
+        for low, high in pairwise(sorted([0.0, *self.nu_norm])):
             if high - low < _NEAREST_YIELDS:
                 raise ValueError(
                     f"nu_norm: {low:g} and {high:g} are nearer than {_NEAREST_YIELDS:g} sigma, which says "
