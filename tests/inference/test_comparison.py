@@ -352,7 +352,13 @@ def test_a_nuisance_that_thins_the_reference_out_is_named():
 
 def test_a_measured_value_far_from_the_data_is_named(samples):
     with pytest.warns(ComparisonWarning, match="the auxiliary value of nu_1 contradicts the data: pull -"):
-        compare(*samples, response=lambda z: 0.2 * np.tanh(z[:, 0]), measured=30.0)
+        compare(*samples, response=lambda z: 0.2 * np.tanh(z[:, 0]), measured=10.0)
+
+
+def test_the_yield_that_surprises_is_that_at_the_measured_value(samples):
+    """A log yield of 0.9 was measured: e^0.9 times as many as expected at zero."""
+    found = quietly(*samples, expected=800, normalisation=(0.1, 0.9))
+    assert any(line.startswith("800 data where 1967.68 are expected: -") for line in found.warnings)
 
 
 def test_a_basis_of_another_unit_is_named(samples):
