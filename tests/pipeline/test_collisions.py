@@ -167,7 +167,7 @@ def test_a_changed_study_keeps_the_models_and_the_events_of_the_pools(run, tmp_p
     lines = dry_run(changed, copy)
     assert stamps(copy) == before
     assert [line.partition(" (")[0] for line in lines[1:-1]] == [
-        "events: 2 samples kept",
+        "events: 2 samples kept, those that pass the cuts are counted",
         "encoder: 2 kept",
         "response: 2 kept",
         "pools: 2 made anew",

@@ -126,9 +126,9 @@ def test_the_analytic_null_is_near_the_toys(summary):
 
 def test_closure_has_a_line_per_shift_and_a_verdict_per_configuration(summary):
     points = {test: [line.point for line in select(summary.closure, test=test)] for test in summary.tests}
-    yields = [f"nu_N = {x:+g} sigma" for x in (-3, -1.5, 1.5, 3)]  # they are no part of the law
+    yields = [f"nu_N = {x:+g} sigma" for x in (-3, -1.5, 1.5, 3)]
     assert points == {
-        "network": ["R_+1", "R_+1", "prior"],
+        "network": ["R_+1", "R_0", "R_+1", "prior", *yields],
         "convex": ["R_0", "R_+1", "R_0", "R_+1", "prior", *yields],
     }
     for line in summary.closure:
