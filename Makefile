@@ -9,7 +9,7 @@ export MKL_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export NUMBA_NUM_THREADS = 1
 
-.PHONY: demo test test-slow coverage calibrate faults lint format bench clean
+.PHONY: demo docs test test-slow coverage calibrate faults lint format bench dist clean
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -20,8 +20,14 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	mkdir -p demo
 	test -f demo/study.yaml || $(BIN)/covad init --preset quick demo/study.yaml
+	test -f demo/observed.h5 || $(BIN)/covad simulate --process background --events 3000 --seed 20261117 \
+	    --inject a4l=100 --shift jet_energy_scale=0.025 --out demo/observed.h5
 	$(BIN)/covad run demo/study.yaml --out demo/run
+	$(BIN)/covad test demo/run demo/observed.h5 > demo/observed.txt
 	$(BIN)/covad report demo/run
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -51,5 +57,12 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/covad bench toys
 
+# The files of a release, and the wheel tried in an empty environment; nothing is published.
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	ls -l dist
+	PYTHON=$(PYTHON) .ci/try-wheel dist/covad-*.whl
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist site

@@ -34,7 +34,7 @@ from covad.toys.latent_world import LatentWorld
 SEED = 20261115
 #: Expected signal events on top of 10 000 of background, by ensemble; the key is part of the seed.
 ENSEMBLES = {"null": (50, 0.0), "signal-0.5%": (51, 50.0), "signal-1%": (52, 100.0)}
-#: Clip of the network: with one start its null has a mean of 47 (docs/convex.md).
+#: Clip of the network: with one start its null has a mean of 47 (docs/explanation/convex.md).
 CLIP = 1.45
 
 

@@ -176,7 +176,7 @@ def measure(folder: Path, embedding: str, role: str) -> None:
 @FOLDER
 @click.option("--on", "role", type=click.Choice(["fresh", "selection"]), default="fresh", show_default=True)
 def summary(folder: Path, role: str) -> None:
-    """The figures of docs/embedding.md."""
+    """The figures of docs/explanation/embedding.md."""
     for embedding in ALPHA:
         results = json.loads((folder / embedding / f"{role}.json").read_text())
         costs = json.loads((folder / embedding / "costs.json").read_text())

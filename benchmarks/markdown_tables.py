@@ -1,4 +1,4 @@
-"""Tables of a report as Markdown, with titles and captions, for docs/results_tables.md.
+"""Tables of a report as Markdown, with titles and captions, for docs/results/tables.md.
 
     covad report RUN && python benchmarks/markdown_tables.py RUN [NAME...]
 

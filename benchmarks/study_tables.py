@@ -1,4 +1,4 @@
-"""What a summary says about the null, closure and sensitivity, as the tables of docs/results.md.
+"""What a summary says about the null, closure and sensitivity, as the tables of docs/results/index.md.
 
     covad report RUN && python benchmarks/study_tables.py RUN
 

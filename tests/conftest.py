@@ -11,6 +11,15 @@ from samples import random_events
 
 from covad.events.download import URL_VARIABLE
 from covad.events.layout import Events
+from covad.messages import LOG
+
+
+@pytest.fixture(autouse=True)
+def _usual_loudness() -> Iterator[None]:
+    """Commands that a test runs in its own process leave their loudness to the next one."""
+    before = LOG.level
+    yield
+    LOG.setLevel(before)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -232,22 +233,37 @@ def test_the_excess_is_that_of_the_test_which_p_is_of():
         covad.plot.excess(turned)
 
 
-def test_snippets_of_the_readme(run, tmp_path, monkeypatch, observed_run):
-    """Every line of Python in the README's section on Python, with a real run and a real file."""
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
-    section = readme.split("## From Python")[1].split("\n## ")[0]
-    snippets = [part.split("```")[0] for part in section.split("```python\n")[1:]]
-    assert len(snippets) == 2
+def python_blocks(page: str) -> list[str]:
+    text = (Path(__file__).parents[1] / page).read_text()
+    return [part.split("```")[0] for part in text.split("```python\n")[1:]]
+
+
+def test_snippets_of_the_pages(run, tmp_path, monkeypatch, observed_run):
+    """Every line of Python in the README and the reference, with a real run and a real file."""
     rng = np.random.default_rng(1)
     names = {"reference": rng.normal(size=(5000, 3)), "data": rng.normal(size=(1000, 3))}
-    exec(snippets[0], names)
+    (five_lines,) = python_blocks("README.md")
+    compare, work_with_a_run = python_blocks("docs/reference/python.md")
+    (summary,) = python_blocks("docs/reference/summary.md")
+    exec(five_lines, dict(names))
+    exec(compare, names)
     path, observed = observed_run
     monkeypatch.chdir(tmp_path)
     Path("RUN").symlink_to(path)
     Path("observed.h5").symlink_to(observed)
+    exec(summary, {})
     import matplotlib.pyplot as plt
 
     plt.switch_backend("agg")
-    exec(snippets[1], names)
+    exec(work_with_a_run, names)
     plt.close("all")
     assert 0 < names["observation"].p <= 1
+
+
+def test_the_description_of_the_package_needs_no_file_beside_it():
+    """An index shows it alone: a picture or a link to a file of the source tree leads nowhere."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert "covad.compare(reference, data)" in project["readme"]["text"]
+    assert not re.search(r"\]\((?!https?://)", project["readme"]["text"])
+    tried = [line for line in project["classifiers"] if "Python :: 3" in line]
+    assert tried == ["Programming Language :: Python :: 3.11"]

@@ -1,4 +1,4 @@
-"""The tutorial and its example: every command of docs/tutorial.md, in order, in a copy of the example."""
+"""The tutorial and its example: every command of docs/tutorials/own-events.md, in order, in a copy."""
 
 import importlib.util
 import json
@@ -22,7 +22,8 @@ from covad.study import read_study
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "own_events"
-TUTORIAL = ROOT / "docs" / "tutorial.md"
+TUTORIAL = ROOT / "docs" / "tutorials" / "own-events.md"
+HOW_MANY = ROOT / "docs" / "how-to" / "how-many-toys.md"
 SHELL_BLOCK, PYTHON_BLOCK = (
     re.compile(rf"^```{language}\n(.*?)^```", re.MULTILINE | re.DOTALL) for language in ("sh", "python")
 )
@@ -64,21 +65,21 @@ def test_the_systematic_moves_photons_and_balances_the_missing_momentum(events):
     assert momentum[1][:, visible].sum(axis=1) == pytest.approx(momentum[0][:, visible].sum(axis=1), abs=1e-3)
 
 
-def python_block(mark: str) -> str:
-    """The one block of Python in the tutorial that has this in it."""
-    (code,) = (block for block in PYTHON_BLOCK.findall(TUTORIAL.read_text()) if mark in block)
+def python_block(page: Path, mark: str) -> str:
+    """The one block of Python on a page that has this in it."""
+    (code,) = (block for block in PYTHON_BLOCK.findall(page.read_text()) if mark in block)
     return code
 
 
 def test_the_numbers_of_the_sizing_table_are_those_of_its_code(capsys):
-    exec(python_block("norm.isf"), {})
+    exec(python_block(HOW_MANY, "norm.isf"), {})
     rows = capsys.readouterr().out.splitlines()
     assert len(rows) == 5
-    assert set(rows) <= set(TUTORIAL.read_text().splitlines())
+    assert set(rows) <= set(HOW_MANY.read_text().splitlines())
 
 
 def test_the_unweighting_of_the_tutorial_gives_the_weighted_distribution(events):
-    exec(python_block("def unweighted"), definitions := {})
+    exec(python_block(TUTORIAL, "def unweighted"), definitions := {})
     unweighted, rng = definitions["unweighted"], np.random.default_rng(20)  # not the seed of the events
     pt = events.objects("photon")[:, 0, 0]
     weights = np.where(events.process == 0, 0.2, 1.0) * np.minimum(pt / 50, 2)
@@ -139,4 +140,4 @@ def test_every_command_of_the_tutorial_works(tmp_path):
     assert [line["null"] for line in lines] == ["R_0", "R_+1", "R_-1", "analytic"]
     assert all(0 < line["p"] < 1 for line in lines)
     toys = json.loads((run / "summary.json").read_text())["toys"]
-    assert toys == {"requested": 400, "done": 400, "failed": 0, "missing": 0}
+    assert toys == {"requested": 600, "done": 600, "failed": 0, "missing": 0}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from covad.pipeline.stages import run
     from covad.results.run import open_run
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["compare", "open_run", "plot", "run", "test"]
 
 _HOMES = {

@@ -1,7 +1,42 @@
 """One exception class per kind of failure. The command line prints the message and exits with code 2.
 
-A message is one sentence that names the file, key or column and says what was expected there.
+A message is one sentence that names the file, key or column and says what was expected there, or what to do.
 """
+
+import errno
+
+#: What helps if a file cannot be written.
+_WRITE_REMEDIES = {
+    errno.ENOENT: "make its folder first",
+    errno.ENOTDIR: "choose another folder",
+    errno.EISDIR: "choose another name",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EACCES: "choose a folder that you may write to",
+    errno.EPERM: "choose a folder that you may write to",
+    errno.EROFS: "choose a folder that you may write to",
+    errno.ENOSPC: "free some space, or choose another disk",
+    errno.EDQUOT: "free some space, or choose another disk",
+}
+
+
+def write_trouble(failure: OSError) -> str:
+    """Return what the operating system says of a file that it does not write, and what helps.
+
+    For instance '(Permission denied): choose a folder that you may write to'.
+    """
+    remedy = _WRITE_REMEDIES.get(failure.errno or 0)
+    said = f"({failure.strerror or failure})"
+    return f"{said}: {remedy}" if remedy else said
+
+
+def install_advice(what: str) -> str:
+    """Return the command that installs covad from its source tree, the only place that it comes from."""
+    return f"`pip install {what} -c constraints.txt` in the source tree of covad"
+
+
+def extra_advice(extra: str) -> str:
+    """Return the command that installs an optional part of covad."""
+    return install_advice(f"-e '.[{extra}]'")
 
 
 class CovadError(Exception):

@@ -39,6 +39,11 @@ def show_messages(level: int = logging.INFO) -> None:
         logging.getLogger().addHandler(logging.NullHandler())  # or Python shows what nobody handles
 
 
+def shows_progress() -> bool:
+    """Return whether progress is wanted: always, unless only warnings are to be shown."""
+    return LOG.level <= logging.INFO
+
+
 def hide_library_warnings() -> None:
     """Hide what libraries warn their programmers of, unless Python itself was asked to show it (-W)."""
     if not sys.warnoptions:

@@ -87,7 +87,10 @@ def run_jobs(function: Callable[..., None], jobs: Sequence[tuple[Any, ...]], wor
                     failure = connection.recv()
                 except (EOFError, OSError):
                     process.join()
-                    failure = WorkerError(f"a worker process died (exit code {process.exitcode})")
+                    failure = WorkerError(
+                        f"a worker process died (exit code {process.exitcode}): run again, with fewer "
+                        "--workers if memory is short"
+                    )
                 finally:
                     connection.close()
                 process.join()

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from covad.errors import UnknownNameError
+from covad.inference.verdict import FEWEST_TOYS
 from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.report.figures.canvas import headroom, legend
@@ -16,7 +17,6 @@ from covad.report.figures.excess import draw_observable
 from covad.report.figures.statistic import draw_closure
 from covad.report.figures.study import draw_power
 from covad.report.names import signal_label
-from covad.results.collect import FEWEST_TOYS
 from covad.results.overview import calibration_of, law_of
 from covad.results.run import Run
 from covad.results.summary import select

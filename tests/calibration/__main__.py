@@ -51,7 +51,7 @@ def main(out: Path, workers: int, small: bool) -> None:
 
 
 def tables(checks: Sequence[Check], controls: Sequence[Control], family: int) -> str:
-    """Both tables in Markdown, as in docs/calibration.md."""
+    """Both tables in Markdown, as in docs/notes/calibration_suite.md."""
     limits = (
         f"Type-I errors: each p > {FAMILY_WISE / family:.2g}, which is a false-alarm rate of "
         f"{FAMILY_WISE:g} for all {family}. Pulls: within {PULL_ERRORS:g} standard errors."

@@ -58,7 +58,7 @@ def test_the_full_suite_judges_far_yields_and_the_prior_for_both_sigmas(sigma):
 
 
 def test_the_page_states_the_size_of_the_family():
-    page = (Path(__file__).parents[2] / "docs" / "calibration.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "calibration.md").read_text()
     n = rate_lines(FULL)
     assert f"each of {n} p-values above 0.01/{n}" in page
     assert f"among those {n}" in page

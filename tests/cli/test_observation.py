@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from observations import input_comparison, observable, observation, significance
 
-from covad.cli.observation import parse_auxiliary, print_observation
-from covad.errors import CovadError
+from covad.cli.observation import print_observation
 
 
 @pytest.mark.parametrize("extrapolated", [True, False])
@@ -42,19 +41,6 @@ def test_the_tables_say_what_the_numbers_say(capsys):
         "warning: the fit of the convex test ended as 'failed'",
     ):
         assert text in shown
-
-
-@pytest.mark.parametrize("texts", [["a"], ["a="], ["=1"], ["a=x"], ["a=nan"], ["a=1", "a=2"]])
-def test_bad_auxiliary_values_are_refused(texts):
-    with pytest.raises(CovadError, match="auxiliary value"):
-        parse_auxiliary(texts)
-
-
-def test_auxiliary_values_are_parsed():
-    assert parse_auxiliary(["jet_energy_scale=-1.5", "normalisation=2"]) == {
-        "jet_energy_scale": -1.5,
-        "normalisation": 2.0,
-    }
 
 
 def test_inputs_that_differ_stand_before_t(capsys):

@@ -108,3 +108,15 @@ def test_comparisons_and_dry_runs_are_harmless(tmp_path: Path) -> None:
     assert code == 0, err
     assert_harmless(out)
     assert r"\x07" in out
+
+
+def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
+    """`covad inspect events.h5 | head -1` prints by a console, `covad schema | head -1` line by line."""
+    events = write_events(tmp_path / "events.h5", random_events(20, seed=1))
+    for arguments in (["inspect", str(events)], ["schema"], []):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        command = [sys.executable, "-m", "covad", *arguments]
+        result = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, check=False)
+        os.close(write_end)
+        assert (result.returncode, result.stderr) == (141, b""), arguments

@@ -31,6 +31,9 @@ from covad.events.files import EventWriter, open_events
 from covad.events.layout import UNLABELLED, Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 
+#: What is said of a full disk.
+FULL = "(No space left on device): free some space, or choose another disk"
+
 
 @pytest.mark.parametrize(
     "storage", [{}, {"chunks": True, "compression": "gzip"}, {"chunks": (7, 19, 4), "compression": "lzf"}]
@@ -352,7 +355,7 @@ def test_disk_full(tmp_path: Path, n_appends: int, n_events: int, when: str) -> 
         target = disk / "events.h5"
         target.write_bytes(b"precious")
         output = write_too_much(target, 0, n_appends, n_events)
-        assert output == [f"{target}: cannot be written (No space left on device)", when, "events.h5", ""]
+        assert output == [f"{target}: cannot be written {FULL}", when, "events.h5", ""]
         assert target.read_bytes() == b"precious"
 
 
@@ -361,7 +364,7 @@ def test_disk_full_from_the_start(tmp_path: Path) -> None:
         fill(disk / "rest")
         target = disk / "events.h5"
         output = write_too_much(target, 0, 1, 10)
-        assert output == [f"{target}: cannot be written (No space left on device)", "on the way", "rest", ""]
+        assert output == [f"{target}: cannot be written {FULL}", "on the way", "rest", ""]
 
 
 @pytest.mark.parametrize(("n_appends", "n_events", "when"), _TOO_MUCH)

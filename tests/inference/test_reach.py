@@ -214,7 +214,7 @@ def test_the_predicted_shift_is_that_of_toys():
     ("world", "expected", "excess"), [(WRONG, EXPECTED, 0.06), (SLIGHTLY_WRONG, 36_000, 0.02)]
 )
 def test_second_order_is_enough_where_the_misfit_is_small(world, expected, excess):
-    """What the second order overestimates, against the exact fit to Asimov data; see docs/calibration.md."""
+    """What the second order overestimates, against the exact Asimov fit; see docs/explanation/response.md."""
     predicted = predicted_shift(world.misfit(50_000, seed=2), world.null(), expected)
     exact = world.asimov_t(expected) / predicted.null_std
     print(f"damping {world.damping}, {expected:.0f} events: {predicted.shift:.3f}, exact {exact:.3f}")
@@ -223,7 +223,7 @@ def test_second_order_is_enough_where_the_misfit_is_small(world, expected, exces
 
 @pytest.mark.slow
 def test_toys_at_the_reach_are_shifted_by_a_quarter():
-    """Two minutes of one core; the figures stand in docs/calibration.md."""
+    """Two minutes of one core; the figures stand in docs/explanation/response.md."""
     reach = reach_of(SLIGHTLY_WRONG.misfit(400_000, seed=20), SLIGHTLY_WRONG.null())
     world = World(SLIGHTLY_WRONG.damping, expected=reach.n_events)
     nominal, shifted = world.t(0.0, 400, seed=21), world.t(NU, 400, seed=22)
@@ -431,7 +431,7 @@ def test_a_test_shrinks_where_the_reach_is_short_and_ends_where_studies_end():
 @pytest.mark.slow
 @pytest.mark.parametrize(("expected", "toys"), [(3_000.0, 600), (40_000.0, 120)])
 def test_toys_of_the_prior_are_shifted_as_predicted_within_the_reach_and_beyond(expected, toys):
-    """Two minutes of one core; the figures stand in docs/calibration.md."""
+    """Two minutes of one core; the figures stand in docs/explanation/response.md."""
     measured = WRONG.measurement(400_000, seed=30)
     reach = closure_reach(measured.averaged, measured.fresh_events, EXPECTED)
     assert 9_000 < reach.n_events < 12_000

@@ -6,6 +6,7 @@ from benchmark_module import load
 from scipy.stats import chi2, norm
 
 from covad.errors import InferenceError
+from covad.inference.closure import Centre, median_shift
 from covad.inference.significance import Chi2Null, EmpiricalNull
 from covad.inference.verdict import (
     ERROR_RATE,
@@ -88,7 +89,10 @@ def test_a_wrong_no_is_rare(n, points, analytic):
 
 
 def test_toys_tell_where_they_should():
-    """Cells of the table in docs/calibration.md, 1000 sets each: one false alarm in 1e4 runs a line."""
+    """Cells of the table in docs/explanation/calibration.md, 1000 sets each.
+
+    One false alarm in 1e4 runs a line.
+    """
     margin = at_most(0.5) - 0.5
     assert shares(3, 1200, 2, True, 0.0, 1.0)[YES] > 0.98 - margin
     assert shares(4, 3000, 2, False, 0.0, 1.0, 300)[YES] > 0.98 - margin
@@ -159,8 +163,16 @@ def test_a_null_that_does_not_resolve_2_sigma_is_the_reason():
     found = judge({"R_+1": exact(30)}, EmpiricalNull(exact(30)))
     assert found.verdict is NEITHER
     assert found.reason == (
-        "toys are too few for the rate at 2 sigma at nu = +1; about 1 800 toys per ensemble would tell"
+        "the toys of the null are too few for the rate at 2 sigma at nu = +1; "
+        "about 1 800 toys per ensemble would tell"
     )
+
+
+def test_a_null_of_fewer_toys_than_the_points_is_advised_as_many():
+    """More toys at every point would not help, and none of them lies near to what is tolerated."""
+    found = judge({"R_+1": exact(3000)}, EmpiricalNull(exact(100)))
+    assert found.verdict is NEITHER
+    assert found.reason.endswith("at nu = +1; about 1 800 toys per ensemble would tell")
 
 
 def test_a_median_that_is_not_known_well_enough_is_the_reason():
@@ -195,11 +207,54 @@ def test_a_point_is_named_by_its_nu_or_by_its_own_name(name, text):
     assert point_text(name) == text
 
 
-def test_closure_without_points_or_with_a_handful_of_toys_is_refused():
+def test_closure_without_points_is_refused():
     with pytest.raises(InferenceError, match="at least one ensemble"):
         judge({}, Chi2Null(45))
-    with pytest.raises(InferenceError, match=r"the ensemble R_\+1 has 9 toys"):
-        judge({"R_+1": toys(1, 9)}, Chi2Null(45))
+
+
+@pytest.mark.parametrize("n", [0, 9])
+def test_a_point_with_a_handful_of_toys_leaves_it_open(n):
+    found = judge({"R_+1": toys(1, n), "R_-1": exact(3000)}, Chi2Null(45))
+    assert (found.verdict, found.reason) == (NEITHER, f"nu = +1 has only {n} toys")
+    assert list(found.points) == ["R_-1"]
+    assert judge({"R_+1": toys(1, n)}, Chi2Null(45)).verdict is NEITHER
+    failing = judge({"R_+1": toys(1, n), "R_-1": exact(3000, shift=0.6)}, Chi2Null(45))
+    assert failing.verdict is NO
+
+
+def test_an_obstacle_leaves_no_yes():
+    found = judge({"R_+1": exact(3000)}, Chi2Null(45), obstacle="something is not there")
+    assert (found.verdict, found.reason) == (NEITHER, "something is not there")
+
+
+@pytest.mark.parametrize("t", [45.0, -1e9, 1e9])
+def test_toys_that_are_all_equal_are_judged(t):
+    """At the median of the law none of 100 is a false positive, and the rate is shown to be low."""
+    assert judge({"R_+1": np.full(100, t)}, Chi2Null(45)).verdict is (YES if t == 45.0 else NO)
+
+
+@pytest.mark.parametrize(("failed", "verdict"), [(0, YES), (3, YES), (360, NEITHER), (2999, NEITHER)])
+def test_failed_toys_count_as_whatever_speaks_against_a_yes_or_a_no(failed, verdict):
+    assert judge({"R_+1": exact(3000)}, Chi2Null(45), failed={"R_+1": failed}).verdict is verdict
+    off = judge({"R_+1": exact(3000, shift=0.6)}, Chi2Null(45), failed={"R_+1": failed})
+    assert off.verdict is (NO if failed <= 360 else NEITHER)
+    if verdict is NEITHER:
+        reason = judge({"R_+1": exact(3000)}, Chi2Null(45), failed={"R_+1": failed}).reason
+        assert f"{failed} failed toys count against it" in reason
+
+
+def test_the_interval_of_a_median_holds_wherever_the_failed_toys_lie():
+    centre, t = Centre.of(Chi2Null(45), exact(100)), exact(1000)
+    interval = median_shift(t, centre, "R_+1", failed=60).interval
+    for lost in (np.full(60, -1e3), np.full(60, 1e3)):
+        with_them = median_shift(np.concatenate([t, lost]), centre, "R_+1").interval
+        assert interval.low <= with_them.low < with_them.high <= interval.high
+
+
+def test_a_point_may_have_a_null_of_its_own():
+    off = exact(3000, shift=0.6)
+    assert judge({"a": off}, Chi2Null(45)).verdict is NO
+    assert judge({"a": off}, Chi2Null(45), own_nulls={"a": EmpiricalNull(exact(9000, 0.6))}).verdict is YES
 
 
 @pytest.mark.parametrize(

@@ -40,12 +40,13 @@ from covad.nplm.likelihood import fit_nuisances
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import read_observed
-from covad.observed.examine import examine, fitted_yield
+from covad.observed.examine import digest_of_file, examine, fitted_yield
 from covad.observed.inputs import compare_with_run
 from covad.observed.result import Observation, read_observations
 from covad.observed.run import FinishedRun
 from covad.pipeline.claim import claim
 from covad.pipeline.observation import store_observation
+from covad.pipeline.report import report_run
 from covad.report.evidence import read_evidence
 from covad.results.collect import collect, joint_null
 from covad.results.compute import summarise
@@ -85,7 +86,11 @@ def test_a_file_is_tested_against_every_null_of_the_run(run, observed):
     assert [line.name for line in found.nuisances] == ["jet_energy_scale", "normalisation"]
     assert all(len(test.nu_with_h) == 2 for test in found.tests)
     assert found.compatibility.dof == 2
-    assert found.warnings == ()
+    few = (
+        "the null of the network test has 10 toys per yield: its p may be off at yields far from the nominal "
+        "one, 100 and more are needed"
+    )
+    assert found.warnings == (few,)
 
 
 def test_the_answer_is_kept_and_is_the_same_again(run, observed, tmp_path):
@@ -175,7 +180,7 @@ def test_the_joint_p_is_that_of_toys_which_both_tests_have(run, observed):
     groups = {group.test: group for group in FinishedRun.open(run).groups}
     found = examine(run, observed)
     null = joint_null(groups["convex"], groups["network"])
-    assert len(null.t) == 50
+    assert len(null.t) == 10, "without their moments, toys of other yields have no say"
     least = min(test.p for test in found.tests)
     assert found.joint.t == pytest.approx(-np.log(least))
     assert found.joint.p == float(null.p(-np.log(least)))
@@ -262,7 +267,7 @@ def test_a_damaged_block_of_a_null_is_named(run, observed, tmp_path):
         examine(copy, observed)
 
 
-def test_an_answer_is_shown_only_as_long_as_it_holds_for_the_study(run, observed, tmp_path):
+def test_an_answer_is_shown_only_as_long_as_it_holds_for_the_study(run, observed, tmp_path, monkeypatch):
     """Another number of toys leaves it; another normalisation does not; changing back brings it back."""
     copy = shutil.copytree(run, tmp_path / "run")
     found = examine(run, observed)
@@ -278,6 +283,10 @@ def test_an_answer_is_shown_only_as_long_as_it_holds_for_the_study(run, observed
     assert shown() == ((found,), ())
     make_run(copy, until="tune", normalisation=0.2, **EVERYWHERE)
     assert shown() == ((), (found.name,))
+    monkeypatch.setattr("covad.pipeline.report.write_report", lambda *_: copy / "report.html")
+    told = [line for line in report_run(copy).lines if line.startswith("observed ")]
+    changed = "left out, because the study or its models have changed since: test it again"
+    assert told == [f"observed {found.name}: {changed}"]
     assert examine(run, observed).nulls == found.nulls
     make_run(copy, until="tune", **EVERYWHERE)
     assert shown() == ((found,), ())
@@ -364,7 +373,27 @@ def test_what_a_small_reference_costs_is_said(run, tmp_path):
 
 def test_a_surprising_yield_is_said(run, observed):
     found = examine(run, observed, expected=2000.0)
-    assert any("210 events are observed where 2000 are expected" in line for line in found.warnings)
+    assert any("210 events are observed where 2000 are expected: " in line for line in found.warnings)
+
+
+def test_the_yield_that_surprises_is_that_at_the_auxiliary_values(run, observed):
+    """10 sigma_N of 0.1: e times as many as at 0."""
+    found = examine(run, observed, auxiliary={"normalisation": 10.0})
+    told = "210 events are observed where 543.656 are expected at the auxiliary values: -"
+    assert any(line.startswith(told) for line in found.warnings)
+
+
+def test_a_test_without_nuisances_takes_the_yield_as_exact(run, observed):
+    """-4.9 Poisson standard deviations, with sigma_N of 0.1 fewer than three."""
+    found = examine(run, observed, expected=290.0, configuration=NONE)
+    told = (
+        "210 events are observed where 290 are expected: -4.9 standard deviations of a Poisson number; this "
+        "test takes the yield as exact, and t sees the difference; is --expected right?"
+    )
+    assert told in found.warnings
+    assert found.result("convex").how == "law of t without nuisances"
+    assert not any("the fit has" in line for line in found.warnings)
+    assert not any("where 290 are" in line for line in examine(run, observed, expected=290.0).warnings)
 
 
 @pytest.mark.parametrize(
@@ -392,7 +421,10 @@ def test_a_yield_beyond_the_nulls_is_said_for_each_test(run, observed, question,
     }
     for line in said:
         words = of_toys["convex" if "the convex test" in line else "network"]
-        assert line.endswith(f"farther from it than its nulls were drawn: {words}")
+        far = "farther from it than its nulls were drawn"
+        if question.get("configuration") == NONE:
+            far = "is expected, and this test fits no yield"
+        assert line.endswith(f"{far}: {words}")
 
 
 def test_the_nuisances_are_fitted_once(run, observed, monkeypatch):
@@ -517,9 +549,9 @@ def test_unknown_names_are_named(run, observed, question, message):
         examine(run, observed, **question)
 
 
-@pytest.mark.parametrize("expected", [0.0, -1.0, np.inf, np.nan, "many"])
+@pytest.mark.parametrize("expected", [0.0, -1.0, 1e-300, 0.9, 1.1e8, np.inf, np.nan, "many"])
 def test_a_senseless_yield_is_refused(run, observed, expected):
-    with pytest.raises(CovadError, match="expected yield must be a positive number"):
+    with pytest.raises(CovadError, match="expected yield must be a number of events from 1 to 1e"):
         examine(run, observed, expected=expected)
 
 
@@ -620,3 +652,10 @@ def test_a_run_whose_study_has_changed_since_it_was_opened_is_opened_again(run, 
     write_sealed(copy / "study.json", content)
     with pytest.raises(StudyError, match="has changed since it was opened: open it again"):
         covad.test(opened, observed)
+
+
+def test_an_observed_file_that_is_not_there_is_asked_about(tmp_path: Path) -> None:
+    with pytest.raises(
+        FileFormatError, match=r"none.h5: cannot be read \(No such file .*: is the name right"
+    ):
+        digest_of_file(tmp_path / "none.h5")

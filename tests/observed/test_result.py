@@ -155,7 +155,7 @@ def test_answers_are_stored_and_read_in_the_order_of_their_names(tmp_path):
 
 def test_the_lines_of_the_documentation_work(tmp_path, monkeypatch):
     (tmp_path / "answer.json").write_text(observation("a.h5", 1.0).to_json())
-    text = (Path(__file__).parents[2] / "docs" / "observed.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "test-observed-data.md").read_text()
     monkeypatch.chdir(tmp_path)
     (code,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     exec(code, found := {})

@@ -363,7 +363,7 @@ def test_a_dry_run_of_collisions_names_the_keys(learned):
     ]
     changed = dry_run(tiny_study(**COLLISIONS | EXTENDED["all at once"]), learned)[1:]
     assert changed == [
-        "events: 2 samples kept, new: lq",
+        "events: 2 samples kept, new: lq, those that pass the cuts are counted",
         "encoder: 1 kept",
         "response: 1 kept, 1 made",
         "pools: 1 made anew (nu, signals.lq), 1 made",

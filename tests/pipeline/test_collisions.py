@@ -144,6 +144,21 @@ def _results(path):
     return ensembles, found.spaces, found.closure, found.significance
 
 
+def test_the_expected_events_are_shared_among_the_processes_that_pass_the_cuts(run):
+    found = summarise(collect(run))
+    counted = json.loads((run / "selected.json").read_text())["processes"]
+    assert {line.process: line.events for line in found.processes} == counted
+    assert [line.process for line in found.processes][:2] == ["w", "qcd"]
+    expected = [found.study.sizes.expected * n / sum(counted.values()) for n in counted.values()]
+    assert sorted(line.expected for line in found.processes) == sorted(expected)
+
+
+def test_a_run_whose_processes_were_not_counted_has_none(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "made" / "selected.json.json").unlink()
+    assert summarise(collect(copy)).processes == ()
+
+
 def test_a_changed_study_keeps_the_models_and_the_events_of_the_pools(run, tmp_path, monkeypatch):
     copy = shutil.copytree(run, tmp_path / "copy")
     before, pools = stamps(copy), "pools/covariant_quadratic"
@@ -152,7 +167,7 @@ def test_a_changed_study_keeps_the_models_and_the_events_of_the_pools(run, tmp_p
     lines = dry_run(changed, copy)
     assert stamps(copy) == before
     assert [line.partition(" (")[0] for line in lines[1:-1]] == [
-        "events: 2 samples kept",
+        "events: 2 samples kept, those that pass the cuts are counted",
         "encoder: 2 kept",
         "response: 2 kept",
         "pools: 2 made anew",

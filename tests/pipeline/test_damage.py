@@ -1,6 +1,8 @@
 """What is damaged in a run is named by everybody who reads it, and made anew by `covad run`."""
 
+import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,12 @@ from covad.observed.examine import examine
 from covad.pipeline import dry_run
 from covad.pipeline.export import export_run
 from covad.pipeline.manifest import timed
-from covad.pipeline.report import report_run
+from covad.pipeline.report import report_run, write_summary
+from covad.results.collect import collect
+from covad.results.compute import current_summary
 from covad.results.run import open_run
 from covad.runs.directory import RunDirectory
+from covad.runs.products import Products
 from covad.runs.status import run_status
 
 #: A file of every kind that the answer for an observed file comes from, and a byte in its numbers.
@@ -67,6 +72,31 @@ def test_reports_and_notebooks_verify_what_they_show(run: Path, tmp_path: Path, 
         report_run(copy)
     with pytest.raises(DamagedFileError, match=Path(file).name):
         _ = open_run(copy).summary
+
+
+def test_a_kept_summary_does_not_outlive_its_checks(run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(run, tmp_path / "copy")
+    before = write_summary(collect(copy))
+    assert before.spaces
+    assert current_summary(collect(copy)).made_of == before.made_of
+    shutil.rmtree(copy / "checks")
+    assert current_summary(collect(copy)).spaces == ()
+
+
+def test_events_that_nobody_counted_by_process_are_counted_by_the_next_run(run: Path, tmp_path: Path) -> None:
+    """A count of another recipe, without the processes; a dry run says so first."""
+    copy = shutil.copytree(run, tmp_path / "copy")
+    study, product = tiny_study(), Products(tiny_study(), RunDirectory(copy)).selected()
+    counted = json.loads(product.path.read_text())
+    older = replace(product, recipe={k: v for k, v in product.recipe.items() if k != "processes"})
+    product.path.write_text(json.dumps({k: v for k, v in counted.items() if k != "processes"}))
+    older.note()
+    assert not current_summary(collect(copy)).processes
+    assert dry_run(study, copy)[0].endswith("samples kept, those that pass the cuts are counted")
+    make_run(copy, until="events")
+    assert json.loads(product.path.read_text()) == counted
+    assert current_summary(collect(copy)).processes
+    assert dry_run(study, copy)[0].endswith("samples kept")
 
 
 def test_a_status_counts_no_toys_by_a_damaged_manifest(run: Path, tmp_path: Path) -> None:

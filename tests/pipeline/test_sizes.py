@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,11 @@ from finished_run import TINY, make_run, tiny_study
 
 from covad.errors import CovadError, TooFewEventsError
 from covad.events.systematics import shift_events
-from covad.pipeline.selected import CountAt, SelectedEvents
 from covad.pipeline.sizes import Efficiencies, check_needs, needs
 from covad.pipeline.trial import try_events
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
+from covad.runs.selected import CountAt, SelectedEvents
 
 SIGNAL = {"signals": {"a4l": {"simulate": 200}}}
 
@@ -125,7 +126,7 @@ def test_an_estimate_that_cannot_tell_is_a_warning_and_the_count_decides(tmp_pat
     roles = {"encoder": 4000, "response": 1500, "check": 1000, "basis": 300, "reference": 2000}
     counts = [CountAt(role, (0.0,), n) for role, n in roles.items()]
     counts += [CountAt("data", nu, 1189) for nu in data.study.points]
-    exact = SelectedEvents(tuple(counts), (), ())
+    exact = SelectedEvents(tuple(counts), {}, (), ())
     with pytest.raises(TooFewEventsError, match=r"of 2200 events 1189 pass the cuts at nu = 0, .* 1190"):
         check_needs(data, exact)
     enough = tuple(replace(count, events=1190) if count.role == "data" else count for count in counts)
@@ -147,6 +148,7 @@ def counted(tmp_path_factory):
 def test_the_stage_events_counts_what_passes(counted):
     found = json.loads((counted / "selected.json").read_text())
     data = CollisionData.of(RunDirectory(counted).study(), RunDirectory(counted))
+    processes: Counter[str] = Counter()
     for role in data.rows:
         points = data.study.points if role == "data" else [(0.0,)]
         with data.open("background") as files:
@@ -155,6 +157,9 @@ def test_the_stage_events_counts_what_passes(counted):
             n = len(shift_events(events, data.systematics, nu, data.selection).events)
             assert {"role": role, "nu": list(nu), "events": n} in found["counts"]
             assert n < len(events)
+        nominal = shift_events(events, data.systematics, (0.0,), data.selection).events
+        processes.update(nominal.process_names[code] for code in nominal.process)
+    assert found["processes"] == processes  # after the cuts, not before them
     assert sum(found["training"][0].values()) + sum(found["validation"][0].values()) == 4500
 
 

@@ -401,6 +401,7 @@ def test_a_search_whose_toys_all_fail_says_why(tmp_path, stretched_study):
     with pytest.raises(PlanError, match="all toys of the search failed: DatasetError") as failure:
         run_study(tiny, tmp_path, here)
     assert str(failure.value).startswith("tests.network.clip, for 'latent, no nuisances': ")
+    assert str(failure.value).endswith("; set it to a number")
 
 
 def test_a_clip_that_cannot_be_found_is_named_with_its_key_and_configuration(

@@ -1,5 +1,7 @@
 """The page as a whole: complete, self-contained, readable in a browser, honest about what is missing."""
 
+import base64
+import hashlib
 import html
 import os
 import re
@@ -19,7 +21,7 @@ from covad.errors import FileFormatError
 from covad.inference.verdict import Verdict
 from covad.report import write_report
 from covad.report.figures.canvas import inline_svg
-from covad.report.figures.statistic import null_figure
+from covad.report.figures.statistic import closure_picture, null_figure
 from covad.report.page import chapters_of, observed, render
 from covad.report.write import mark_outdated, write_evidence
 from covad.results.summary import StageVersions
@@ -39,39 +41,85 @@ def page(run):
 
 
 class _Tags(HTMLParser):
-    """Ids, addresses and whether tags are closed in order."""
+    """Ids, addresses and pictures of a page; its tags have to close in order."""
 
     VOID = frozenset({"meta", "link", "br", "hr", "img"})
 
     def __init__(self, text):
         super().__init__()
-        self.ids, self.addresses, self._open = [], [], []
+        self.ids, self.addresses, self.pictures, self.columns, self._open = [], [], [], [], []
         self.feed(text)
         assert self._open == []
 
     def handle_starttag(self, tag, attrs):
-        self.ids += [value for name, value in attrs if name == "id"]
-        self.addresses += [value for name, value in attrs if name in ("href", "src", "xlink:href")]
+        self.handle_startendtag(tag, attrs)
+        if tag == "svg":  # what it shows is told by the element around it
+            self.pictures.append(self._open[-1][1].get("aria-label") or "")
         if tag not in self.VOID:
-            self._open.append(tag)
+            self._open.append((tag, dict(attrs)))
 
     def handle_startendtag(self, tag, attrs):
         self.ids += [value for name, value in attrs if name == "id"]
         self.addresses += [value for name, value in attrs if name in ("href", "src", "xlink:href")]
+        self.columns += [value for name, value in attrs if name == "data-column"]
+        assert tag != "img"
 
     def handle_endtag(self, tag):
-        assert self._open.pop() == tag
+        assert self._open.pop()[0] == tag
 
 
-def test_tags_close_ids_are_unique_and_nothing_is_outside(page):
-    tags = _Tags(page)
+@pytest.fixture(scope="module")
+def tags(page):
+    return _Tags(page)
+
+
+def test_tags_close_ids_are_unique_and_nothing_is_outside(tags):
     assert len(tags.ids) == len(set(tags.ids))
-    inside = {f"#{name}" for name in tags.ids} | {"data:,"}
-    assert set(tags.addresses) <= inside
+    inside = {f"#{name}" for name in tags.ids} | {"data:,", "summary.json"}
+    outside = {address for address in tags.addresses if address not in inside}
+    assert all(address.startswith("report/") for address in outside)
+
+
+def test_nothing_comes_from_the_network(page):
+    names = ("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink")  # of formats, never fetched
+    assert set(re.findall(r"https?://[^\"' <]+", page)) <= set(names)
+
+
+def test_every_file_of_the_report_has_a_link_and_every_link_a_file(run, tags):
+    linked = {address for address in tags.addresses if address.startswith("report/")}
+    written = {str(file.relative_to(run)) for file in (run / "report").rglob("*") if file.is_file()}
+    assert linked == written
+
+
+def test_every_picture_says_what_is_seen(tags):
+    assert len(tags.pictures) > 30
+    assert all(len(alt) > 40 for alt in tags.pictures)
+    assert len(set(tags.pictures)) == len(tags.pictures)
+    words = " ".join(tags.pictures)
+    assert re.search(r"the median moves by [+-]\d\.\d\d at ν = \+1σ", words)
+    assert re.search(r"at a threshold of 2 sigma \d+ % at ν = 0", words)
+
+
+def test_no_label_of_the_papers_sources_is_left(page):
+    assert re.findall(r"(?:fig|tab|sec):\w+", page) == []
+
+
+def test_the_first_screen_says_what_was_searched_shows_closure_and_answers(page):
+    places = [
+        page.index(f">{word}<") for word in ("What was searched", "Does it close?", "Can it be trusted?")
+    ]
+    assert places == sorted(places)
+    assert page.index('<figure id="closure_picture">') < places[1] < page.index('<section id="observed">')
+
+
+def test_the_script_is_the_only_one_that_may_run(page):
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
 
 
 def test_all_figures_have_pdfs_and_all_tables_have_files(run, page):
-    panels = page.count('class="panel"')
+    panels = page.count('<div class="panel"')
     pdfs = list((run / "report" / "figures").glob("*.pdf"))
     assert len(pdfs) == panels > 30
     assert all(pdf.read_bytes().startswith(b"%PDF") for pdf in pdfs)
@@ -82,16 +130,18 @@ def test_all_figures_have_pdfs_and_all_tables_have_files(run, page):
 
 
 def test_the_page_answers_compares_and_warns(page):
-    for text in ("Does it close?", "How sensitive is it?", "How sure are we?", "The samples differ"):
+    for text in ("What do the data say?", "Does it close?", "How sensitive is it?", "Can it be trusted?"):
         assert text in page
-    assert "tab:validation_C" in page
+    assert "The samples differ" in page
     assert "In italics: the paper's numbers" in html.unescape(page)
     assert "somewhere" not in page  # the directory of the study file is nobody's business
 
 
 def test_the_words_of_the_summary_are_explained_and_its_configuration_is_named(page):
     assert "The summary is about the main configuration (covariant, profiled)." in page
-    terms = re.findall(r"<dt>([^<]*)</dt>", page[page.index('id="glossary"') : page.index('class="samples"')])
+    terms = re.findall(
+        r"<dt>([^<]*)</dt>", page[page.index('id="glossary"') : page.index('<section id="observed">')]
+    )
     assert len(terms) >= 12
     assert {"t", "h", "W", "Toy", "Closure reach", "Generalised χ²"} <= set(terms)
 
@@ -120,13 +170,68 @@ def test_the_same_evidence_gives_the_same_pictures(page):
     assert all(panel.svg in page for panel in figure.panels)
 
 
+def test_observed_files_stand_first_if_there_are_any(monkeypatch):
+    monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
+    evidence = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
+    assert [chapter.name for chapter in chapters_of(evidence)][-1] == "observed"
+    told = replace(evidence, observed=(observation("data.h5", 1.0),))
+    first, *_ = chapters_of(told)
+    assert first.name == "observed"
+
+
+@pytest.mark.parametrize(
+    "main", [("covariant", "none", 1), ("covariant", "profiled", 2)], ids=["none", "quadratic"]
+)
+def test_the_main_configuration_always_has_its_figures(monkeypatch, main):
+    monkeypatch.setattr("covad.report.figures.canvas.Canvas.savefig", report_world.write_nothing)
+    evidence = report_world.evidence((main,), injections=(("hpm", 50.0), ("lq", 50.0)), tests=("convex",))
+    figures = {figure.name: figure for chapter in chapters_of(evidence) for figure in chapter.figures}
+    name = report_world.slug(*main).replace("-", "_")
+    panels = {panel.name for figure in figures.values() if not figure.folded for panel in figure.panels}
+    kinds = ("null", "closure", "signal", "power")
+    assert [kind for kind in kinds if not any(p.startswith(f"{kind}_convex_{name}") for p in panels)] == []
+    assert {"latent_distortions", "marginals_covariant", "log_ratio_bins"} <= set(figures)
+    assert closure_picture(evidence) is not None
+
+
+def test_figures_of_other_embeddings_and_inputs_that_agree_are_folded(page):
+    folded = re.findall(r'<figure id="(\w+)">\n<h3>[^<]*</h3>\n<details>', page)
+    assert [name for name in folded if not name.startswith("inputs_")] == [
+        "validation_covariant_quadratic",
+        "validation_contrastive_linear",
+        "marginals_contrastive",
+    ]
+    assert len(folded) == 5  # two observed files are pictured, and agree with the simulation
+
+
+def test_the_picture_shows_the_largest_shifts_without_and_with_the_nuisances(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "covad.report.figures.statistic.panel",
+        lambda name, alt, canvas: drawn.append(
+            (alt, [axes.get_legend_handles_labels()[1] for axes in canvas.axes])
+        ),
+    )
+    points = ((0.0,), (1.0,), (-1.0,), (2.0,), (-2.0,))
+    evidence = report_world.evidence(points=points, injections=(), checked=False)
+    figure = closure_picture(evidence)
+    ((alt, labels),) = drawn
+    expected = ["expected", r"$\nu = 0$", r"$\nu = +2\sigma$", r"$\nu = -2\sigma$"]
+    assert [sorted(found) for found in labels] == [sorted(expected)] * 2
+    assert alt.index("without the nuisances in the test") < alt.index("nuisances profiled")
+    assert "Configurations: contrastive, no nuisances; covariant, profiled." in figure.caption
+
+
 @pytest.mark.parametrize(
     ("options", "notes"),
     [
         ({"configurations": (("latent", "profiled", 1),), "checked": False}, ["no encoder with a checked"]),
         ({"tests": ("convex",), "checked": False}, ["no response was checked"]),
-        ({"injections": ()}, ["injects no signals", "Power curves: there are no"]),
-        ({"points": ((0.0,),), "injections": (), "checked": False}, ["no background-only toys at shifted"]),
+        ({"injections": ()}, ["injects no signals", "Power curves: fewer than 10 toys"]),
+        (
+            {"points": ((0.0,),), "injections": (), "checked": False},
+            ["fewer than 10 toys per ensemble at ν = 0 or"],
+        ),
     ],
     ids=["latent only", "convex only", "no signals", "nothing shifted"],
 )
@@ -151,7 +256,7 @@ def test_ensembles_without_toys_leave_gaps_not_errors(monkeypatch):
     empty = dict.fromkeys(("nulls", "closure", "significance", "power", "clips"), ())
     evidence = replace(evidence, summary=replace(evidence.summary, **empty), t={})
     text = render(evidence, chapters_of(evidence))
-    assert "not known yet" in text
+    assert "Not known yet" in text
     assert "The clip W of the network: not chosen yet." in text
 
 
@@ -225,6 +330,21 @@ def test_the_report_names_stages_that_several_versions_made(small):
     assert "stage pools" not in page
 
 
+def test_the_lead_says_what_kind_of_search_it_is(small):
+    alone = (("contrastive", "none", 1),)
+    worlds = {
+        "a learned latent space, with systematic uncertainties profiled.": small,
+        "an analytic latent world, with systematic uncertainties profiled.": report_world.evidence(
+            (("latent", "profiled", 1),), injections=(), checked=False
+        ),
+        "a learned latent space, without systematic uncertainties.": report_world.evidence(
+            alone, injections=(), checked=False
+        ),
+    }
+    for lead, found in worlds.items():
+        assert f'<p class="lead">A search for anything new, in {lead}</p>' in render(found, [])
+
+
 def test_answers_that_do_not_hold_any_more_are_named(small):
     chapter = observed(replace(small, outdated=("data-1",)))
     assert any(line.startswith("data-1: left out, because the study") for line in chapter.missing)
@@ -236,7 +356,7 @@ def test_an_answer_of_fewer_toys_says_so(small):
     assert now > 1
     lines = [observed(replace(small, observed=(replace(told, toys=n),))).missing for n in (now, now - 1)]
     assert not any("toys of the nulls" in line for line in lines[0])
-    said = f"data: p and Z were made with {now - 1} toys of the nulls, which have {now} by now;"
+    said = f"data: p and Z were made with {now - 1} toys of the nulls, which have {now} by now: test it again"
     assert any(line.startswith(said) for line in lines[1])
 
 
@@ -366,8 +486,8 @@ def test_what_cannot_be_told_has_no_colour(monkeypatch):
     known = report_world.evidence((("covariant", "profiled", 1),), injections=(), checked=False)
     evidence = report_world.changed(known, "closure", lambda _: {"verdict": Verdict.CANNOT_TELL})
     text = render(evidence, chapters_of(evidence))
-    assert "<td>cannot tell yet</td>" in text
-    assert '<article class="answer ">\n<h2>Does it close?</h2>' in text
+    assert '<td data-value="cannot tell yet">cannot tell yet</td>' in text
+    assert '<article class="answer open">\n<h2>Does it close?</h2>' in text
 
 
 @pytest.mark.parametrize("content", ['{"tests": [', "[]", "{}"], ids=["cut off", "no object", "no seal"])
@@ -385,19 +505,30 @@ def test_a_damaged_observation_is_named_in_one_sentence(tmp_path, content):
 @pytest.mark.skipif(
     browser.CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)"
 )
-@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize("width", [360, 1300])
 def test_a_browser_shows_the_page(run, tmp_path, width):
     with browser.browser(tmp_path / "profile") as tab:
         tab.show(run / "report.html", width)
         assert tab.requests() == [(run / "report.html").resolve().as_uri(), "data:,"][: len(tab.requests())]
         assert tab.complaints() == []
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        too_wide = "[...document.querySelectorAll('nav a, .searched, .answer, .first figure')]"
+        too_wide += f".filter(e => e.getBoundingClientRect().right > {width}).length"
+        assert tab.evaluate(too_wide) == 0
         drawn = tab.evaluate(
             "[...document.querySelectorAll('.panel svg')].map(s => [s.getBoundingClientRect().width,"
-            " s.getBoundingClientRect().height, s.querySelectorAll('path').length])"
+            " s.getBoundingClientRect().height, s.querySelectorAll('path').length,"
+            " s.closest('details') ? 1 : 0])"
         )
         assert len(drawn) == len(list((run / "report" / "figures").glob("*.pdf")))
-        assert np.all(np.array(drawn) > [150, 100, 10])
+        shown = np.array([panel[:3] for panel in drawn if not panel[3]])
+        assert len(shown) > 20
+        assert np.all(shown > [150, 100, 10])
+        if width == 1300:  # two in a row, and the smallest text of a panel, 8 of its 252 points, has 9 pt
+            assert np.all(shown[:, 0] * 8 / 252 * 0.75 >= 9.0)
+            rows = "document.querySelectorAll('#closure_network .panel')"
+            tops = tab.evaluate(f"[...{rows}].map(e => e.getBoundingClientRect().top)")
+            assert tops[0] == tops[1] < tops[2] == tops[3]
         smallest = tab.evaluate(
             "Math.min(...[...document.querySelectorAll('td, th, p, li, figcaption')]"
             ".map(e => parseFloat(getComputedStyle(e).fontSize)))"
@@ -407,6 +538,28 @@ def test_a_browser_shows_the_page(run, tmp_path, width):
         assert tab.evaluate(glossary) < 100
         folded = "document.querySelector('details:has(table)').getBoundingClientRect().height"
         assert tab.evaluate(folded) < 100
+        _check_enlarged(tab, width)
+        _check_sorted(tab)
         tab.call("Emulation.setEmulatedMedia", media="print")
         assert tab.evaluate(folded) > 500  # paper cannot be unfolded
         assert tab.evaluate(glossary) > 200
+        assert tab.evaluate("document.querySelector('nav').getBoundingClientRect().height") == 0
+
+
+def _check_enlarged(tab, width):
+    """A panel fills the window after a click, and goes back at Escape."""
+    panel = "document.querySelector('#closure_network .panel').getBoundingClientRect()"
+    tab.evaluate("document.querySelector('#closure_network .enlarge').click()")
+    assert tab.evaluate(f"[{panel}.left, {panel}.width, {panel}.height]") == [0, width, 800]
+    tab.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
+    assert tab.evaluate(f"{panel}.height") < 800
+
+
+def _check_sorted(tab):
+    """A click on the heading of a column sorts its rows, another one the other way round."""
+    table = "document.querySelector('#table-observed_results table')"
+    tab.evaluate(f"{table}.querySelector('th[data-column=\"2\"]').click()")
+    column = f"[...{table}.tBodies[0].rows].map(row => parseFloat(row.cells[2].dataset.value))"
+    assert tab.evaluate(column) == [-1, 0.5, 2, 3]
+    tab.evaluate(f"{table}.querySelector('th[data-column=\"2\"]').click()")
+    assert tab.evaluate(column) == [3, 2, 0.5, -1]

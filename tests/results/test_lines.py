@@ -9,9 +9,12 @@ from covad.inference.closure import FalsePositives, MedianShift
 from covad.inference.intervals import Interval
 from covad.inference.reach import Reach
 from covad.inference.verdict import Verdict
-from covad.results import summary_lines
+from covad.results import point_line, summary_lines
+from covad.results.lines import search_text
 from covad.results.summary import ClosureSummary, ToyCounts
 from covad.runs.checks import ReachAt, SpaceReach
+from covad.study import read_study
+from covad.study.presets import write_preset
 
 
 def _summary(verdict=Verdict.CLOSES, reach=None):
@@ -44,18 +47,61 @@ def _summary(verdict=Verdict.CLOSES, reach=None):
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_a_verdict_has_one_wording(verdict):
-    line, *_, toys = summary_lines(_summary(verdict))
-    assert line == f"convex, covariant, profiled: {verdict}: for a reason"
+    search, line, toys = summary_lines(_summary(verdict))
+    assert search == "search: 10000 expected events; nuisances: jet_energy_scale, normalisation (sigma = 0.1)"
+    alarms = "without a signal up to 2.2 % of toys pass 2 sigma, at nu = +1, where 2.3 % should"
+    assert line == f"convex test, covariant, profiled: {verdict}: for a reason; {alarms}"
     assert toys == "toys: 3 requested = 1 done + 1 failed + 1 missing"
 
 
-def test_the_points_of_the_main_configuration_are_listed_with_their_intervals():
-    _, up, prior, _ = summary_lines(_summary())
+def test_the_search_is_told_with_its_uncertainties(tmp_path):
+    write_preset("quick", tmp_path / "study.yaml")
+    study = read_study(tmp_path / "study.yaml")
+    uncertain = "jet_energy_scale (sigma = 0.025), normalisation (sigma = 0.1)"
+    assert search_text(study) == f"search: 3000 expected events; nuisances: {uncertain}"
+
+
+def test_a_point_is_told_with_its_intervals():
+    up, prior = (point_line(point) for point in _summary().closure)
     rate = "rate at 2 sigma 1.00 [0.50, 1.80] times nominal (400 toys, 90 %)"
-    assert up == f"  nu = +1: median +0.10 [+0.00, +0.20] standard deviations, {rate}"
-    assert prior == f"  prior: median -0.20 [-0.30, open] standard deviations, {rate}"
-    summary = replace(_summary(), main_configuration="another")
-    assert not any(line.startswith("  ") for line in summary_lines(summary))
+    assert up == f"nu = +1: median +0.10 [+0.00, +0.20] standard deviations, {rate}"
+    assert prior == f"prior: median -0.20 [-0.30, open] standard deviations, {rate}"
+
+
+def test_sensitivity_is_that_of_the_main_configuration_against_the_null_that_is_quoted():
+    configurations = (("covariant", "profiled", 1), ("contrastive", "profiled", 1))
+    summary = report_world.evidence(configurations, injections=(("a4l", 100.0),)).summary
+    told = [line for line in summary_lines(summary) if "median Z" in line]
+    assert len(told) == len(summary.tests)
+    for test, line in zip(summary.tests, told, strict=True):
+        null = {"network": "R_0", "convex": "analytic"}[test]
+        assert line.startswith(
+            f"{test} test, {summary.main.label}: 100 events of a4l (1 %) give a median Z of "
+        )
+        (quoted,) = (
+            found
+            for found in summary.significance
+            if (found.test, found.null, found.configuration) == (test, null, summary.main_configuration)
+            and not any(found.nu)
+        )
+        mark = "† († beyond what toys of this study have tested)"
+        assert line.endswith(f"median Z of {quoted.text}{mark if quoted.extrapolated else ''}")
+
+
+def test_a_z_beyond_the_toys_is_marked():
+    found = report_world.evidence((("covariant", "profiled", 1),), injections=(("a4l", 100.0),))
+    for extrapolated in (True, False):
+        far = report_world.changed(found, "significance", lambda _, e=extrapolated: {"extrapolated": e})
+        told = [line for line in summary_lines(far.summary) if "median Z" in line]
+        assert told
+        assert all(("† beyond what toys" in line) is extrapolated for line in told)
+
+
+def test_closure_that_nothing_tells_of_is_said_to_be_unknown():
+    _, line, _ = summary_lines(replace(_summary(), closure=()))
+    assert (
+        line == "closure: not known yet, there are fewer than 10 background toys at nu = 0 or at shifted nu"
+    )
 
 
 KNOWN = (12_345.0, Interval(9_000.0, 15_000.0), 0.25, 500)

@@ -6,7 +6,15 @@ import pytest
 import report_world
 
 from covad.inference.verdict import Verdict
-from covad.results.overview import calibration_of, closure_overview, largest_z, spread_of_z
+from covad.results.overview import (
+    calibration_of,
+    closure_overview,
+    largest_z,
+    quoted_first,
+    quoted_test,
+    response_overview,
+    spread_of_z,
+)
 from covad.results.summary import select
 
 MAIN = "covariant-profiled"
@@ -61,8 +69,55 @@ def test_the_spread_is_the_largest_over_signals_and_bounds_are_counted(summary):
     assert spread_of_z(replace(summary, significance=at_one_nu), "network", MAIN) is None
 
 
-def test_the_largest_z_is_of_the_first_test_against_r_0(summary):
+def test_the_largest_z_is_of_one_test_against_one_null(summary):
     lines = select(summary.significance, configuration=MAIN, nu=(0.0,))
-    best = largest_z(lines)
+    best = largest_z(lines, "network", "R_0")
     assert (best.test, best.null) == ("network", "R_0")
     assert best.z == max(line.z for line in lines if (line.test, line.null) == ("network", "R_0"))
+    assert largest_z([], "network", "R_0") is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "quoted"),
+    [
+        (None, ("convex", "analytic")),
+        ("convex", ("convex", "analytic")),
+        ("network", ("network", "R_0")),
+        ("joint", ("convex", "analytic")),
+    ],
+)
+def test_short_answers_are_about_the_test_whose_p_is_quoted(summary, rule, quoted):
+    study = summary.study.model_copy(update={"result": rule})
+    changed = replace(summary, study=study)
+    assert quoted_test(changed) == quoted
+    assert quoted_first(changed)[0] == quoted[0]
+    assert sorted(quoted_first(changed)) == ["convex", "network"]
+
+
+def test_a_response_is_told_by_its_worst_comparison_and_its_smallest_reach(summary):
+    """Fresh events show the reach of this world to be 6 000 on average and 8 000 at one sigma, at least."""
+    (space,) = select(summary.spaces, name="covariant_linear")
+    first, second, *_ = space.validation
+    lines = (replace(first, p=float("nan")), replace(second, p=1e-9))
+    found = response_overview(summary, replace(space, validation=lines))
+    assert (found.worst, found.comparisons, found.misfits) == (lines[1], 1, True)
+    assert found.reach == space.reach.average
+    enough = [replace(found, expected=expected).enough for expected in (6_000.0, 6_001.0)]
+    assert enough == [True, False]
+    nothing = response_overview(summary, replace(space, validation=()))
+    assert (nothing.worst, nothing.misfits) == (None, False)
+
+
+def test_closure_is_judged_as_far_as_the_toys_of_every_point_tell(summary):
+    """60 toys tell nothing at 3 sigma."""
+    assert closure_overview(summary, "convex", MAIN).judged_z == 2.0
+
+    def telling(line, ratio):
+        rates = tuple(replace(rate, detectable_ratio=ratio) for rate in line.false_positives)
+        return replace(line, false_positives=rates)
+
+    for last, judged_z in ((1.9, 3.0), (2.1, 2.0)):
+        *first, end = summary.closure
+        lines = (*(telling(line, 1.9) for line in first), telling(end, last))
+        changed = replace(summary, closure=lines)
+        assert closure_overview(changed, end.test, end.configuration).judged_z == judged_z

@@ -166,7 +166,10 @@ def test_corrupt_blocks_are_mentioned(tmp_path, capsys):
 def test_what_is_no_run_is_one_sentence(tmp_path):
     answer = subprocess.run([COVAD, "status", str(tmp_path)], capture_output=True, text=True)
     assert answer.returncode == 2
-    assert answer.stderr == f"covad: {tmp_path}: is not a run directory, it has no study.json\n"
+    assert answer.stderr == (
+        f"covad: {tmp_path}: is not a run directory, it has no study.json; "
+        f"`covad run STUDY.yaml --out {tmp_path}` makes one\n"
+    )
 
 
 @pytest.fixture

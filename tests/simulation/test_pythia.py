@@ -95,7 +95,7 @@ def test_collected_batches_number_their_collisions_on():
 
 def test_missing_extra_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "fastjet", None)
-    with pytest.raises(MissingExtraError, match=r"covad\[pythia\]"):
+    with pytest.raises(MissingExtraError, match=r"\[pythia\]"):
         events_of("w", 1)
 
 

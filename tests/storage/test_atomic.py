@@ -47,8 +47,6 @@ def test_forgetting_to_write_is_an_error(tmp_path: Path) -> None:
 
 def test_one_sentence_with_the_path_and_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "result.json"
-    with (
-        pytest.raises(FileWriteError, match=rf"^{path}: cannot be written \(No such file or directory\)$"),
-        writing(path),
-    ):
+    said = rf"^{path}: cannot be written \(No such file or directory\): make its folder first$"
+    with pytest.raises(FileWriteError, match=said), writing(path):
         path.write_text("")

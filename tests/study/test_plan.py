@@ -113,7 +113,10 @@ def test_all_ensembles_are_different():
 
 def test_background_toys_are_asked_for_apart():
     more = study(configurations=[{"treatment": "none", "toys": 5}, {"background_toys": 11}], **EVERYWHERE)
-    assert {e.toys for e in entries(more) if e.draw.nu_norm or e.draw.prior} == {7}
+    assert {e.toys for e in entries(more) if e.draw.nu_norm or e.draw.prior} == {11}
+    apart = study(configurations=[{"background_toys": 11, "yield_toys": 9}], **EVERYWHERE)
+    assert {e.toys for e in entries(apart) if e.draw.nu_norm or e.draw.prior} == {9}
+    assert {e.toys for e in entries(apart) if e.draw.signal is None} == {9, 11}
     at_nu = [e for e in entries(more) if not (e.draw.nu_norm or e.draw.prior)]
     found = {(e.draw.treatment, e.draw.signal is None, e.toys) for e in at_nu}
     none, profiled = Treatment.NONE, Treatment.PROFILED

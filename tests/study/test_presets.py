@@ -78,6 +78,7 @@ def test_laptop_has_the_ensembles_of_the_paper_and_both_tests(tmp_path):
         assert len(signals) == 4 * 2 * n_points
         assert {e.toys for e in mine if e.draw.signal} == {400}
         assert {e.toys for e in at_nu} == {1200 if profiled else 400}
+        assert {e.toys for e in background if e not in at_nu} == ({400} if profiled else set())
         assert {e.toys for e in background if e not in at_nu} <= {400}
         assert {(e.draw.expected, e.draw.n_reference) for e in mine} == {(10_000, 52_000)}
     large = [e for e in entries if e.configuration == study.configurations[5] and e.test == "network"]

@@ -18,7 +18,7 @@ from covad.toys.ensembles import Treatment
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-STUDY_KEYS = ROOT / "docs" / "study.md"
+STUDY_KEYS = ROOT / "docs" / "reference" / "study.md"
 STUDY = """\
 seed: 1
 source: {kind: latent, nuisances: 1}
@@ -47,6 +47,22 @@ def test_numbers_may_be_written_as_powers(tmp_path):
 
 def test_a_single_nuisance_needs_no_brackets(tmp_path):
     assert read(tmp_path, STUDY).nu == ((0.0,), (1.0,), (-1.0,))
+
+
+@pytest.mark.parametrize("n_nuisances", [1, 2, 3])
+def test_left_out_nu_is_zero_of_every_nuisance(n_nuisances):
+    content = {"seed": 0, "source": {"kind": "latent", "nuisances": n_nuisances}, "tests": {"convex": {}}}
+    study = parse_study(content, "here")
+    assert study.nu == ((0.0,) * n_nuisances,)
+    assert parse_study(json.loads(json.dumps(study.plain())), "again") == study
+
+
+def test_two_systematics_need_no_nu():
+    names = [{"name": "jet_energy_scale"}, {"name": "lepton_energy_scale"}]
+    source = {"kind": "events", "background": {"simulate": 6_600_000}, "systematics": names}
+    source["embeddings"] = {"covariant": {"alpha": 30}}
+    study = parse_study({"seed": 0, "source": source, "tests": {"convex": {}}}, "here")
+    assert study.nu == ((0.0, 0.0),)
 
 
 def test_defaults_are_those_of_the_paper():
@@ -85,6 +101,8 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("treatment: none", "treatment: none, toys: 1e12", "configurations.0.toys: at most 10000000 toys"),
         ("1e4", "1e300", "sizes.expected: it should be less than or equal to 100000000"),
         ("[50, 1e2]", "[1e300]", "signals.signal.0: it should be less than or equal to 100000000"),
+        ("seed: 1", "seed: 1\nnormalisation: 1e-8", "normalisation: it should be greater than or equal to"),
+        ("seed: 1", "seed: 1\nnormalisation: 11", "normalisation: it should be less than or equal to 10"),
         ("5e-1", "1e300", "tests.convex.spread: it should be less than or equal to 1000000"),
         ("5e-1", "1e-300", "tests.convex.spread: it should be greater than or equal to 0.000001"),
         ("spread: 5e-1", "bumps: 1000000000", "tests.convex.bumps: it should be less than or equal to"),
@@ -114,6 +132,8 @@ def test_nothing_changes_once_it_is_read(tmp_path):
             "nu_norm: an entry stands twice, or is 0, where toys are drawn",
         ),
         ("nu: [0", "nu_norm: [2, 1, 2.0]\nnu: [0", "nu_norm: an entry stands twice, or is 0"),
+        ("nu: [0", "nu_norm: [-1, 1, 1.2]\nnu: [0", "nu_norm: 1 and 1.2 are nearer than 0.25 sigma"),
+        ("nu: [0", "nu_norm: [1e-9]\nnu: [0", "nu_norm: 0 and 1e-09 are nearer than 0.25 sigma"),
         ("nu: [0", "nu_norm: [6]\nnu: [0", "nu_norm.0: it should be less than or equal to 5"),
         ("nu: [0", "nu_norm: [.nan]\nnu: [0", "nu_norm.0: it should be a finite number"),
         ("nu: [0", "nu_norm: 2\nnu: [0", "nu_norm: a list was expected"),
@@ -334,7 +354,7 @@ def test_reading_a_study_needs_no_heavy_library():
 
 
 def keys_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo, bool]]:
-    """All keys below a section as docs/study.md writes them, and whether they hold sections again."""
+    """All keys below a section as docs/reference/study.md writes them, and whether they hold sections."""
     for name, field in model.model_fields.items():
         below = list(sections_in(field.annotation))
         yield prefix + name, field, bool(below)

@@ -232,6 +232,11 @@ def test_a_shard_that_cannot_be(text):
         Shard.parse(text)
 
 
+def test_a_shard_is_counted_from_one():
+    with pytest.raises(PlanError, match="no shard 0 of 3: shards are written I/N, with I from 1 to N"):
+        Shard.parse("0/3")
+
+
 @given(st.sets(st.integers(0, 60)))
 def test_ranges_cover_the_indices(indices):
     ranges = list(contiguous(sorted(indices)))

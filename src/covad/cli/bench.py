@@ -26,7 +26,8 @@ from covad.nplm.network.search import FULL_SEARCH, ONE_START
 from covad.nplm.statistic import likelihood_ratio
 from covad.toys.latent_world import LatentWorld, background
 
-#: W of the quality study in docs/solver.md, where the null of the default search has a mean of about 42.
+#: W of the quality study in docs/explanation/solver.md: there the null of the default search has a mean of
+#: about 42.
 CLIP = 1.27
 CHUNK = 1000
 POOL = 20_000

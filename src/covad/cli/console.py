@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,8 +21,9 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from covad.cli.terminal import leave_quietly
 from covad.events.layout import Events
-from covad.messages import visible
+from covad.messages import shows_progress, visible
 
 #: Columns of what goes to a file or a pipe.
 PLAIN_WIDTH = 120
@@ -36,6 +38,17 @@ class SafeConsole(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)
 
+    def on_broken_pipe(self) -> None:
+        leave_quietly()
+
+
+def result_console() -> SafeConsole:
+    """Return the console of results on stdout: as wide as the terminal; wide in files and pipes."""
+    console = SafeConsole(soft_wrap=True)
+    if not sys.stdout.isatty():
+        console.width = PLAIN_WIDTH
+    return console
+
 
 @contextmanager
 def download_progress() -> Iterator[Callable[[str, int, int], None]]:
@@ -43,7 +56,7 @@ def download_progress() -> Iterator[Callable[[str, int, int], None]]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+    with Progress(*columns, console=console, disable=not (console.is_terminal and shows_progress())) as bars:
 
         def show(name: str, done: int, size: int) -> None:
             if name not in tasks:
@@ -57,7 +70,9 @@ def with_progress(chunks: Iterable[Events], total: int, what: str) -> Iterator[E
     """Pass chunks through and show how far they are; silent without a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(
+        *columns, console=console, disable=not (console.is_terminal and shows_progress())
+    ) as progress:
         task = progress.add_task("", total=total)
         for chunk in chunks:
             yield chunk

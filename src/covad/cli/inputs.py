@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from rich.box import SIMPLE
 from rich.console import Console
 
-from covad.cli.console import PLAIN_WIDTH, SafeConsole, table
+from covad.cli.console import result_console, table
 from covad.inference.inputs import InputComparison, Numbers, Quantity
 from covad.storage.atomic import write_bytes
+
+#: Columns of a terminal that has room for all numbers of an input.
+_WIDE = 100
 
 
 def print_comparison(comparison: InputComparison, observed: Path) -> None:
     """Print every input in data and simulation, then what does not look alike."""
-    console = SafeConsole(soft_wrap=True)
-    if not sys.stdout.isatty():
-        console.width = PLAIN_WIDTH
+    console = result_console()
     console.print(
         f"{observed.name}: {comparison.n_events} events selected, "
         f"beside {comparison.n_simulation} selected background events at nu = 0"
@@ -33,16 +33,20 @@ def print_inputs(console: Console, title: str, quantities: tuple[Quantity, ...])
     """Print a table of inputs: numbers of both samples, and how far they are apart.
 
     'apart' is the largest difference of the cumulative distributions, 'syst.' what nuisances can make of it.
+    A narrow terminal shows fewer numbers.
     """
-    numbers = ("values", "mean", "min", "5 %", "50 %", "95 %", "max")
-    lines = table(title, "input", "", *numbers, "apart", "syst.", "", box=SIMPLE)
+    numbers = {"values": 0, "mean": 1, "min": 2, "5 %": 3, "50 %": 4, "95 %": 5, "max": 6}
+    if console.width < _WIDE:
+        numbers = {name: numbers[name] for name in ("mean", "5 %", "95 %")}
+    lines = table(title, "input", "", *numbers, "apart", "syst.", "", box=SIMPLE, padding=(0, 1, 0, 0))
     lines.columns[0].no_wrap = lines.columns[-1].no_wrap = True
     for quantity in quantities:
         found = quantity.difference
         distances = ("", "") if found is None else (f"{found.distance:.3f}", f"{found.tolerated:.3f}")
         verdict = "differs" if quantity.warning else ""
-        lines.add_row(quantity.name, "data", *_columns(quantity.data), *distances, verdict)
-        lines.add_row("", "sim.", *_columns(quantity.simulation))
+        data, simulation = _columns(quantity.data), _columns(quantity.simulation)
+        lines.add_row(quantity.name, "data", *(data[i] for i in numbers.values()), *distances, verdict)
+        lines.add_row("", "sim.", *(simulation[i] for i in numbers.values()))
     console.print(lines)
 
 

@@ -38,7 +38,8 @@ def inspect_file(
         study = read_study(study_file)
         if not isinstance(study.source, Collisions):
             raise StudyError(
-                f"{study_file}: source.kind: a study of events was expected, not {study.source.kind}"
+                f"{study_file}: source.kind: a study of events was expected, not {study.source.kind}: "
+                "name one whose source.kind is events, or leave --study out"
             )
         data = CollisionData.of(study, RunDirectory(study_file.parent))
         systematics, selection = data.systematics, data.selection
@@ -57,8 +58,14 @@ def _print_sample(source: EventSource, selection: Selection | None, summary: Sam
     console = SafeConsole(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     console.print(f"{source.path}: {summary.n_events} events")
     for key, value in source.provenance.items():
-        if not isinstance(value, Mapping):
-            console.print(f"  {key}: {value}")
+        if key == "detector":  # settings by the dozen, which would hide the rest
+            continue
+        told = value
+        if isinstance(value, Mapping):
+            told = ", ".join(f"{name} {entry}" for name, entry in value.items())
+        elif key == "events" and "injected" in source.provenance:
+            told = f"{value}, without the injected ones"
+        console.print(f"  {key}: {told}")
     if selection is not None:
         share = summary.n_selected / max(summary.n_events, 1)
         console.print(f"after the cuts: {summary.n_selected} events, efficiency {share:.4f} ({selection})")

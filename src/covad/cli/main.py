@@ -5,7 +5,6 @@ Results go to stdout, progress to stderr. Whatever the user can mend ends in one
 
 from __future__ import annotations
 
-import errno
 import json
 import signal
 import sys
@@ -13,11 +12,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+from click.shell_completion import get_completion_class
 
 from covad import __version__
+from covad.cli.commands import CommandLine, loudness
 from covad.cli.terminal import complain, say
-from covad.errors import CovadError
-from covad.messages import hide_library_warnings, show_messages
+from covad.errors import CovadError, write_trouble
+from covad.messages import counted, hide_library_warnings, show_messages
 from covad.storage.atomic import replacing, writing
 
 NO_RESULT = 1
@@ -29,12 +30,15 @@ def main() -> None:
     """Entry point: turn expected failures into one sentence and an exit code."""
     hide_library_warnings()
     try:
-        commands(standalone_mode=False)
+        commands(prog_name="covad", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(complain("interrupted", INTERRUPTED))
     except click.exceptions.NoArgsIsHelpError as failure:
-        failure.show()
-        sys.exit(failure.exit_code)
+        say(failure.format_message())  # asked for nothing: help is the answer, not an error
+    except click.UsageError as failure:
+        command = failure.ctx.command_path if failure.ctx else "covad"
+        said = " ".join(failure.format_message().split()).removesuffix(".")
+        sys.exit(complain(f"{said}; `{command} --help` has the options and an example", failure.exit_code))
     except click.ClickException as failure:
         sys.exit(complain(failure.format_message(), failure.exit_code))
     except CovadError as failure:
@@ -46,9 +50,8 @@ def main() -> None:
             )
         )
     except OSError as failure:
-        full = failure.errno == errno.ENOSPC
-        reason = "no space left on the disk" if full else (failure.strerror or str(failure))
-        sys.exit(complain(f"{failure.filename}: {reason}" if failure.filename else reason, USAGE_ERROR))
+        what = failure.filename or "a file"
+        sys.exit(complain(f"{what}: cannot be read or written {write_trouble(failure)}", USAGE_ERROR))
 
 
 def _write(path: Path, text: str) -> None:
@@ -61,13 +64,30 @@ def _write(path: Path, text: str) -> None:
         temporary.write_text(text)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=CommandLine,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    examples=(
+        "covad init study.yaml",
+        "covad run study.yaml --out RUN",
+        "covad status RUN",
+        "covad report RUN",
+        "covad test RUN observed.h5",
+    ),
+)
 @click.version_option(__version__, prog_name="covad")
 def commands() -> None:
-    """Signal-agnostic searches in a learned latent space, with systematic uncertainties profiled."""
+    """Signal-agnostic searches in a learned latent space, with systematic uncertainties profiled.
+
+    `covad COMMAND --help` shows the options of a command.
+    """
+    show_messages()
 
 
-@commands.command()
+@commands.command(
+    short_help="Simulate collisions, and write an event file.",
+    examples=("covad simulate --process background --events 10000 --out background.h5",),
+)
 @click.option(
     "--process", required=True, help="w, z, qcd, ttbar, lq, a4l, h0, hpm, or background for the mix."
 )
@@ -83,34 +103,58 @@ def commands() -> None:
 @click.option(
     "--pileup-jets", default=0.0, show_default=True, help="Mean number of soft extra jets an event."
 )
+@click.option("--inject", multiple=True, metavar="NAME=EVENTS", help="Hide events of a signal in the sample.")
+@click.option(
+    "--shift",
+    multiple=True,
+    metavar="NAME=AMOUNT",
+    help="Shift all events by a built-in systematic; the amount is relative, 0.025 is 2.5 %.",
+)
+@loudness
 def simulate(
-    process: str, events: int, seed: int, out: Path, engine: str, lepton_filter: float, pileup_jets: float
+    process: str,
+    events: int,
+    seed: int,
+    out: Path,
+    engine: str,
+    lepton_filter: float,
+    pileup_jets: float,
+    inject: tuple[str, ...],
+    shift: tuple[str, ...],
 ) -> None:
-    """Simulate collisions and write them in the layout of the public dataset."""
+    """Simulate collisions and write them in the layout of the public dataset.
+
+    With --inject and --shift the sample is pseudo-data: for instance background with 60 events of a4l hidden
+    in it, and a jet energy scale that is 2.5 % too high (--shift jet_energy_scale=0.025).
+    """
     from covad.cli.console import with_progress
+    from covad.cli.pairs import parse_counts, parse_values
     from covad.events.files import EventWriter
     from covad.events.processes import PROCESS_NAMES
     from covad.simulation.detector import Detector
+    from covad.simulation.pseudo_data import PseudoData
     from covad.simulation.simulate import Simulation
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the unfinished file is removed
     detector = Detector(lepton_filter=lepton_filter, pileup_jets=pileup_jets)
     sample = Simulation(process, events, seed, engine, detector)
-    with EventWriter(out, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
-        for block in with_progress(sample.blocks(), events, "simulating"):
+    made = PseudoData(sample, parse_counts("--inject", inject), parse_values("--shift", shift))
+    with EventWriter(out, sample.layout, PROCESS_NAMES, made.provenance) as writer:
+        for block in with_progress(made.blocks(), made.n_events, "simulating"):
             writer.append(block)
-    say(f"wrote {events} events of {process} to {out}")
+    say(f"wrote {made.n_events} events of {' and '.join((process, *made.injected))} to {out}")
 
 
-@commands.group()
+@commands.group(examples=("covad fetch adc2021 --out data",))
 def fetch() -> None:
     """Download public datasets, verified."""
 
 
-@fetch.command("adc2021")
+@fetch.command("adc2021", examples=("covad fetch adc2021 --sample background --sample lq --out data",))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory for the files.")
 @click.option("--sample", "samples", multiple=True, help="background, a4l, lq, hpm or h0; default: all.")
 @click.option("--url", help="Mirror of the public service.")
+@loudness
 def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
     """Download the 40 MHz dataset. A broken download is continued; size and checksum are verified."""
     from covad.cli.console import download_progress
@@ -124,7 +168,14 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
         say(f"{file.path}: {note}, {file.size} bytes, {file.checksum} verified")
 
 
-@commands.command()
+@commands.command(
+    short_help="Show what an event file holds, or compare it with a run.",
+    examples=(
+        "covad inspect events.h5",
+        "covad inspect events.h5 --study study.yaml",
+        "covad inspect RUN --against observed.h5 --figures figures",
+    ),
+)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="File with the labels of a prepared npz.")
 @click.option("--systematic", help="Built-in one to apply; default: jet_energy_scale.")
@@ -142,6 +193,7 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
     help="Compare this observed file with the background of PATH, a run, or of the study, input by input.",
 )
 @click.option("--figures", type=click.Path(path_type=Path), help="Directory for pictures of the comparison.")
+@loudness
 def inspect(
     path: Path | None,
     labels: Path | None,
@@ -187,9 +239,14 @@ def _compare_inputs(run: Path | None, study_file: Path | None, observed: Path, f
         say(f"wrote {len(write_figures(comparison, observed, figures))} pictures to {figures}")
 
 
-@commands.command()
+@commands.command(examples=("covad init study.yaml", "covad init --preset laptop study.yaml"))
 @click.argument("study_file", type=click.Path(path_type=Path))
-@click.option("--preset", default="quick", show_default=True, help="quick, laptop or paper.")
+@click.option(
+    "--preset",
+    default="quick",
+    show_default=True,
+    help="quick, laptop or paper; smoke only tries the installation.",
+)
 def init(study_file: Path, preset: str) -> None:
     """Write a study file to begin with."""
     from covad.study.presets import write_preset
@@ -198,7 +255,9 @@ def init(study_file: Path, preset: str) -> None:
     say(f"wrote {study_file}; next: covad run {study_file} --out RUN")
 
 
-@commands.command()
+@commands.command(
+    short_help="Print the JSON Schema of study files.", examples=("covad schema > study.schema.json",)
+)
 def schema() -> None:
     """Print the JSON Schema of study files, for editors that check and complete them."""
     from covad.study import json_schema
@@ -206,16 +265,27 @@ def schema() -> None:
     say(json_schema(), nl=False)
 
 
-@commands.command()
+@commands.command(
+    short_help="Do what is missing of a study; stop and continue at will.",
+    examples=(
+        "covad run study.yaml --out RUN",
+        "covad run study.yaml --out RUN --dry-run",
+        "covad run study.yaml --out RUN --shard 3/20",
+    ),
+)
 @click.argument("study_file", type=click.Path(path_type=Path))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory; continued if there.")
-@click.option("--until", default="toys", show_default=True, help="Stop after this stage.")
+@click.option("--until", default="toys", show_default=True, help="Stop after this stage.", metavar="STAGE")
 @click.option(
-    "--workers", type=click.IntRange(1, 10_000), help="Worker processes here; default: one per core."
+    "--workers",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Worker processes here, 1 to 10000; default: one per core.",
 )
-@click.option("--dask", "address", help="Address of a Dask scheduler, for instance tcp://host:8786.")
-@click.option("--shard", default="1/1", show_default=True, help="I/N: compute part I of N, for array jobs.")
+@click.option("--dask", "address", metavar="ADDRESS", help="Dask scheduler, such as tcp://host:8786.")
+@click.option("--shard", default="1/1", show_default=True, metavar="I/N", help="Part I of N, for array jobs.")
 @click.option("--dry-run", "only_told", is_flag=True, help="Only say what is kept, made anew and computed.")
+@loudness
 def run(
     study_file: Path,
     out: Path,
@@ -225,13 +295,16 @@ def run(
     shard: str,
     only_told: bool,
 ) -> None:
-    """Run a study: whatever of its stages is not done yet."""
+    """Do what is missing of a study.
+
+    Ctrl-C stops a run at any moment; the same command goes on from there. Stages: events, encoder, response,
+    pools, checks, tune, toys.
+    """
     from covad.pipeline import choose_workers, dry_run, run_study
     from covad.study import read_study
     from covad.toys.ensembles import Shard
     from covad.toys.run import RunStopped
 
-    show_messages()
     study = read_study(study_file)
     if only_told:
         for line in dry_run(study, out):
@@ -246,7 +319,10 @@ def run(
         say(f"computed {done.computed} toys, {done.failed} of them failed")
 
 
-@commands.command()
+@commands.command(
+    short_help="Show how far a run is: stages, toys, time left.",
+    examples=("covad status RUN", "covad status RUN --json"),
+)
 @click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="All numbers as JSON.")
 def status(path: Path, as_json: bool) -> None:
@@ -261,20 +337,26 @@ def status(path: Path, as_json: bool) -> None:
         print_status(found)
 
 
-@commands.command()
+@commands.command(short_help="Write the page, figures and tables of a run.", examples=("covad report RUN",))
 @click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
+@loudness
 def report(path: Path) -> None:
     """Write report.html, figures, tables (LaTeX, CSV, HEPData) and summary.json from what a run has."""
     from covad.pipeline.report import report_run
-    from covad.results import summary_lines
 
-    summary, page = report_run(path)
-    for line in summary_lines(summary):
+    for line in report_run(path).lines:
         say(line)
-    say(f"the report is {page}")
 
 
-@commands.command("test")
+@commands.command(
+    "test",
+    short_help="Test one observed event file: p, Z, where the excess is.",
+    examples=(
+        "covad test RUN observed.h5",
+        "covad test RUN observed.h5 --expected 9800 --json answer.json",
+        "covad test RUN observed.h5 --auxiliary jet_energy_scale=0.4",
+    ),
+)
 @click.argument("run_path", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("observed", metavar="OBSERVED", type=click.Path(path_type=Path))
 @click.option("--expected", type=float, help="Yield expected after the selection; default: the study's.")
@@ -285,6 +367,7 @@ def report(path: Path) -> None:
     "covariant, profiled, linear, of the study's sizes, else the first profiled, else the first.",
 )
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the answer as JSON.")
+@loudness
 def test_observed(
     run_path: Path,
     observed: Path,
@@ -297,29 +380,33 @@ def test_observed(
 
     The last line is the result. The exit code is 1 if the fit failed, so that there is none.
     """
-    from covad.cli.observation import parse_auxiliary, print_observation
+    from covad.cli.observation import print_observation
+    from covad.cli.pairs import parse_values
     from covad.pipeline.observation import examine_and_keep
 
-    measured = parse_auxiliary(auxiliary)
+    measured = parse_values("--auxiliary", auxiliary)
     tested = examine_and_keep(
         run_path, observed, expected=expected, auxiliary=measured, configuration=configuration
     )
-    print_observation(tested.observation)
-    if tested.remark is not None:
-        say(f"note: {tested.remark}")
     answer = tested.observation.answer
     try:
-        if json_file:
+        if json_file:  # first, so that it is there even if nobody reads the rest
             _write(json_file, tested.observation.to_json())
     finally:
+        print_observation(tested.observation)
+        if tested.remark is not None:
+            say(f"note: {tested.remark}")
         say(answer.line)
     if answer.p is None:
         sys.exit(NO_RESULT)
 
 
-@commands.command()
+@commands.command(
+    short_help="Write encoders and responses as ONNX files.", examples=("covad export RUN --out onnx",)
+)
 @click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Directory; default: RUN/export.")
+@loudness
 def export(path: Path, out: Path | None) -> None:
     """Write encoders and responses as ONNX (extra 'onnx'), each checked against PyTorch."""
     from covad.pipeline.export import export_run
@@ -328,12 +415,12 @@ def export(path: Path, out: Path | None) -> None:
         say(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")
 
 
-@commands.group()
+@commands.group(examples=("covad bench toys --fast",))
 def bench() -> None:
-    """Measure speed against the named baselines, all in one run."""
+    """Measure the speed of the tests on this machine."""
 
 
-@bench.command("toys")
+@bench.command("toys", examples=("covad bench toys --fast --json times.json",))
 @click.option("--fast", is_flag=True, help="Fewer repetitions: under a minute.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the figures as JSON.")
 def bench_toys(fast: bool, json_file: Path | None) -> None:
@@ -344,3 +431,38 @@ def bench_toys(fast: bool, json_file: Path | None) -> None:
     say(benchmark.format_table(times))
     if json_file:
         _write(json_file, json.dumps(asdict(times), indent=2) + "\n")
+
+
+@commands.command(short_help="Check this installation.", examples=("covad doctor",))
+def doctor() -> None:
+    """Check this installation: versions, cores, caches, optional extras, and a short computation.
+
+    The exit code is 1 if something is wrong; every problem has a line that says how to mend it.
+    """
+    from covad.doctor import examine_installation
+
+    problems = 0
+    for finding in examine_installation():
+        problems += finding.problem
+        say(f"{'problem: ' if finding.problem else ''}{finding.text}")
+    if problems:
+        say(f"{counted(problems, 'problem')} found")
+        sys.exit(NO_RESULT)
+    say("everything works")
+
+
+@commands.command(
+    short_help="Print the script for completion in bash, zsh or fish.",
+    examples=(
+        "covad completion bash >> ~/.bashrc",
+        "covad completion zsh >> ~/.zshrc",
+        "covad completion fish > ~/.config/fish/completions/covad.fish",
+    ),
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that completes commands, options and file names in your shell."""
+    made = get_completion_class(shell)
+    if made is None:
+        raise click.UsageError(f"click has no completion for {shell}: use bash, zsh or fish")
+    say(made(commands, {}, "covad", "_COVAD_COMPLETE").source())

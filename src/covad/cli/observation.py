@@ -1,16 +1,12 @@
-"""`covad test` on the command line: its auxiliary values, and its answer on stdout."""
+"""The answer of `covad test` on stdout."""
 
 from __future__ import annotations
-
-import math
-from collections.abc import Sequence
 
 from rich.box import SIMPLE
 from rich.console import Console
 
-from covad.cli.console import PLAIN_WIDTH, SafeConsole, table
+from covad.cli.console import result_console, table
 from covad.cli.inputs import print_inputs
-from covad.errors import CovadError
 from covad.inference.significance import MARK, MEANING
 from covad.observed.result import Observation, ObservedTest
 
@@ -18,27 +14,9 @@ from covad.observed.result import Observation, ObservedTest
 _SHOWN = 5
 
 
-def parse_auxiliary(texts: Sequence[str]) -> dict[str, float]:
-    """Read the NAME=VALUE pairs of the command line."""
-    values: dict[str, float] = {}
-    for text in texts:
-        name, equals, number = text.partition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not (name and equals and math.isfinite(value)):
-            raise CovadError(f"an auxiliary value is written NAME=VALUE, with a number, not '{text}'")
-        if name in values:
-            raise CovadError(f"the auxiliary value of '{name}' is given twice")
-        values[name] = value
-    return values
-
-
 def print_observation(observation: Observation) -> None:
     """Print numbers first, then where the excess lies; warnings at the end, where they are seen."""
-    console = SafeConsole(soft_wrap=True)
-    console.width = max(console.width, PLAIN_WIDTH)
+    console = result_console()
     console.print(
         f"{observation.file}: {observation.n_selected} of {observation.n_file} events selected, "
         f"{observation.expected:g} expected; configuration {observation.label}"

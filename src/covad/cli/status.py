@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from rich.box import SIMPLE
-from rich.table import Table
 
-from covad.cli.console import PLAIN_WIDTH, SafeConsole
+from covad.cli.console import result_console, table
 from covad.results.summary import truth_text
-from covad.runs.status import RunStatus
+from covad.runs.status import EnsembleStatus, RunStatus
 
 _COUNTS = ("requested", "done", "failed", "missing", "unconverged")
+#: Columns for where toys are drawn, the same in all tables.
+_DRAWN_AT = 18
 
 
 def print_status(status: RunStatus) -> None:
     """Print the status on stdout: stages, a table of the toys, and remarks."""
-    console = SafeConsole(soft_wrap=True)
-    console.width = max(console.width, PLAIN_WIDTH)
+    console = result_console()
     for stage in status.stages:
         remark = f" ({stage.remark})" if stage.remark else ""
         done = "done" if stage.finished else f"{stage.done} of {stage.parts} done"
@@ -31,24 +31,24 @@ def print_status(status: RunStatus) -> None:
     for configuration in status.bases_to_choose:
         console.print(f"basis of the convex test, {configuration.label}: not chosen yet")
 
-    table = Table(title=f"Toys of {status.path}", title_justify="left", box=SIMPLE)
-    for column in ("test", "configuration", "nu", "signal"):
-        table.add_column(column)
-    for column in (*_COUNTS, "pools"):
-        table.add_column(column, justify="right")
+    totals = ", ".join(f"{status.total(name)} {name}" for name in _COUNTS)
+    console.print(f"toys of {status.path}: {totals}")
+    groups: dict[str, list[EnsembleStatus]] = {}
     for ensemble in status.ensembles:
-        draw = ensemble.entry.draw
-        table.add_row(
-            ensemble.entry.test,
-            ensemble.entry.configuration.label,
-            truth_text(draw.nu, draw.nu_norm, draw.prior),
-            f"{draw.signal} {draw.injected:g}" if draw.signal else "",
-            *(str(getattr(ensemble.counts, name)) for name in _COUNTS),
-            f"{ensemble.offset.share:.2f} sd" if ensemble.offset.share else "",
-        )
-    table.add_section()
-    table.add_row("all", "", "", "", *(str(status.total(name)) for name in _COUNTS), "")
-    console.print(table)
+        name = f"{ensemble.entry.configuration.label}: {ensemble.entry.test} test"
+        groups.setdefault(name, []).append(ensemble)
+    for name, ensembles in groups.items():
+        lines = table(name, "drawn at", *_COUNTS, "pools", box=SIMPLE, padding=(0, 1, 0, 0))
+        lines.columns[0].min_width = _DRAWN_AT
+        for ensemble in ensembles:
+            draw = ensemble.entry.draw
+            truth = truth_text(draw.nu, draw.nu_norm, draw.prior)
+            lines.add_row(
+                f"{truth}, {draw.signal} {draw.injected:g}" if draw.signal else truth,
+                *(str(getattr(ensemble.counts, name)) for name in _COUNTS),
+                f"{ensemble.offset.share:.2f} sd" if ensemble.offset.share else "",
+            )
+        console.print(lines)
 
     for ensemble in status.ensembles:
         for reason, count in ensemble.counts.reasons.items():

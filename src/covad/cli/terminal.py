@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import suppress
+from typing import NoReturn
+
 import click
 
 from covad.messages import visible
 
+#: What a shell says of a program whose reader has left: 128 + SIGPIPE.
+CLOSED_PIPE = 141
+
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print a text on stdout, or on stderr."""
-    click.echo(visible(text), err=err, nl=nl)
+    try:
+        click.echo(visible(text), err=err, nl=nl)
+    except BrokenPipeError:
+        leave_quietly()
 
 
 def complain(sentence: str, code: int) -> int:
     """Print one sentence, in one line, on stderr and return the exit code."""
-    click.echo(f"covad: {visible(sentence, keep='')}", err=True)
+    with suppress(BrokenPipeError):
+        click.echo(f"covad: {visible(sentence, keep='')}", err=True)
     return code
+
+
+def leave_quietly() -> NoReturn:
+    """End because nobody reads what is printed, as in `covad status RUN | head -1`: that is no error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())  # for what is still in the buffer
+    sys.exit(CLOSED_PIPE)

@@ -51,14 +51,24 @@ class Sampler:
     def __post_init__(self) -> None:
         processes = set(np.unique(self.events.process).tolist())
         if UNLABELLED in processes:
-            raise TrainingError("the contrastive loss needs a process label for every event")
+            raise TrainingError(
+                "the contrastive loss needs a process label for every event of source.background: label "
+                "them all"
+            )
         for code, name in enumerate(self.events.process_names):
             if code in processes and (self.events.process == code).sum() < 2:
-                raise TrainingError(f"process '{name}' has only one event to train on")
+                raise TrainingError(
+                    f"process '{name}' has only one event to train on: raise source.splits.encoder"
+                )
         if len(processes) < 2:
-            raise TrainingError("the contrastive loss needs events of at least two processes")
+            raise TrainingError(
+                "the contrastive loss needs events of at least two processes: add one to source.background"
+            )
         if len(self.events) < self.batch_size:
-            raise TrainingError(f"{len(self.events)} events are too few for batches of {self.batch_size}")
+            raise TrainingError(
+                f"{len(self.events)} events are too few for batches of {self.batch_size}: raise "
+                "source.splits.encoder, or lower source.training.batch"
+            )
 
     def describe(self) -> dict[str, Any]:
         """Return what the batches depend on, the events by their hash: the identity of a training sample."""

@@ -44,7 +44,7 @@ def load_checkpoint(
         optimiser.load_state_dict({"state": moments, "param_groups": groups})
     except (RuntimeError, ValueError, KeyError) as failure:
         raise FileFormatError(
-            f"{path}: the checkpoint does not fit this layout or these settings"
+            f"{path}: the checkpoint does not fit this layout or these settings; remove it to begin again"
         ) from failure
     return _part(tensors, "best."), progress
 

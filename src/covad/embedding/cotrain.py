@@ -85,7 +85,8 @@ class CoTraining:
         for name in validation.events.process_counts():
             if name not in known:
                 raise TrainingError(
-                    f"process '{name}' has no events to train on, but is among those of validation"
+                    f"process '{name}' has no events to train on, but is among those of validation: raise "
+                    "source.splits.encoder"
                 )
         self.sampler, self.validation, self.settings, self.folder = sampler, validation, settings, folder
         with torch.random.fork_rng():
@@ -120,7 +121,7 @@ class CoTraining:
             if not torch.isfinite(loss):
                 raise TrainingError(
                     f"the loss is not finite in batch {self.step} of seed {self.sampler.seed}; "
-                    f"the last good checkpoint is {self.checkpoint}"
+                    f"lower source.training.learning_rate (the last good checkpoint is {self.checkpoint})"
                 )
             self.optimiser.zero_grad()
             loss.backward()
@@ -147,7 +148,7 @@ class CoTraining:
         if not math.isfinite(total):
             raise TrainingError(
                 f"the validation loss is not finite after {self.step} steps; "
-                f"the last good checkpoint is {self.checkpoint}"
+                f"lower source.training.learning_rate (the last good checkpoint is {self.checkpoint})"
             )
         return Metrics(self.step, contrastive, covariance, total)
 

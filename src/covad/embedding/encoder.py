@@ -157,9 +157,13 @@ class Encoder(nn.Module):
             encoder = cls(made_for, scaling, EncoderSettings(**stored["encoder"]))
             encoder.load_state_dict(tensors)
         except (KeyError, RuntimeError, TypeError, CovadError) as failure:
-            raise FileFormatError(f"{path}: the stored encoder is incomplete ({failure})") from failure
+            raise FileFormatError(
+                f"{path}: the stored encoder is incomplete ({failure}); delete it and run again"
+            ) from failure
         if layout is not None and layout != made_for:
-            raise FileFormatError(f"{path}: the encoder was trained for another event layout")
+            raise FileFormatError(
+                f"{path}: the encoder was trained for another event layout; delete it and run again"
+            )
         return encoder
 
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from covad import __version__
-from covad.errors import DownloadError, UnknownNameError
+from covad.errors import DownloadError, UnknownNameError, write_trouble
 from covad.storage.atomic import put_in_place
 
 T = TypeVar("T")
@@ -73,7 +73,10 @@ class Retries:
             if left:
                 time.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
-        raise DownloadError(f"{url}: gave up after {self.attempts} attempts ({reason})")
+        raise DownloadError(
+            f"{url}: gave up after {self.attempts} attempts ({reason}); run it again later, it goes on "
+            "from here"
+        )
 
 
 @contextmanager
@@ -84,7 +87,7 @@ def connection(url: str, timeout_seconds: float, start: int = 0) -> Iterator[htt
     except ValueError as problem:
         raise DownloadError(f"{url!r} is not an address ({problem})") from problem
     if address.scheme not in ("http", "https") or not address.netloc:  # urllib would open local files too
-        raise DownloadError(f"{url!r} is not an http or https address")
+        raise DownloadError(f"{url!r} is not an http or https address, which --url needs")
     headers = {"User-Agent": f"covad/{__version__}"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -98,7 +101,7 @@ def connection(url: str, timeout_seconds: float, start: int = 0) -> Iterator[htt
             raise RangeRefusedError(sentence) from refusal
         if refusal.code in _TRY_AGAIN:
             raise InterruptedTransferError(sentence) from refusal
-        raise DownloadError(f"{url}: {sentence}") from refusal
+        raise DownloadError(f"{url}: {sentence}; is the address of --url right?") from refusal
     except (http.client.InvalidURL, UnicodeError, OverflowError) as problem:
         raise DownloadError(f"{url!r} is not an address ({problem})") from problem
     except (OSError, http.client.HTTPException) as failure:
@@ -158,9 +161,13 @@ def announced_files(service: str, record: int, retries: Retries) -> list[Announc
     try:
         return [_announced_file(entry, url) for entry in json.loads(metadata)["files"]]
     except KeyError as missing:
-        raise DownloadError(f"{url}: the metadata of the record lack {missing}") from missing
+        raise DownloadError(
+            f"{url}: the metadata of the record lack {missing}; is --url a mirror of the service?"
+        ) from missing
     except (TypeError, ValueError, RecursionError) as problem:
-        raise DownloadError(f"{url}: the metadata of the record are malformed ({problem})") from problem
+        raise DownloadError(
+            f"{url}: the metadata of the record are malformed ({problem}); is --url a mirror of the service?"
+        ) from problem
 
 
 def _metadata(url: str, timeout_seconds: float) -> bytes:
@@ -222,7 +229,10 @@ def fetch(
     files = [f for record in records for f in announced_files(service, record, download.retries)]
     clashes = {f.name for f in files if sum(f.name == other.name for other in files) > 1}
     if clashes:
-        raise DownloadError(f"{service}: more than one file of the records is called {min(clashes)}")
+        raise DownloadError(
+            f"{service}: more than one file of the records is called {min(clashes)}; fetch them into "
+            "different folders"
+        )
     return tuple(download.obtain(file) for file in files)
 
 
@@ -248,7 +258,7 @@ class _Download:
                     flaw = self._complete(file, part)
                 if flaw:
                     part.unlink()
-                    raise DownloadError(f"{target}: {flaw}")
+                    raise DownloadError(f"{target}: {flaw}; fetch it again, or from another --url")
                 put_in_place(part, target)
         self.progress(file.name, file.size, file.size)
         return FetchedFile(target, file.size, file.checksum, was_there)
@@ -259,7 +269,10 @@ class _Download:
             part.unlink()
         missing, free = file.size - _size(part), shutil.disk_usage(self.out_dir).free
         if missing > free:
-            raise DownloadError(f"{part}: {missing} bytes are still to come, but the disk has {free} left")
+            raise DownloadError(
+                f"{part}: {missing} bytes are still to come, but the disk has {free} left: free some space, "
+                "or choose another --out"
+            )
         self.retries.run(lambda: self._receive(file, part), file.url)
         return file.flaw(part)
 
@@ -298,4 +311,4 @@ def _storing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as failure:
-        raise DownloadError(f"{path}: cannot be stored ({failure.strerror or failure})") from failure
+        raise DownloadError(f"{path}: cannot be stored {write_trouble(failure)}") from failure

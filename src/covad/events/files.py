@@ -42,22 +42,27 @@ def open_events(path: Path, labels: Path | None = None, *, foreign: bool = False
     """
     with reading(path):
         if path.is_dir():
-            raise FileFormatError(f"{path}: is a directory, not an event file")
+            raise FileFormatError(f"{path}: is a directory, not an event file: name a file in it")
         if path.exists() and not path.is_file():
-            raise FileFormatError(f"{path}: is not a regular file")
+            raise FileFormatError(f"{path}: is not a regular file: name an HDF5 or npz file")
         with path.open("rb") as file:
             signature = file.read(len(_HDF5_SIGNATURE))
     if not signature:
-        raise FileFormatError(f"{path}: is empty")
+        raise FileFormatError(f"{path}: is empty: fetch or write it again")
     if signature.startswith(ZIP_SIGNATURES):
         return PreparedEvents(path, labels)
     if labels is not None:
-        raise FileFormatError(f"{path}: takes no labels from another file, because it is not a prepared npz")
+        raise FileFormatError(
+            f"{path}: takes no labels from another file, because it is not a prepared npz: leave labels out"
+        )
     if signature == _HDF5_SIGNATURE:
         if foreign:
             probe(path)
         return Hdf5Events(path)
-    raise FileFormatError(f"{path}: is neither an HDF5 file nor an npz file")
+    raise FileFormatError(
+        f"{path}: is neither an HDF5 file nor an npz file: write the events as one of them, or name "
+        "another file"
+    )
 
 
 def label_file(path: Path) -> Path | None:
@@ -87,14 +92,14 @@ class FileSet:
             for file in self._files[1:]:
                 if file.layout != first.layout or file.process_names != first.process_names:
                     raise FileFormatError(
-                        f"{file.path}: has other collections or processes than {first.path}"
+                        f"{file.path}: has other collections or processes than {first.path}: write both alike"
                     )
             self._starts = np.cumsum([0, *(len(file) for file in self._files)])
             self._known = known
             if known is not None and len(known) != len(self):
                 raise FileFormatError(
                     f"{', '.join(str(path) for path in paths)}: {len(self)} events where the run was made "
-                    f"with {len(known)}"
+                    f"with {len(known)}: put the files back that the run was made from"
                 )
             self._open = self._open.pop_all()
 

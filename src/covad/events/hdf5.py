@@ -163,11 +163,14 @@ class Hdf5Events(EventSource):
             what, stored = "chunks", dataset.id.get_num_chunks()
             needed = math.prod(-(-n // c) for n, c in zip(dataset.shape, dataset.chunks, strict=True))
             if dataset.dtype.itemsize * math.prod(dataset.chunks) > _LARGEST_CHUNK_BYTES:
-                raise FileFormatError(f"{self.path}: dataset '{name}' has chunks of more than 1 GiB")
+                raise FileFormatError(
+                    f"{self.path}: dataset '{name}' has chunks of more than 1 GiB: make them smaller, for "
+                    "instance with h5repack"
+                )
         if stored != needed:
             raise FileFormatError(
                 f"{self.path}: dataset '{name}' declares {len(dataset)} events, which need {needed} {what}, "
-                f"but {stored} are stored: the file is damaged or was not written to its end"
+                f"but {stored} are stored: the file is damaged or was not written to its end, write it again"
             )
 
     def _refuse_misspelt_names(self) -> None:
@@ -195,7 +198,8 @@ def _header(file: Any, path: Path) -> tuple[EventLayout, tuple[str, ...], dict[s
     version = _attribute(file, path, _VERSION, FORMAT_VERSION)
     if version not in range(1, FORMAT_VERSION + 1):
         raise FileFormatError(
-            f"{path}: has event format {version!r}, but this covad reads formats up to {FORMAT_VERSION}"
+            f"{path}: has event format {version!r}, but this covad reads formats up to {FORMAT_VERSION}: "
+            "install a newer covad"
         )
     names = _attribute(file, path, "process_names", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

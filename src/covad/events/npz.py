@@ -72,10 +72,13 @@ class NpzArray:
         self._offset = stream.tell()
         if self.dtype.hasobject:
             raise FileFormatError(
-                f"{path}: array '{name}' holds pickled Python objects, which covad does not load"
+                f"{path}: array '{name}' holds pickled Python objects, which covad does not load: save it "
+                "as numbers"
             )
         if not self.shape or (by_columns and len(self.shape) > 1):
-            raise FileFormatError(f"{path}: array '{name}' is not stored row by row")
+            raise FileFormatError(
+                f"{path}: array '{name}' is not stored row by row: save it with np.ascontiguousarray"
+            )
         if min(self.shape) < 0 or size != self._offset + self._row_bytes * self.shape[0]:
             raise FileFormatError(f"{path}: array '{name}' is not as long as its header says")
 
@@ -204,7 +207,9 @@ class PreparedEvents(EventSource):
         self._files += found
         if len(found) > 1:
             names = ", ".join(file.path.name for file in found)
-            raise FileFormatError(f"{path}: more than one file beside it has process labels: {names}")
+            raise FileFormatError(
+                f"{path}: more than one file beside it has process labels: {names}; name one as labels"
+            )
         return found[0] if found else None
 
 

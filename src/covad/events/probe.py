@@ -66,7 +66,8 @@ def probe(path: Path, patience_seconds: float | None = None) -> None:
         return
     if not in_time:
         raise FileFormatError(
-            f"{path}: cannot be read, nothing came out of it for {patience:.3g} s: it is damaged"
+            f"{path}: cannot be read, nothing came out of it for {patience:.3g} s: it is damaged, fetch or "
+            "write it again"
         )
     if reader.returncode < 0:
         name = signal.Signals(-reader.returncode).name

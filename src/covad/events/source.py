@@ -52,6 +52,8 @@ def reading(path: Path) -> Iterator[None]:
     except _UNREADABLE as failure:
         reason = (getattr(failure, "strerror", None) or str(failure)).splitlines()
         why = reason[0].strip() if reason else type(failure).__name__
+        if isinstance(failure, FileNotFoundError):
+            why += ": is the name right?"
         raise FileFormatError(f"{path}: cannot be read ({why})") from failure
 
 

@@ -24,7 +24,9 @@ def disjoint_splits(n_events: int, sizes: Mapping[str, int], seed: int) -> dict[
     total = sum(sizes.values())
     if total > n_events:
         asked = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise TooFewEventsError(f"{n_events} events cannot fill splits of {total} ({asked})")
+        raise TooFewEventsError(
+            f"{n_events} events cannot fill splits of {total} ({asked}): add events, or lower source.splits"
+        )
     order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(n_events)
     ends = np.cumsum(list(sizes.values()))
     parts = np.split(order[:total], ends[:-1])

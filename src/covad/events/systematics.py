@@ -91,7 +91,7 @@ class Shifted:
 def relative_yield(shifted: float, nominal: float) -> float:
     """Return the yield at nu in units of that at nu = 0."""
     if nominal == 0:
-        raise EventContentError("no event passes the selection at nu = 0")
+        raise EventContentError("no event passes the selection at nu = 0: loosen source.cuts")
     return shifted / nominal
 
 
@@ -396,7 +396,7 @@ def make_systematic(description: Mapping[str, Any], folder: Path | None = None) 
     settings = dict(description)
     name = settings.pop("name", None)
     if not isinstance(name, str):
-        raise CovadError("a systematic of the study file has no name")
+        raise CovadError("a systematic of the study file has no name: give it the key name")
     sigma = settings.get("sigma", 1.0)
     if type(sigma) not in (int, float) or not 0 < sigma < math.inf:
         raise CovadError(f"systematic '{name}': sigma must be a positive number, not {sigma!r}")

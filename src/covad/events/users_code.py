@@ -61,7 +61,9 @@ def code_digests(reference: str, folder: Path | None = None) -> dict[str, str]:
 def _parts(reference: str) -> tuple[str, str]:
     module_name, _, function_name = reference.partition(":")
     if not module_name or not function_name:
-        raise CovadError(f"'{reference}' does not have the form module:function")
+        raise CovadError(
+            f"'{reference}' does not have the form module:function, for instance my_systematics:shift"
+        )
     return module_name, function_name
 
 
@@ -130,7 +132,9 @@ def _importing(module_name: str) -> Iterator[None]:
         yield
     except (Exception, SystemExit) as failure:  # a module that ends the program is no success
         reason = "it ends the program" if isinstance(failure, SystemExit) else " ".join(str(failure).split())
-        raise CovadError(f"module '{module_name}' cannot be imported: {reason}") from failure
+        raise CovadError(
+            f"module '{module_name}' cannot be imported: {reason}; it is looked for beside the study file"
+        ) from failure
 
 
 @contextmanager

@@ -118,16 +118,19 @@ class Centre:
         return cls(float(np.median(t)), spread, t)
 
 
-def median_shift(t: ArrayLike, centre: Centre, name: str, level: float = SHOWN_LEVEL) -> MedianShift:
+def median_shift(
+    t: ArrayLike, centre: Centre, name: str, level: float = SHOWN_LEVEL, failed: int = 0
+) -> MedianShift:
     """Return the shift of the median with its interval, free of any assumption on the shapes.
 
     Each median has an interval between order statistics; their distances to the medians are added in
     quadrature. A law has no interval, and that of the shift is then exact. The error of the standard
-    deviation of the null is left out: at the tolerated shift it is 1 % of the whole.
+    deviation of the null is left out: at the tolerated shift it is 1 % of the whole. `failed` toys have a t
+    that nobody knows: the interval holds wherever theirs lies.
     """
     sample = finite_sample(t, f"the ensemble {name}", 10)
     middle = float(np.median(sample))
-    down, up = median_distances(sample, level)
+    down, up = median_distances(sample, level, failed)
     if centre.toys is not None:
         null_down, null_up = median_distances(centre.toys, level)
         down, up = np.hypot(down, null_up), np.hypot(up, null_down)
@@ -136,10 +139,13 @@ def median_shift(t: ArrayLike, centre: Centre, name: str, level: float = SHOWN_L
     return MedianShift(shift / centre.spread, centre.spread, Interval.of(*ends))
 
 
-def median_distances(sample: Float64, level: float) -> tuple[float, float]:
-    """Return how far below and above the median its interval ends; infinite where toys are too few."""
-    rank = median_rank(len(sample), level)
-    if rank == 0:
+def median_distances(sample: Float64, level: float, unknown: int = 0) -> tuple[float, float]:
+    """Return how far below and above the median its interval ends; infinite where toys are too few.
+
+    Any number of `unknown` values besides lie below all others for the lower end, and above for the upper.
+    """
+    rank = median_rank(len(sample) + unknown, level) - unknown
+    if rank <= 0:
         return np.inf, np.inf
     ordered = np.sort(sample)
     middle = float(np.median(ordered))
@@ -156,10 +162,11 @@ def _moments(null: Null, low: float, high: float) -> tuple[float, float]:
     def quantile(p: float) -> float:
         return float(brentq(lambda t: float(null.p(t)) - p, low, high, xtol=1e-10))
 
+    step = max(high - low, 1e-3 * max(abs(low), abs(high), 1.0))
     while float(null.p(high)) > 0.1:
-        high += high - low
+        high, step = high + step, 2.0 * step
     while float(null.p(low)) < 0.9:
-        low -= high - low
+        low, step = low - step, 2.0 * step
     median, one_sigma = quantile(0.5), [quantile(float(norm.sf(z))) for z in (-1.0, 1.0)]
     reach = _REACH * max(abs(t - median) for t in one_sigma)
     nodes, weights = leggauss(_NODES)
@@ -191,9 +198,18 @@ class FalsePositives(Record):
 
 
 def false_positives(
-    t: ArrayLike, null: Null, ensemble: str, z_alpha: tuple[float, ...] = Z_ALPHA, level: float = LEVEL
+    t: ArrayLike,
+    null: Null,
+    ensemble: str,
+    z_alpha: tuple[float, ...] = Z_ALPHA,
+    level: float = LEVEL,
+    failed: int = 0,
 ) -> tuple[FalsePositives, ...]:
-    """Count p <= alpha in a background-only ensemble that is independent of the null, at each threshold."""
+    """Count p <= alpha in a background-only ensemble that is independent of the null, at each threshold.
+
+    `failed` toys have a p that nobody knows: for the upper end of the ratio they all exceed, for the lower
+    end none does.
+    """
     sample = finite_sample(t, f"the ensemble {ensemble}")
     n, found = len(sample), []
     for threshold in z_alpha:
@@ -213,25 +229,29 @@ def false_positives(
                 excess_p=_probability_of(k, n, rates) if known else None,
                 detectable_ratio=detectable_ratio(n, rates) if known else None,
                 ratio=k / n / float(rates.mean()) if known else None,
-                ratio_interval=ratio_interval(k, n, rates) if known else None,
+                ratio_interval=ratio_interval(k, n, rates, failed=failed) if known else None,
             )
         )
     return tuple(found)
 
 
-def ratio_interval(k: int, n: int, rates: Float64, level: float = SHOWN_LEVEL) -> Interval:
+def ratio_interval(k: int, n: int, rates: Float64, level: float = SHOWN_LEVEL, failed: int = 0) -> Interval:
     """Return the interval of the inflation r of a true rate, of which k toys of n were seen.
 
     Its ends solve P(K >= k | low) = P(K <= k | high) = (1 - level)/2, as those of Clopper and Pearson do,
-    averaged over the equally probable `rates` that the null has without inflation.
+    averaged over the equally probable `rates` that the null has without inflation. Further toys, which
+    failed, count against either end.
     """
+    n, most_seen = n + failed, k + failed
     tail, most = 0.5 * (1.0 - level), float(-np.log(rates.min()))
 
     def end(chance: Callable[[float], float]) -> float:
         return float(np.exp(brentq(lambda log_ratio: chance(np.exp(log_ratio)) - tail, -50.0, most)))
 
     low = 0.0 if k == 0 else end(lambda ratio: _probability_of(k, n, ratio * rates))
-    high = None if k == n else end(lambda ratio: 1.0 - _probability_of(k + 1, n, ratio * rates))
+    high = (
+        None if most_seen == n else end(lambda ratio: 1.0 - _probability_of(most_seen + 1, n, ratio * rates))
+    )
     return Interval(low, high)
 
 

@@ -18,6 +18,7 @@ from covad.inference.nuisances import (
     SURPRISING,
     NuisanceFit,
     contradictions,
+    expected_number,
     judge_nuisances,
     yield_deviation,
 )
@@ -171,8 +172,8 @@ def compare(
         deviation = yield_deviation(dataset)
         if abs(deviation) > SURPRISING:
             notes.append(
-                f"{len(z_data)} data where {float(expected):g} are expected: {deviation:+.1f} standard "
-                "deviations, the uncertainties of the nuisances included; is expected right?"
+                f"{len(z_data)} data where {expected_number(dataset):g} are expected: {deviation:+.1f} "
+                "standard deviations, the uncertainties of the nuisances included; is expected right?"
             )
     if outcome.status is not Status.CONVERGED:
         notes.append(f"the fit ended as '{outcome.status.value}': t may be too small")

@@ -32,6 +32,8 @@ from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shif
 
 #: Directions whose share of the largest variance is below this are ones that the data do not tell.
 _UNTOLD = 1e-9
+#: Sigma of an auxiliary value: further out it is a slip of the units, and its fit would hardly end.
+LARGEST_AUXILIARY = 10.0
 #: A pull beyond which an auxiliary value contradicts the data.
 LARGE_PULL = 5.0
 #: Standard deviations of the number of events beyond which it deserves a word.
@@ -124,6 +126,16 @@ def _compatible(difference: Float64, variance: Float64) -> Compatibility:
     return Compatibility(statistic, dof, float(chi2.sf(statistic, dof)))
 
 
+def expected_number(dataset: Dataset) -> float:
+    """Return how many data the auxiliary values let expect."""
+    return float(_density_at_auxiliary(dataset).sum())
+
+
+def _density_at_auxiliary(dataset: Dataset) -> Float64:
+    centre = GaussianPenalty.of_nuisances(dataset).centre
+    return np.asarray(dataset.weights * np.exp(nuisance_shift(dataset.reference_response, centre)))
+
+
 def yield_deviation(dataset: Dataset) -> float:
     """Return how far the number of data is from what the auxiliary values let expect, in standard deviations.
 
@@ -132,7 +144,7 @@ def yield_deviation(dataset: Dataset) -> float:
     Without a Poisson error this is log(N / expected) over the standard deviation of the log yield.
     """
     penalty, response = GaussianPenalty.of_nuisances(dataset), dataset.reference_response
-    density = dataset.weights * np.exp(nuisance_shift(response, penalty.centre))
+    density = _density_at_auxiliary(dataset)
     expected = float(density.sum())
     changes = (density @ nuisance_slopes(response, penalty.centre)) / np.sqrt(penalty.precision) / expected
     return _deviation_of_number(len(dataset.data), expected, float(changes @ changes))

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covad.errors import DatasetError
+from covad.inference.nuisances import LARGEST_AUXILIARY
 from covad.nplm.dataset import Float32, Float64, Normalisation
 from covad.nplm.scale import RobustScale
+from covad.nplm.settings import FEWEST_EXPECTED, MOST_EXPECTED, SIGMAS
 
 #: (g of the reference, g of the data), or a function of the points: (events, K) each.
 ResponseLike = tuple[ArrayLike, ArrayLike] | Callable[[Float64], ArrayLike]
 
-#: Sigma of the log yield that makes sense: below, the yield is exact; above, it is free.
-SIGMAS = (1e-6, 10.0)
 #: The log density that changes by more for one sigma of a nuisance is in wrong units.
 LARGEST_RESPONSE = 20.0
 #: Share of events that stand more than once from which it matters: of the reference, copies are refused; of
@@ -148,8 +148,12 @@ def read_yield(expected: Any, normalisation: Any) -> Normalisation | None:
         if normalisation is not None:
             raise DatasetError("normalisation: it needs expected, without which the yield floats freely")
         return Normalisation(np.inf)
-    if isinstance(expected, bool) or not isinstance(expected, Real) or not 1 <= float(expected) < 1e12:
-        raise DatasetError(f"expected: a number of events from 1 on was expected, not {expected!r}")
+    number = float("nan") if isinstance(expected, bool) or not isinstance(expected, Real) else float(expected)
+    if not FEWEST_EXPECTED <= number <= MOST_EXPECTED:
+        raise DatasetError(
+            f"expected: a number of events from {FEWEST_EXPECTED:g} to {MOST_EXPECTED:g} was expected, not "
+            f"{expected!r}"
+        )
     if normalisation is None:
         return None
     both = normalisation if isinstance(normalisation, tuple | list) else (normalisation, 0.0)
@@ -160,6 +164,11 @@ def read_yield(expected: Any, normalisation: Any) -> Normalisation | None:
         raise DatasetError(
             f"normalisation: a sigma of the log yield from {SIGMAS[0]:g} to {SIGMAS[1]:g} was expected, not "
             f"{sigma:g}; leave it out for an exact yield, or leave out expected for a free one"
+        )
+    if not abs(value) <= LARGEST_AUXILIARY * sigma:
+        raise DatasetError(
+            f"normalisation: the measured log yield must lie within {LARGEST_AUXILIARY:g} sigma of zero, "
+            f"which is {LARGEST_AUXILIARY * sigma:g}, not at {value:g}; change expected instead"
         )
     return Normalisation(sigma, value)
 
@@ -234,6 +243,11 @@ def read_measured(measured: ArrayLike | None, n_nuisances: int) -> Float64:
     values = read_points(np.atleast_1d(np.asarray(measured)), "measured")
     if values.shape != (n_nuisances, 1):
         raise DatasetError(f"measured: {n_nuisances} values were expected, not {len(values)}")
+    if not (np.abs(values) <= LARGEST_AUXILIARY).all():
+        raise DatasetError(
+            f"measured: numbers of sigma from {-LARGEST_AUXILIARY:g} to {LARGEST_AUXILIARY:g} were expected, "
+            f"not {float(values[np.argmax(np.abs(values)), 0]):g}: the response describes small shifts only"
+        )
     return values[:, 0]
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 
@@ -47,6 +47,8 @@ CONSERVATIVE_RATIO = 0.5
 ALWAYS_JUDGED_Z = 2.0
 #: The rate at this one has a say where the toys can tell a rate that is right from one that is not tolerated.
 JUDGED_Z = 3.0
+#: Points with fewer toys say nothing yet.
+FEWEST_TOYS = 10
 #: Numbers of toys among which the one that would tell is sought: 100 to 100 000, in steps of 5 %.
 _TOY_NUMBERS = np.geomspace(100, 1e5, 143).round().astype(int)
 
@@ -81,40 +83,70 @@ class ClosurePoint:
 
 @dataclass(frozen=True)
 class Closure:
-    """The verdict over all points, why, and what was found at each, by its name."""
+    """The verdict over all points, why, and what was found at each that has toys, by its name."""
 
     verdict: Verdict
     reason: str  # which part decided, or what is lacking
     points: Mapping[str, ClosurePoint]
 
 
-def judge(points: Mapping[str, ArrayLike], null: Null) -> Closure:
-    """Compare t of every point with the null, and say whether the test closes.
+def judge(
+    points: Mapping[str, ArrayLike],
+    null: Null,
+    *,
+    failed: Mapping[str, int] | None = None,
+    own_nulls: Mapping[str, Null] | None = None,
+    obstacle: str = "",
+) -> Closure:
+    """Compare t of every planned point with the null, and say whether the test closes.
 
     Yes: at every point the shift of the median and the rate at 2 sigma, and at 3 where the toys can tell, are
     shown to lie within their tolerances by one-sided tests at ERROR_RATE. As all of them have to pass, a
     wrong yes is no more probable than that, however many they are. No: one of them is shown to lie outside,
     at ERROR_RATE divided by their number, so that a wrong no is no more probable than ERROR_RATE. The points
     must be independent of the null; where the null is a law, R_0 should be one of them.
+
+    A point with fewer than FEWEST_TOYS toys, or an `obstacle` in words, leaves no yes. `failed` toys of a
+    point, whose t nobody knows, count against yes and no. `own_nulls` are those of points whose toys are a
+    part of `null`.
     """
     if not points:
         raise InferenceError("closure needs at least one ensemble to compare with the null")
-    centre = Centre.of(null, np.concatenate([np.asarray(t, dtype=np.float64) for t in points.values()]))
-    found = {
-        name: ClosurePoint(median_shift(t, centre, name), false_positives(t, null, name))
-        for name, t in points.items()
-    }
-    corrected_level = 1.0 - 2.0 * ERROR_RATE / (len(points) * statements_per_point(null))
+    samples = {name: np.asarray(t, dtype=np.float64) for name, t in points.items()}
+    told = {name: t for name, t in samples.items() if len(t) >= FEWEST_TOYS}
+    nulls = {name: (own_nulls or {}).get(name, null) for name in samples}
+    n_statements = sum(statements_per_point(null) for null in nulls.values())
+    corrected_level = 1.0 - 2.0 * ERROR_RATE / n_statements
+    found: dict[str, ClosurePoint] = {}
     statements: list[_Statement] = []
-    for name, t in points.items():
-        corrected = median_shift(t, centre, name, corrected_level)
-        statements.append(_Shift(name, found[name].median_shift, corrected, len(np.asarray(t))))
-        statements += [
-            _Rate(name, rate, null, corrected_level)
-            for rate in found[name].false_positives
-            if rate.z_alpha in (ALWAYS_JUDGED_Z, JUDGED_Z)
-        ]
-    return Closure(*_conclude(statements), found)
+    about = np.concatenate([*told.values(), np.zeros(0 if told else 2)])
+    centres = {id(each): Centre.of(each, about) for each in nulls.values()}
+    for name, t in told.items():
+        its_null, lost = nulls[name], (failed or {}).get(name, 0)
+        centre = centres[id(its_null)]
+        found[name], made = _point(name, t, its_null, centre, corrected_level, lost)
+        if lost:
+            _, without = _point(name, t, its_null, centre, corrected_level, 0)
+            blamed = [other.within and not each.within for each, other in zip(made, without, strict=True)]
+            made = [replace(each, blamed=b) for each, b in zip(made, blamed, strict=True)]
+        statements += made
+    few = [f"{point_text(name)} has only {len(t)} toys" for name, t in samples.items() if name not in told]
+    return Closure(*_conclude(statements, [*few, *filter(None, [obstacle])]), found)
+
+
+def _point(
+    name: str, t: Float64, null: Null, centre: Centre, corrected_level: float, failed: int
+) -> tuple[ClosurePoint, list[_Statement]]:
+    """Return what is found at one point, and the statements on it."""
+    shift = median_shift(t, centre, name, failed=failed)
+    rates = false_positives(t, null, name, failed=failed)
+    corrected = median_shift(t, centre, name, corrected_level, failed=failed)
+    statements = [_Shift(name, failed, shift, corrected, len(t))]
+    judged = [rate for rate in rates if rate.z_alpha in (ALWAYS_JUDGED_Z, JUDGED_Z)]
+    return ClosurePoint(shift, rates), [
+        *statements,
+        *(_Rate(name, failed, rate, null, corrected_level) for rate in judged),
+    ]
 
 
 def statements_per_point(null: Null) -> int:
@@ -127,10 +159,13 @@ def can_tell(rate: FalsePositives) -> bool:
     return rate.detectable_ratio is not None and rate.detectable_ratio <= TOLERATED_RATIO
 
 
+@dataclass(frozen=True)
 class _Statement(ABC):
     """Something about one point that is shown to be tolerated, shown not to be, or neither."""
 
     point: str
+    failed: int  # toys of the point that count against it
+    blamed: bool = field(default=False, kw_only=True)  # without those it would be shown to be tolerated
 
     @property
     @abstractmethod
@@ -176,7 +211,6 @@ class _Statement(ABC):
 
 @dataclass(frozen=True)
 class _Shift(_Statement):
-    point: str
     shift: MedianShift
     corrected: MedianShift  # its interval has the level of all statements together
     n_toys: int
@@ -226,7 +260,6 @@ class _Shift(_Statement):
 
 @dataclass(frozen=True)
 class _Rate(_Statement):
-    point: str
     rate: FalsePositives
     null: Null
     corrected_level: float
@@ -242,12 +275,13 @@ class _Rate(_Statement):
 
     @property
     def outside(self) -> bool:
-        return self._outside(self.rate.exceeding, self.rate.n_toys, self.null.true_rates(self.rate.alpha))
+        rates = self.null.true_rates(self.rate.alpha)
+        return self._outside(self.rate.exceeding, self.rate.n_toys, rates, self.failed)
 
-    def _outside(self, k: int, n: int, rates: Float64) -> bool:
+    def _outside(self, k: int, n: int, rates: Float64, failed: int = 0) -> bool:
         if len(rates) == 0:
             return False
-        return (ratio_interval(k, n, rates, self.corrected_level).low or 0.0) > TOLERATED_RATIO
+        return (ratio_interval(k, n, rates, self.corrected_level, failed).low or 0.0) > TOLERATED_RATIO
 
     @property
     def conservative(self) -> bool:
@@ -273,8 +307,13 @@ class _Rate(_Statement):
 
     @property
     def null_size(self) -> float | None:
-        """Return the toys of the null per toy of this point, or None for a law."""
-        return len(self.null.t) / self.rate.n_toys if isinstance(self.null, EmpiricalNull) else None
+        """Return the toys of the null per toy of this point, at least one, or None for a law.
+
+        Whoever asks for more toys per ensemble gets as many for the null.
+        """
+        if not isinstance(self.null, EmpiricalNull):
+            return None
+        return max(len(self.null.t) / self.rate.n_toys, 1.0)
 
     @property
     def toys_that_can_tell(self) -> float:
@@ -295,18 +334,27 @@ class _Rate(_Statement):
     def feared(self) -> str:
         interval = self.rate.ratio_interval
         if interval is None or interval.high is None:
-            return f"toys are too few for {self.name} {self.where}"
+            few = "the toys of the null" if interval is None else "toys"
+            return f"{few} are too few for {self.name} {self.where}"
         return f"{self.name} may still be {interval.high:.1f} times nominal {self.where}"
 
 
-def _conclude(statements: Sequence[_Statement]) -> tuple[Verdict, str]:
-    """Return the verdict with its reason: the largest departure, or what takes the most toys."""
+def _conclude(statements: Sequence[_Statement], obstacles: Sequence[str]) -> tuple[Verdict, str]:
+    """Return the verdict with its reason: the largest departure, what is not there yet, or what takes the
+    most toys.
+    """
     outside = [statement for statement in statements if statement.outside]
     if outside:
         return Verdict.DOES_NOT_CLOSE, max(outside, key=lambda statement: statement.size).found
+    if obstacles:
+        more = f", and {len(obstacles) - 1} more" if len(obstacles) > 1 else ""
+        return Verdict.CANNOT_TELL, obstacles[0] + more
     lacking = [statement for statement in statements if statement.has_say and not statement.within]
     if lacking:
-        worst = max(lacking, key=lambda statement: (statement.toys_to_tell, statement.size))
+        worst = max(lacking, key=lambda statement: (statement.blamed, statement.toys_to_tell, statement.size))
+        if worst.blamed:
+            told = f"{worst.failed} failed toys count against it, find out why they failed"
+            return Verdict.CANNOT_TELL, f"{worst.feared}; {told}"
         return Verdict.CANNOT_TELL, f"{worst.feared}; {_advice(worst.toys_to_tell)}"
     return Verdict.CLOSES, _what_closes([rate for rate in statements if isinstance(rate, _Rate)])
 

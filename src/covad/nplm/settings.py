@@ -8,11 +8,16 @@ from pydantic import Field, model_validator
 
 from covad.settings import Clip, Count, Index, Positive, Settings, Size
 
+#: Events that a dataset can be expected to have.
+FEWEST_EXPECTED, MOST_EXPECTED = 1.0, 1e8
+#: Sigma of the log yield that makes sense: below, the yield is exact; above, it is free.
+SIGMAS = (1e-6, 10.0)
+
 
 class Sizes(Settings):
     """Events of one dataset: expected data at nu = 0, and reference."""
 
-    expected: Annotated[Positive, Field(le=1e8)] = 10_000.0
+    expected: Annotated[Positive, Field(le=MOST_EXPECTED)] = 10_000.0
     reference: Annotated[Count, Field(le=10**8)] = 52_000
 
 

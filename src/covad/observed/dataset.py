@@ -64,7 +64,9 @@ class BackgroundSample:
         directions = np.eye(len(data.systematics))
         nominal = at(0.0 * directions[0], events)
         if not len(nominal.particles):
-            raise TooFewEventsError(f"none of {len(events)} background events passes the cuts of the study")
+            raise TooFewEventsError(
+                f"none of {len(events)} background events passes the cuts of the study: loosen source.cuts"
+            )
         some = events[:: -(-len(events) // SHIFTED_EVENTS)]
         pairs = tuple((at(-nu, some), at(nu, some)) for nu in directions)
         return cls(events.layout, nominal, Shifts(at(0.0 * directions[0], some), pairs))
@@ -86,7 +88,7 @@ def read_observed(path: Path, layout: EventLayout, selection: Selection) -> Obse
         if source.layout != layout:
             raise LayoutError(
                 f"{path}: its events have {_described(source.layout)}, "
-                f"but the background has {_described(layout)}"
+                f"but the background has {_described(layout)}: write them alike"
             )
         for chunk in source.chunks():
             selected, kept = selection.apply(chunk)
@@ -94,7 +96,10 @@ def read_observed(path: Path, layout: EventLayout, selection: Selection) -> Obse
             rows.append(kept + start)
             start += len(chunk)
     if not sum(len(part) for part in rows):
-        raise TooFewEventsError(f"{path}: none of its {start} events passes the selection of the study")
+        raise TooFewEventsError(
+            f"{path}: none of its {start} events passes the selection of the study: `covad inspect` shows "
+            "their values; are the units those of the simulation?"
+        )
     return ObservedEvents(layout, np.concatenate(particles), np.concatenate(rows), start)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
+from covad.events.source import reading
 from covad.inference.joint import smaller_p
 from covad.inference.nuisances import (
+    LARGEST_AUXILIARY,
     SURPRISING,
     NuisanceFit,
     contradictions,
+    expected_number,
     judge_nuisances,
     yield_deviation,
 )
@@ -22,9 +24,10 @@ from covad.inference.samples import small_reference
 from covad.inference.significance import AnalyticNull, observed_z
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import analytic_null
-from covad.nplm.dataset import Dataset, Normalisation
+from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Fit, Status
 from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances, log_yield
+from covad.nplm.settings import FEWEST_EXPECTED, MOST_EXPECTED
 from covad.nplm.statistic import likelihood_ratio
 from covad.observed.copies import refuse_events_of_run
 from covad.observed.dataset import (
@@ -45,13 +48,15 @@ from covad.results.collect import Group, joint_null
 from covad.runs.collisions import derived_seed, sample_of_file
 from covad.storage.digests import content_digest, digest_once
 from covad.study.plan import default_result, default_test
+from covad.toys.ensembles import Treatment
 
-#: Sigma of an auxiliary value: further out it is a slip of the units, and its fit would hardly end.
-LARGEST_AUXILIARY = 10.0
 #: Characters of an observed file's name that name its answer: file systems have a limit.
 _LONGEST_STEM = 100
 #: Log of the yield over that of the toys for which nulls at one yield are good.
 _TOLERATED_YIELD = 0.1
+#: Toys per true yield from which on the null of the network holds within 3 sigma of the yield: with fewer,
+#: more than 5 % of runs have twice the nominal rate there.
+_WANTED_PER_YIELD = 100
 
 
 def examine(
@@ -75,7 +80,9 @@ def examine(
     if digest_of_file(file) != sha256:
         raise FileFormatError(f"{file}: has changed while it was read; test it when it is whole")
     if sample := sample_of_file(run.data.directory, sha256):
-        raise FileFormatError(f"{file}: is an event file of the run itself, of its sample '{sample}'")
+        raise FileFormatError(
+            f"{file}: is an event file of the run itself, of its sample '{sample}': test another one"
+        )
     refuse_events_of_run(file, events, run.data)
     simulated = BackgroundSample.of(run.data, read_background(run.data, run.data.rows["reference"]))
     inputs = compare_observed(events, simulated, run.data)
@@ -111,7 +118,7 @@ def examine(
         compatibility=compatibility,
         tests=tests,
         joint=joint,
-        warnings=(*inputs.warnings, *_warnings(run, dataset, delta, expected, nuisances, tests)),
+        warnings=(*inputs.warnings, *_warnings(run, dataset, delta, nuisances, tests)),
     )
 
 
@@ -119,8 +126,11 @@ def _expectations(
     run: FinishedRun, expected: float | None, auxiliary: Mapping[str, float] | None
 ) -> tuple[float, dict[str, float]]:
     """Return the expected yield and the auxiliary value of every nuisance; raise if one is impossible."""
-    if expected is not None and not 0 < _number(expected) < math.inf:
-        raise CovadError(f"the expected yield must be a positive number, not {expected}")
+    if expected is not None and not FEWEST_EXPECTED <= _number(expected) <= MOST_EXPECTED:
+        raise CovadError(
+            f"the expected yield must be a number of events from {FEWEST_EXPECTED:g} to {MOST_EXPECTED:g}, "
+            f"not {expected}"
+        )
     if not isinstance(auxiliary, Mapping | None):
         raise CovadError(f"auxiliary values are given by the names of their nuisances, not as {auxiliary!r}")
     measured = dict.fromkeys(run.nuisances, 0.0)
@@ -153,13 +163,11 @@ def plain_text(name: str) -> str:
 
 def digest_of_file(file: Path) -> str:
     """Return the digest of an observed file; what cannot be read is one sentence."""
-    try:
+    with reading(Path(plain_text(str(file)))):
         if file.exists() and not file.is_file():
             kind = "a directory" if file.is_dir() else "not a regular file"
-            raise FileFormatError(f"{plain_text(str(file))}: is {kind}")
+            raise FileFormatError(f"{plain_text(str(file))}: is {kind}: name a file of events")
         return digest_once(file)
-    except (OSError, ValueError) as failure:
-        raise FileFormatError(f"{plain_text(str(file))}: cannot be read ({failure})") from failure
 
 
 def _test(
@@ -186,6 +194,8 @@ def _test(
     if isinstance(test, ConvexTest):
         law = analytic_null(test, dataset, join_nuisances(delta, dataset)).law
         n_toys, how = len(group.null_t), "law of t at the fitted nuisances"
+        if group.configuration.treatment is Treatment.NONE:
+            how = "law of t without nuisances"
         nulls["analytic"] = float(outcome.t), AnalyticNull(law.sf, "analytic", n_toys)
     per_sigma = np.sqrt(GaussianPenalty.of_nuisances(dataset).precision)
     return ObservedTest(
@@ -221,18 +231,18 @@ def _warnings(
     run: FinishedRun,
     dataset: Dataset,
     delta: Fit,
-    expected: float,
     nuisances: tuple[NuisanceFit, ...],
     tests: tuple[ObservedTest, ...],
 ) -> Iterator[str]:
-    sigma, known = run.study.normalisation, dataset
-    if dataset.normalisation is None and sigma is not None:  # no nuisances are fitted, but the yield has one
-        known = replace(dataset, normalisation=Normalisation(sigma))
-    deviation = yield_deviation(known)
+    exact, deviation = run.configuration.treatment is Treatment.NONE, yield_deviation(dataset)
     if abs(deviation) > SURPRISING:
+        of_what = "of a Poisson number; this test takes the yield as exact, and t sees the difference"
+        if not exact:
+            of_what = "with the uncertainties of the nuisances"
+        where = " at the auxiliary values" if any(found.auxiliary for found in nuisances) else ""
         yield (
-            f"{len(dataset.data)} events are observed where {expected:g} are expected: {deviation:+.1f} "
-            "standard deviations, the uncertainties of the nuisances included; is --expected right?"
+            f"{len(dataset.data)} events are observed where {expected_number(dataset):g} are expected"
+            f"{where}: {deviation:+.1f} standard deviations {of_what}; is --expected right?"
         )
     yield from contradictions(nuisances)
     if cost := small_reference(len(dataset.reference), len(dataset.data)):
@@ -244,9 +254,16 @@ def _warnings(
             approximate = "their p are approximate"
             if group.quoted == "analytic":  # by the law at the fit, whatever its yield
                 approximate = "the p of toys are approximate, the quoted one is not concerned"
+            which = f"{math.exp(fitted):.2f} times the yield of the toys of the {group.test} test"
+            if exact:
+                yield f"{which} is expected, and this test fits no yield: {approximate}"
+            else:
+                yield f"the fit has {which}, farther from it than its nulls were drawn: {approximate}"
+        fewest = min(len(toys.done) for toys in group.at_yields.values())
+        if group.analytic is None and group.yields and fewest < _WANTED_PER_YIELD:
             yield (
-                f"the fit has {math.exp(fitted):.2f} times the yield of the toys of the {group.test} test, "
-                f"farther from it than its nulls were drawn: {approximate}"
+                f"the null of the {group.test} test has {fewest} toys per yield: its p may be off at yields "
+                f"far from the nominal one, {_WANTED_PER_YIELD} and more are needed"
             )
     for test in tests:
         if test.status is not Status.CONVERGED:

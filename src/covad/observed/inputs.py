@@ -53,7 +53,10 @@ def compare_with_study(study: Study, where: Path, observed: Path) -> InputCompar
 
 def _collisions(study: Study, directory: RunDirectory, where: str) -> CollisionData:
     if not isinstance(study.source, Collisions):
-        raise StudyError(f"{where}: source.kind: a study of events was expected, not {study.source.kind}")
+        raise StudyError(
+            f"{where}: source.kind: a study of events was expected, not {study.source.kind}: name one whose "
+            "source.kind is events"
+        )
     return CollisionData.of(study, directory)
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from covad.embedding.encoder import Encoder
 from covad.errors import StudyError, UnfinishedRunError
+from covad.inference.verdict import FEWEST_TOYS
 from covad.observed.result import digest_of_nulls
 from covad.response.model import ResponseModel
-from covad.results.collect import FEWEST_TOYS, Group, RunToys
+from covad.results.collect import Group, RunToys
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.runs.models import load_models
@@ -60,7 +61,10 @@ class FinishedRun:
         directory = RunDirectory(path)
         study = directory.study()
         if not isinstance(study.source, Collisions):
-            raise StudyError(f"{path}: observed events need a run whose study has a source of kind 'events'")
+            raise StudyError(
+                f"{path}: observed events need a run whose study has a source of kind 'events'; for "
+                "samples that are arrays there is covad.compare"
+            )
         data = CollisionData.of_run(study, directory)
         configuration = main_configuration(study) if name is None else study.configuration(name)
         where, products = space(configuration), data.products
@@ -71,7 +75,7 @@ class FinishedRun:
         if (study.tests.network is not None and configuration.slug not in clips) or (
             study.tests.convex is not None and configuration.slug not in bases
         ):
-            raise UnfinishedRunError(f"{path}: the stage 'tune' has not run yet")
+            raise UnfinishedRunError(f"{path}: the stage 'tune' has not run yet; `covad run` goes on")
         nulls = [
             entry
             for entry in plan(study, {where: source}, clips, bases)
@@ -82,7 +86,7 @@ class FinishedRun:
             if found.missing or len(found.done) < FEWEST_TOYS:
                 raise UnfinishedRunError(
                     f"{path}: the stage 'toys' is not finished, a null of '{configuration.label}' has "
-                    f"{len(found.done)} of {found.requested} toys{_told(found.damaged)}"
+                    f"{len(found.done)} of {found.requested} toys{_told(found.damaged)}; `covad run` goes on"
                 )
         return cls(
             data=data,

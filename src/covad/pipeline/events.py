@@ -70,14 +70,20 @@ def note_digests(data: CollisionData) -> None:
         paths, known = data.paths(name), before.get(name, [])
         if known and len(known) != len(paths):
             raise FileFormatError(
-                f"sample '{name}' had {len(known)} files when the run began, not {len(paths)}"
+                f"sample '{name}' had {len(known)} files when the run began, not {len(paths)}: put them "
+                "back, or use another run directory"
             )
         now[name] = [_note(path) for path in paths]
         for path, new, old in zip(paths, now[name], known or now[name], strict=True):
             if old["sha256"] != new["sha256"]:
-                raise FileFormatError(f"{path}: has changed since the run began")
+                raise FileFormatError(
+                    f"{path}: has changed since the run began: put it back, or use another run directory"
+                )
             if old.get("labels", {}).get("sha256") != new.get("labels", {}).get("sha256"):
-                raise FileFormatError(f"{path}: its labels have changed since the run began")
+                raise FileFormatError(
+                    f"{path}: its labels have changed since the run began: put them back, or use another "
+                    "run directory"
+                )
     if now != before:
         write_sealed(data.directory.path / "events.json", now)
 

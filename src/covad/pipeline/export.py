@@ -22,7 +22,7 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from covad.embedding.embed import encode
 from covad.embedding.encoder import AttentionBlock, Encoder
-from covad.errors import CovadError, MissingExtraError, StudyError
+from covad.errors import CovadError, MissingExtraError, StudyError, extra_advice
 from covad.events.processes import BACKGROUND
 from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData
@@ -128,7 +128,10 @@ def _export(
         # the largest difference, relative where numbers exceed one
         difference = float((np.abs(found - expected) / np.maximum(1.0, np.abs(expected))).max(initial=0.0))
         if not difference <= TOLERANCE:
-            raise ExportError(f"{path}: not written, because ONNX differs from torch by {difference:.2g}")
+            raise ExportError(
+                f"{path}: not written, because ONNX differs from torch by {difference:.2g}: update onnx "
+                "and onnxruntime"
+            )
     return Exported(path, difference)
 
 
@@ -178,7 +181,7 @@ def _require(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as failure:
-        raise MissingExtraError("export needs the extra: pip install 'covad[onnx]'") from failure
+        raise MissingExtraError(f"export needs the extra 'onnx': {extra_advice('onnx')}") from failure
 
 
 def describe(

@@ -40,9 +40,13 @@ def refuse_copied_files(data: CollisionData) -> None:
     for alike in by_size.values():
         for (first, path), (second, other) in combinations(alike, 2):
             if path.samefile(other):
-                raise DuplicateEventsError(f"{other}: is listed twice, in {_samples(first, second)}")
+                raise DuplicateEventsError(
+                    f"{other}: is listed twice, in {_samples(first, second)}: list it once"
+                )
             if digest(path) == digest(other):
-                raise DuplicateEventsError(f"{other}: is a copy of {path}, in {_samples(first, second)}")
+                raise DuplicateEventsError(
+                    f"{other}: is a copy of {path}, in {_samples(first, second)}: list one of them"
+                )
 
 
 def _noted_digests(data: CollisionData) -> dict[tuple[Path, int], str]:

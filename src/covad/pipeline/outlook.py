@@ -67,12 +67,15 @@ def _stages(products: Products) -> Iterator[str]:
 
 
 def _samples(products: Products) -> str:
-    """Say of which samples the events are known and of which they are not."""
+    """Say of which samples the events are known and of which not, and whether they are counted."""
     known = products.directory.read("events.json") or {}
     wanted = (BACKGROUND, *products.study.signals)
     new = [sample for sample in wanted if sample not in known]
     told = [f"{len(wanted) - len(new)} samples kept"] if len(new) < len(wanted) else []
-    return ", ".join(told + ([f"new: {', '.join(new)}"] if new else []))
+    told += [f"new: {', '.join(new)}"] if new else []
+    if _fate(products.selected())[0] != "kept":
+        told.append("those that pass the cuts are counted")
+    return ", ".join(told)
 
 
 def _shared(products: Products, sources: Sources) -> dict[str, list[Product]]:

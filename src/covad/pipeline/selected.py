@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,36 +14,11 @@ from covad.events.systematics import in_sample, shift_events
 from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
 from covad.runs.collisions import CollisionData, check_code
-from covad.settings import Nu
-from covad.storage.json_files import read_json
+from covad.runs.selected import CountAt, SelectedEvents, read_selected
 from covad.storage.ledger import Product
-from covad.storage.records import Record, restore, write_record
+from covad.storage.records import write_record
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class CountAt(Record):
-    """Events of a role that pass the cuts at nu."""
-
-    role: str
-    nu: Nu
-    events: int
-
-
-@dataclass(frozen=True)
-class SelectedEvents(Record):
-    """The exact counts, and the events of every process in the parts of the encoder's split, by fold."""
-
-    counts: tuple[CountAt, ...]
-    training: tuple[dict[str, int], ...]
-    validation: tuple[dict[str, int], ...]
-
-    def selected(self, role: str, nu: Nu) -> float:
-        return next(count.events for count in self.counts if (count.role, count.nu) == (role, nu))
-
-    def error(self, role: str, nu: Nu) -> float:  # noqa: ARG002
-        return 0.0
 
 
 def check_selected(data: CollisionData) -> None:
@@ -68,9 +42,10 @@ def check_counted(data: CollisionData) -> None:
 
 def _check(data: CollisionData, product: Product) -> None:
     """Raise if the events that were counted are too few."""
-    counts = restore(SelectedEvents, read_json(product.verified()), str(product.path))
-    check_needs(data, counts)
-    _check_processes(counts)
+    counts = read_selected(product)
+    if counts is not None:
+        check_needs(data, counts)
+        _check_processes(counts)
 
 
 def _count(data: CollisionData) -> SelectedEvents:
@@ -84,6 +59,7 @@ def _count(data: CollisionData) -> SelectedEvents:
         used = np.flatnonzero(role_of >= 0)
         process = np.empty(len(files), dtype=np.int16)
         nominal = np.zeros(len(roles), dtype=np.int64)
+        passed = np.zeros(len(files), dtype=bool)
         shifted = dict.fromkeys(points, 0)
         start = 0
         for events in files.pieces(used):
@@ -95,6 +71,7 @@ def _count(data: CollisionData) -> SelectedEvents:
             if passing is None:
                 raise StudyError("source.systematics: each must keep every event in its place")
             nominal += np.bincount(role_of[rows][passing], minlength=len(roles))
+            passed[rows[passing]] = True
             mine = role_of[rows] == roles.index("data")
             for nu in points:
                 with in_sample(BACKGROUND, rows[mine]):
@@ -113,6 +90,7 @@ def _count(data: CollisionData) -> SelectedEvents:
 
     return SelectedEvents(
         tuple(counts),
+        {name: n for name, n in processes(np.flatnonzero(passed)).items() if n},
         tuple(processes(training) for training, _ in parts),
         tuple(processes(validation) for _, validation in parts),
     )

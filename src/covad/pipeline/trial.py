@@ -42,10 +42,12 @@ def check_collisions(data: CollisionData) -> None:
             if name == BACKGROUND and len(files) < data.source.splits.total:
                 raise TooFewEventsError(
                     f"{data.paths(name)[0]}: source.background has {len(files)} events, "
-                    f"but the splits ask for {data.source.splits.total}"
+                    f"but the splits ask for {data.source.splits.total}: add files, or lower source.splits"
                 )
     if len(set(layouts.values())) > 1:
-        raise StudyError(f"the samples {', '.join(layouts)} have different event layouts")
+        raise StudyError(
+            f"the samples {', '.join(layouts)} have different event layouts: write their files alike"
+        )
     refuse_copied_files(data)
 
 
@@ -56,13 +58,14 @@ def try_events(data: CollisionData) -> None:
         events, numbers = _some_events(data, name)
         if name == BACKGROUND and (events.process == UNLABELLED).any():
             raise StudyError(
-                "source.background: has events without a process label, which the encoder needs to learn from"
+                "source.background: has events without a process label, which the encoder needs to learn "
+                "from: label them, or leave them out"
             )
         with in_sample(name, numbers):
             _check_users_code(data, events)
             tried[name], passed[name] = len(events), _passed(data, events)
             if not any(passed[name].values()) and _is_own(data, name):
-                raise TooFewEventsError(f"none of {len(events)} events passes source.cuts")
+                raise TooFewEventsError(f"none of {len(events)} events passes source.cuts: loosen them")
             _try_shifts(data, events, name == BACKGROUND)
             _check_margins(data, events)
     if data.products.selected().whole():  # the events are counted already
@@ -106,7 +109,8 @@ def _try_shifts(data: CollisionData, events: Events, background: bool) -> None:
         ]
         if background and not any(changed):
             raise StudyError(
-                f"source.systematics: '{systematic.name}' changes none of {len(events)} background events"
+                f"source.systematics: '{systematic.name}' changes none of {len(events)} background events: "
+                "raise its sigma, or leave it out"
             )
         if background:
             _warn_of_size(systematic, events)

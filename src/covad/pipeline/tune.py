@@ -100,11 +100,13 @@ def _search_clip(
         run_toys([request], directory.toys, backend)
         found = directory.toys.load(request)
         if not found.done:
-            raise PlanError(f"{where}: all toys of the search failed: {found.toys[0].reason}")
+            raise PlanError(
+                f"{where}: all toys of the search failed: {found.toys[0].reason}; set it to a number"
+            )
         return found.t_by_index()[indices]
 
     try:
         dof = round(tuned_network(study, source, 1.0).capacity)
         return choose_clip(toys, dof, seed=study.seed)
     except InferenceError as failure:
-        raise PlanError(f"{where}: {failure}") from failure
+        raise PlanError(f"{where}: {failure}; set it to a number") from failure

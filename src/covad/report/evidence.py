@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +48,18 @@ class Evidence:
         """Return how many toys the nulls of an answer have now."""
         return sum(line.done for line in _null_lines(self.summary, observation))
 
+    @property
+    def notes_on_answers(self) -> Iterator[str]:
+        """Say which answers are left out, and which ones could be had from more toys by now."""
+        for name in self.outdated:
+            yield f"{name}: left out, because the study or its models have changed since: test it again"
+        for observation in self.observed:
+            if observation.toys != (now := self.toys_of_nulls(observation)):
+                yield (
+                    f"{observation.name}: p and Z were made with {observation.toys} toys of the nulls, which "
+                    f"have {now} by now: test it again"
+                )
+
     def marginals(self, space: str) -> list[Marginal]:
         return marginals(self.checks.get(space), self.spaces.get(space))
 
@@ -61,16 +73,20 @@ def read_evidence(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Evid
         for space in sorted(study.spaces):
             checks[space_name(space)] = read_checks(products.checks(space, study.source.fold))
             pools[space_name(space)] = products.pools(space)
-    answers = read_observations(directory)
-    valid = [observation for observation in answers if observation.nulls == _nulls(summary, observation)]
-    return Evidence(
-        summary=summary,
+    return replace(
+        read_answers(run, summary),
         t=t,
         checks={name: found for name, found in checks.items() if found is not None},
         spaces={name: read_latent_space(product) for name, product in pools.items() if product.made},
-        observed=tuple(valid),
-        outdated=tuple(observation.name for observation in answers if observation not in valid),
     )
+
+
+def read_answers(run: Path, summary: Summary) -> Evidence:
+    """Read the answers for observed files alone, those that hold apart from those that do not."""
+    answers = read_observations(RunDirectory(run))
+    valid = [observation for observation in answers if observation.nulls == _nulls(summary, observation)]
+    outdated = (observation.name for observation in answers if observation not in valid)
+    return Evidence(summary, observed=tuple(valid), outdated=tuple(outdated))
 
 
 def _nulls(summary: Summary, observation: Observation) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from covad.results.summary import ConfigurationSummary, nu_text
 from covad.toys.ensembles import Treatment
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 #: (signal, injected events).
 Injection = tuple[str, float]
 
@@ -27,8 +29,11 @@ _SIGNALS = {
     "h0": Label("h⁰ → ττ", r"$h^0 \to \tau\tau$"),
     "hpm": Label("h± → τν", r"$h^\pm \to \tau^\pm\nu$"),
 }
+_PROCESSES = {"w": "W", "z": "Z", "qcd": "QCD", "ttbar": "tt̅"}
 #: 'nu = +1, 0' in the reason of a verdict; other values than 0 have signs, the numbers that follow have none.
 _NU_IN_REASON = re.compile(r"nu = ((?:[+-][\d.]*\d|0)(?:, (?:[+-][\d.]*\d|0(?![\d.])))*)")
+#: Digits and the sign of a power of ten.
+_POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: The paper's order of the signals.
 SIGNAL_ORDER = tuple(_SIGNALS)
 
@@ -36,6 +41,11 @@ SIGNAL_ORDER = tuple(_SIGNALS)
 def signal_label(name: str) -> Label:
     """Name a process of the paper as it does, any other by its own."""
     return _SIGNALS.get(name, Label(name, name.replace("$", r"\$")))
+
+
+def process_label(name: str) -> str:
+    """Name a background process as people write it, any other by its own name."""
+    return _PROCESSES.get(name, name)
 
 
 def ordered(injections: Iterable[Injection]) -> list[Injection]:
@@ -110,7 +120,7 @@ def shown_signs(text: str) -> str:
 def null_label(null: str) -> Label:
     """Name a null by its key in the summary."""
     if null == "R_0":
-        return Label("R₀", r"$R_0$")
+        return Label("R₀", r"toys at $\nu = 0$")
     if null == "chi2":
         return Label("χ²", r"$\chi^2$")
     if null == "analytic":
@@ -118,7 +128,7 @@ def null_label(null: str) -> Label:
     if null == "joint":
         return Label("both tests jointly", "both tests jointly")
     points = null.removeprefix("R_")
-    return Label(f"R(ν = {points.replace('-', '−')}σ)", rf"$R_{{\nu={points}\sigma}}$")
+    return Label(f"R(ν = {points.replace('-', '−')}σ)", rf"toys at $\nu = {points}\sigma$")
 
 
 def test_label(test: str) -> str:
@@ -134,3 +144,17 @@ def goodness_label(method: str) -> str:
 def slug(text: str) -> str:
     """Return a name for files: lower case, digits and underscores."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+
+
+def number(value: float) -> str:
+    """Return a count with its thousands apart, and decimals only where it is small: '52 000', '0.3'."""
+    digits = f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.2g}"
+    return digits.replace(",", NO_BREAK)
+
+
+def shown_p(p: float) -> str:
+    """Return p with two digits: '0.43', or '5 × 10⁻⁶³' where it is small."""
+    if p == 0.0 or p >= 1e-3 or math.isnan(p):
+        return f"{p:.2g}"
+    digits, power = f"{p:.1e}".split("e")
+    return f"{digits} × 10{str(int(power)).translate(_POWERS)}"

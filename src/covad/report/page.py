@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from covad.inference.verdict import FEWEST_TOYS
 from covad.report.answers import answers
 from covad.report.evidence import Evidence
 from covad.report.figures import latent as latent_figures
@@ -18,6 +22,7 @@ from covad.report.figures.canvas import Figure
 from covad.report.figures.excess import excess_figures
 from covad.report.figures.inputs import input_figures
 from covad.report.paper import tables as paper
+from covad.report.searched import searched
 from covad.report.tables import closure as closure_tables
 from covad.report.tables import significance as significance_tables
 from covad.report.tables import spaces as space_tables
@@ -26,7 +31,12 @@ from covad.report.tables.observed import input_table, nuisance_table, observed_t
 from covad.report.tables.prior import prior_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
+from covad.results.overview import quoted_first
 from covad.results.summary import Summary
+from covad.toys.ensembles import Treatment
+
+#: Why a statement about toys is not there.
+_FEW = f"fewer than {FEWEST_TOYS} toys per ensemble"
 
 
 @dataclass
@@ -38,6 +48,7 @@ class Chapter:
 
     name: str
     title: str
+    short: str = ""  # in the navigation, where the title is too long
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -64,20 +75,19 @@ class Chapter:
 def verdicts(evidence: Evidence) -> Chapter:
     chapter, summary = Chapter("verdicts", "Verdicts"), evidence.summary
     table = closure_tables.verdict_table(summary, paper.spread)
-    chapter.table(table, "Closure: no background-only toys at shifted ν yet.")
-    chapter.table(significance_tables.calibration_table(summary), "Significances: no toys with signals.")
+    chapter.table(table, f"Closure: {_FEW} at ν = 0 or at shifted ν.")
+    chapter.table(significance_tables.calibration_table(summary), f"Significances: {_FEW} with signals.")
     return chapter
 
 
 def latent(evidence: Evidence) -> Chapter:
-    chapter, summary = Chapter("latent", "The latent space"), evidence.summary
+    chapter, summary = Chapter("latent", "The latent space", "Latent space"), evidence.summary
     if not summary.spaces:
         chapter.missing.append(
             "Marginals and distortions of the latent space: this run has no encoder with a checked response."
         )
         return chapter
-    contrastive = {c.embedding for c in summary.configurations if c.kind == "contrastive"}
-    space = next((s for s in summary.spaces if s.embedding in contrastive), summary.spaces[0])
+    space = latent_figures.main_space_first(summary)[0]
     signals = list(summary.study.signals)
     signal = "a4l" if "a4l" in signals else next(iter(signals), None)
     distortions = latent_figures.distortions(evidence, space.name, signal)
@@ -89,7 +99,7 @@ def latent(evidence: Evidence) -> Chapter:
 
 
 def response(evidence: Evidence) -> Chapter:
-    chapter, summary = Chapter("response", "The response to the nuisances"), evidence.summary
+    chapter, summary = Chapter("response", "The response to the nuisances", "Response"), evidence.summary
     if not summary.spaces:
         chapter.missing.append("Validation and closure reach: no response was checked in this run.")
         return chapter
@@ -105,13 +115,13 @@ def response(evidence: Evidence) -> Chapter:
 
 
 def null(evidence: Evidence) -> Chapter:
-    chapter, summary = Chapter("null", "The null and its law"), evidence.summary
+    chapter, summary = Chapter("null", "The null and its law", "Null"), evidence.summary
     if "network" in summary.tests:
         clips = toy_tables.clip_table(summary, paper.clip)
         chapter.table(clips, "The clip W of the network: not chosen yet.")
         scan = study_figures.clip_scan(summary)
         chapter.figure(scan, "Search for W: W was given by the study or is not there.")
-    for test in summary.tests:
+    for test in quoted_first(summary):
         figure = statistic_figures.null_figure(evidence, test)
         chapter.figure(figure, f"Null of the {test} test: its toys or its law are not there.")
     chapter.paper(summary)
@@ -120,10 +130,10 @@ def null(evidence: Evidence) -> Chapter:
 
 def closure(evidence: Evidence) -> Chapter:
     chapter, summary = Chapter("closure", "Closure"), evidence.summary
-    for test in summary.tests:
+    for test in quoted_first(summary):
         figure = statistic_figures.closure_figure(evidence, test)
-        chapter.figure(figure, f"Closure of the {test} test: no background-only toys at shifted ν.")
-    chapter.table(closure_tables.shift_table(summary), "False positives: no background toys at shifted ν.")
+        chapter.figure(figure, f"Closure of the {test} test: {_FEW} at ν = 0 or at shifted ν.")
+    chapter.table(closure_tables.shift_table(summary), f"False positives: {_FEW} at ν = 0 or at shifted ν.")
     chapter.table(prior_table(summary), "Dependence on the truth: no toys are thrown from the prior.")
     chapter.paper(summary)
     chapter.tables += [t for t in paper.other_tables(summary) if t.quantity == "p-value"]
@@ -131,9 +141,9 @@ def closure(evidence: Evidence) -> Chapter:
 
 
 def sensitivity(evidence: Evidence) -> Chapter:
-    chapter, summary = Chapter("sensitivity", "Sensitivity to signals"), evidence.summary
+    chapter, summary = Chapter("sensitivity", "Sensitivity to signals", "Sensitivity"), evidence.summary
     if not summary.significance:
-        missing = "Significances: the study injects no signals, or their toys are not there yet."
+        missing = f"Significances: the study injects no signals, or there are {_FEW} with them."
         chapter.missing.append(missing)
         return chapter
     chapter.figures += statistic_figures.signal_figures(evidence)
@@ -145,33 +155,25 @@ def sensitivity(evidence: Evidence) -> Chapter:
 def power(evidence: Evidence) -> Chapter:
     chapter = Chapter("power", "Power", figures=list(study_figures.power_figures(evidence.summary)))
     if not chapter.figures:
-        chapter.missing.append("Power curves: there are no toys with signals in a profiled configuration.")
+        chapter.missing.append(f"Power curves: {_FEW} with signals in a profiled configuration.")
     return chapter
 
 
 def quadratic(evidence: Evidence) -> Chapter:
-    chapter = Chapter("quadratic", "A quadratic response")
-    chapter.paper(evidence.summary)
+    chapter = Chapter("quadratic", "A quadratic response", "Quadratic")
+    if any(configuration.order == 2 for configuration in evidence.summary.configurations):
+        chapter.paper(evidence.summary)
     return chapter
 
 
 def observed(evidence: Evidence) -> Chapter:
-    chapter = Chapter("observed", "Observed files", tables_first=True)
-    chapter.figures += input_figures(evidence.observed)
+    chapter = Chapter("observed", "Observed files", "Observed", tables_first=True)
     chapter.figures += excess_figures(evidence.observed)
+    chapter.figures += input_figures(evidence.observed)
     chapter.table(result_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
     if against_nulls := observed_table(evidence.observed):
         chapter.tables.append(against_nulls)
-    for name in evidence.outdated:
-        chapter.missing.append(
-            f"{name}: left out, because the study or its models have changed since; covad test answers anew."
-        )
-    for observation in evidence.observed:
-        if observation.toys != (now := evidence.toys_of_nulls(observation)):
-            chapter.missing.append(
-                f"{observation.name}: p and Z were made with {observation.toys} toys of the nulls, which "
-                f"have {now} by now; covad test answers anew."
-            )
+    chapter.missing += [f"{note} (covad test)." for note in evidence.notes_on_answers]
     if nuisances := nuisance_table(evidence.observed):
         chapter.tables.append(nuisances)
     if inputs := input_table(evidence.observed):
@@ -183,29 +185,34 @@ def toys(evidence: Evidence) -> Chapter:
     return Chapter("toys", "Toys", tables=[toy_tables.toys_table(evidence.summary)])
 
 
-#: The report in reading order.
+#: The report in reading order; observed files stand first if there are any.
 CHAPTERS = (
     verdicts,
-    latent,
-    response,
-    null,
     closure,
     sensitivity,
     power,
+    null,
+    response,
+    latent,
     quadratic,
-    observed,
     toys,
 )
+#: Beside the page: what its links point to.
+_PARTS = {"figures": "Figures (PDF)", "tables": "Tables (LaTeX, CSV)", "hepdata": "HEPData submission"}
 
 
 def chapters_of(evidence: Evidence) -> list[Chapter]:
     """Return the chapters that have something to show or to say."""
-    found = [chapter(evidence) for chapter in CHAPTERS]
+    data = evidence.observed or evidence.outdated
+    order = (observed, *CHAPTERS) if data else (*CHAPTERS, observed)
+    found = [chapter(evidence) for chapter in order]
     return [chapter for chapter in found if chapter.figures or chapter.tables or chapter.missing]
 
 
-def render(evidence: Evidence, chapters: list[Chapter]) -> str:
-    """Return the page."""
+def render(
+    evidence: Evidence, chapters: list[Chapter], picture: Figure | None = None, written: Sequence[str] = ()
+) -> str:
+    """Return the page; `picture` stands on its first screen, `written` are the files of RUN/report."""
     environment = Environment(
         loader=PackageLoader("covad.report"),
         autoescape=True,
@@ -217,16 +224,39 @@ def render(evidence: Evidence, chapters: list[Chapter]) -> str:
     summary = evidence.summary
     study = summary.study.plain()
     study["source"].pop("folder", None)  # the directory that it was read from is nobody's business
+    script = files("covad.report").joinpath("templates/report.js").read_text(encoding="utf-8").strip()
     return environment.get_template("report.html.j2").render(
-        answers=answers(summary, paper.spread),
+        answers=answers(evidence, paper.spread),
+        searched=searched(evidence),
+        picture=picture,
         main=summary.main.label,
+        lead=_lead(summary),
         glossary=glossary(),
         chapters=chapters,
         samples=paper.samples_differ(summary),
         summary=summary,
         origin=list(_origin(summary)),
         study=yaml.safe_dump(study, sort_keys=False, allow_unicode=True),
+        parts={
+            title: [name for name in written if name.split("/")[0] == part] for part, title in _PARTS.items()
+        },
+        script=script,
+        # the page runs this script and no other
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _lead(summary: Summary) -> str:
+    """Say in what space was searched, and whether uncertainties were profiled."""
+    spaces = {"latent": "an analytic latent world", "pools": "a given latent space"}
+    where = spaces.get(summary.study.source.kind, "a learned latent space")
+    profiled = {configuration.treatment is Treatment.PROFILED for configuration in summary.configurations}
+    how = {
+        frozenset({True}): "with systematic uncertainties profiled",
+        frozenset({False}): "without systematic uncertainties",
+        frozenset({True, False}): "with and without systematic uncertainties profiled",
+    }[frozenset(profiled)]
+    return f"A search for anything new, in {where}, {how}."
 
 
 def _origin(summary: Summary) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import yaml
 
@@ -25,6 +25,14 @@ def law_text(name: str) -> str:
     return str(_texts()["laws"][name])
 
 
-def texts(kind: str, name: str, **values: Any) -> dict[str, str]:
-    """Return `title` and `caption` of a figure or table, filled in; a title may be left to the caller."""
-    return {key: text.format(**values) for key, text in _texts()[kind][name].items()}
+class Words(TypedDict):
+    """What stands over and under a figure or table; a title that is left to the caller is not there."""
+
+    title: str
+    caption: str
+
+
+def texts(kind: str, name: str, **values: Any) -> Words:
+    """Return `title` and `caption` of a figure or table, filled in."""
+    filled = {key: text.format(**values) for key, text in _texts()[kind][name].items()}
+    return cast(Words, filled)

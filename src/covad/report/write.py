@@ -14,6 +14,7 @@ from covad import __version__
 from covad.errors import FileFormatError
 from covad.nplm.dataset import Float64
 from covad.report.evidence import Evidence, read_evidence
+from covad.report.figures.statistic import closure_picture
 from covad.report.formats.csv import csv_text
 from covad.report.formats.hepdata import write_hepdata
 from covad.report.formats.latex import latex_text
@@ -28,9 +29,15 @@ PAGE = "report.html"
 FOLDER = "report"
 _PARTS = ("figures", "tables", "hepdata")
 #: Raise it when code changes the page, a figure or a table.
-REPORT_VERSION = 4
+REPORT_VERSION = 6
 #: What the report shows beside the evidence.
-_DATA_FILES = ("texts.yaml", "paper/paper.yaml", "templates/report.html.j2", "templates/report.css")
+_DATA_FILES = (
+    "texts.yaml",
+    "paper/paper.yaml",
+    "templates/report.html.j2",
+    "templates/report.css",
+    "templates/report.js",
+)
 #: Beside the parts of a report: the digest of what it was drawn from, and those of its files.
 _DRAWN_FROM = "drawn_from.json"
 _LEFT_SECONDS = 86_400.0
@@ -108,7 +115,11 @@ def _digest(evidence: Evidence) -> str:
 
 def write_evidence(evidence: Evidence, run: Path) -> Path:
     """Write the report of given evidence; it replaces an earlier one once all new files are there."""
-    chapters = chapters_of(evidence)
+    chapters, picture = chapters_of(evidence), closure_picture(evidence)
+    figures = [
+        *([picture] if picture else []),
+        *(figure for chapter in chapters for figure in chapter.figures),
+    ]
     folder, fresh, page = run / FOLDER, run / f".{FOLDER}.{secrets.token_hex(6)}.part", run / PAGE
     for leftover in run.glob(f".{FOLDER}.*.part"):  # of a killed process; nobody draws for so long
         if leftover.is_dir() and time.time() - leftover.stat().st_mtime > _LEFT_SECONDS:
@@ -117,18 +128,19 @@ def write_evidence(evidence: Evidence, run: Path) -> Path:
         with writing(folder):
             for part in _PARTS:
                 (fresh / part).mkdir(parents=True)
-            for figure in (figure for chapter in chapters for figure in chapter.figures):
+            for figure in figures:
                 for panel in figure.panels:
                     (fresh / "figures" / f"{panel.name}.pdf").write_bytes(panel.pdf)
             for table in (table for chapter in chapters for table in chapter.tables):
                 (fresh / "tables" / f"{table.name}.tex").write_text(latex_text(table), encoding="utf-8")
                 (fresh / "tables" / f"{table.name}.csv").write_text(csv_text(table), encoding="utf-8")
         write_hepdata(fresh / "hepdata", evidence, [table for c in chapters for table in c.tables])
+        written = sorted(str(file.relative_to(fresh)) for file in fresh.rglob("*") if file.is_file())
         with writing(folder):
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     with replacing(page) as temporary, writing(page):
-        temporary.write_text(render(evidence, chapters), encoding="utf-8")
+        temporary.write_text(render(evidence, chapters, picture, written), encoding="utf-8")
     return page

@@ -1,6 +1,6 @@
 """Fit of the response on a frozen embedding, with event-matched pairs.
 
-The loss is the negative log likelihood of the tilted model n_0 e^{f - K(nu)} for the shifted sample,
+The loss is the negative log likelihood of the tilted model n_0 e^{f - eps(nu)} for the shifted sample,
 
     L(nu) = log E_0[e^f] - E_nu[f] = (log E_0[e^f] - E_0[f]) - (E_nu[f] - E_0[f]),   f = nu.g + 1/2 nu.D.nu.
 
@@ -78,7 +78,9 @@ class Pairs:
         if nu not in self.passes:
             raise TrainingError(f"the yield at nu = {list(nu)} needs the sample there")
         if not (self.passes[nu].any() and self.nominal_passes.any()):
-            raise TrainingError(f"no event passes the selection at nu = {list(nu)}, or none at 0")
+            raise TrainingError(
+                f"no event passes the selection at nu = {list(nu)}, or none at 0: loosen source.cuts"
+            )
         return float(np.log(self.passes[nu].sum() / self.nominal_passes.sum()))
 
     def take(self, rows: NDArray[np.int64]) -> Pairs:
@@ -186,7 +188,8 @@ def _fit_one(
             loss = batch_loss(model, training.take(np.sort(rows)))
             if not torch.isfinite(loss):
                 raise TrainingError(
-                    f"the loss of the response is not finite in epoch {epoch}, batch {number}"
+                    f"the loss of the response is not finite in epoch {epoch}, batch {number}: lower "
+                    "source.response.learning_rate"
                 )
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]

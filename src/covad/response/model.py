@@ -1,11 +1,11 @@
-"""The response: log n(z|nu)/n(z|0) = nu.g(z) + 1/2 nu.D(z).nu - K(nu)   (eq:linear, eq:logr-poly).
+"""The response: log n(z|nu)/n(z|0) = nu.g(z) + 1/2 nu.D(z).nu - eps(nu)   (eq:linear, eq:logr-poly).
 
 n is a density of events, so that the change of the yield is part of it. g has one column per nuisance, and a
 constant that gives it the odd part of that change: log E_R0[e^{g_k}] - log E_R0[e^{-g_k}] = log(N_+/N_-) at
-nu_k = +-1 (`fit.yield_constants`). K(nu) = log E_R0[e^{nu.g + ...}] - log(N_nu/N_0) is what is left: even in
-nu and of second order to begin with (0.1 % at one sigma of the jet energy scale). It does not depend on z and
-is left out, so that the likelihood of a linear response is concave. The normalisation nuisance nu_N absorbs
-it where there is one; the stage `checks` tells by how much it shifts t. With D, K(nu_k = +-1) = 0.
+nu_k = +-1 (`fit.yield_constants`). eps(nu) = log E_R0[e^{nu.g + ...}] - log(N_nu/N_0) is what is left: even
+in nu and of second order to begin with (0.1 % at one sigma of the jet energy scale). It does not depend on z
+and is left out, so that the likelihood of a linear response is concave. The normalisation nuisance nu_N
+absorbs it where there is one; the stage `checks` tells by how much it shifts t. With D, eps(nu_k = +-1) = 0.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ResponseModel(nn.Module):
         return np.concatenate(parts) if parts else np.zeros((0, self.shape.n_columns), np.float32)
 
     def log_ratio(self, columns: NDArray[np.float32], nu: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return nu.g + 1/2 nu.D.nu from columns, without K(nu)."""
+        """Return nu.g + 1/2 nu.D.nu from columns, without eps(nu)."""
         return np.asarray(columns @ polynomial(nu, self.shape.order), dtype=np.float64)
 
     def save(self, path: Path, trained_on: dict[str, Any]) -> None:
@@ -93,7 +93,9 @@ class ResponseModel(nn.Module):
             model = cls(ResponseShape(**shape), int(stored["heads"]))
             model.load_state_dict(tensors)
         except (KeyError, RuntimeError, TypeError, ValueError, CovadError) as failure:
-            raise FileFormatError(f"{path}: the stored response is incomplete ({failure})") from failure
+            raise FileFormatError(
+                f"{path}: the stored response is incomplete ({failure}); delete it and run again"
+            ) from failure
         return model
 
 

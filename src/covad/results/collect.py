@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -15,11 +15,12 @@ from scipy.stats import rankdata
 from covad import __version__
 from covad.inference.joint import JointNull
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
+from covad.inference.verdict import FEWEST_TOYS, point_text
 from covad.inference.yields import FEWEST_PER_YIELD, NullMoments
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, ConvexNulls, analytic_nulls
 from covad.nplm.dataset import Float64
-from covad.results.summary import SUMMARY_SCHEMA, nu_text
+from covad.results.summary import SUMMARY_SCHEMA, nu_text, truth_text
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.sources import open_sources
@@ -33,13 +34,15 @@ from covad.toys.blocks import STORE_SCHEMA
 from covad.toys.ensembles import Ensemble, Treatment
 from covad.toys.store import EnsembleToys
 
-#: Ensembles with fewer toys say nothing yet.
-FEWEST_TOYS = 10
 #: The study, and the notes of the products that a summary reads.
 _READ = ("study.json", f"{FOLDER}/**/*.json")
+#: Products of which a summary shows nothing if they are gone, though their notes are still there.
+_SHOWN = ("selected.json", "models/**/*", "checks/**/*")
 #: Sigma of the normalisation up to which the law of t is taken at the fitted yield, and the least log yield:
 #: shape nuisances change the yield too.
 _SIGMAS_OF_LAW, _LEAST_RANGE = 6.0, 0.3
+#: Parts of the toys of every yield: each is moved by what the others say.
+_PARTS = 10
 #: Reference events from which the moments of the analytic null are estimated, in units of a toy's.
 _MOMENT_SAMPLE = 4
 
@@ -56,6 +59,7 @@ class Group:
     prior: EnsembleToys | None  # background at truths thrown from the prior
     signals: dict[tuple[Nu, str, float], EnsembleToys]
     ensemble: Ensemble  # of R_0
+    lacking: dict[str, EnsembleToys] = field(default_factory=dict)  # planned background with too few toys
 
     @property
     def capacity(self) -> float:
@@ -107,15 +111,56 @@ class Group:
         return np.concatenate([self.t(toys) for toys in (self.null, *yields)])
 
     @property
+    def at_yields(self) -> dict[str, EnsembleToys]:
+        """Return the background toys at nu = 0 by the names of their true yields, R_0 first."""
+        return {"R_0": self.null} | {truth_text((), nu_norm): toys for nu_norm, toys in self.yields.items()}
+
+    @property
+    def yields_obstacle(self) -> str:
+        """Return why a null of toys cannot be judged at other yields yet, in words; empty if it can."""
+        planned = self.yields or any(name.startswith("nu_N") for name in self.lacking)
+        if self.analytic is not None or not planned:
+            return ""
+        name, toys = min(self.at_yields.items(), key=lambda each: len(each[1].done))
+        needed = -(-FEWEST_PER_YIELD * _PARTS // (_PARTS - 1))
+        if self.moments is not None and len(toys.done) >= needed:
+            return ""
+        few = f"{point_text(name)} has only {len(toys.done)} toys"
+        return f"{few}, {needed} toys per yield tell how t moves with it"
+
+    def yields_apart(self) -> dict[str, tuple[Float64, EmpiricalNull]]:
+        """Return t at the nominal yield of every true yield, with a null that these toys are no part of.
+
+        The null has the toys of all other yields. Every tenth of the toys is moved by mean and spread that
+        the other nine tell: moments fitted without a whole yield would have to be extrapolated to it.
+        """
+        if self.analytic is not None or self.moments is None or self.yields_obstacle:
+            return {}
+        ensembles = self.at_yields
+        which = np.repeat(np.arange(len(ensembles)), [len(toys.done) for toys in ensembles.values()])
+        part = np.concatenate([np.arange(len(toys.done)) % _PARTS for toys in ensembles.values()])
+        t, y = (np.concatenate([toys.column(x) for toys in ensembles.values()]) for x in ("t", "log_yield"))
+        moved = np.empty_like(t)
+        for number in range(_PARTS):
+            others = part != number
+            moments = NullMoments.of_toys(t[others], y[others], n_yields=len(ensembles))
+            moved[~others] = moments.at_nominal(t[~others], y[~others])
+        return {
+            name: (moved[which == k], EmpiricalNull(moved[which != k], "R_0"))
+            for k, name in enumerate(ensembles)
+        }
+
+    @property
     def quoted(self) -> str:
         """Return the null whose p is quoted: the law of the convex test, the toys of the network."""
         return "R_0" if self.analytic is None else "analytic"
 
     def null_p(self) -> dict[tuple[float, int], float]:
-        """Return p of every toy of R_0 at all yields, by nu_N and number; ranks are among the others."""
+        """Return p of every toy of `null_t`, by nu_N and number; ranks are among the others."""
+        yields = self.yields if self.moments is not None else {}
         t = {
             (nu_norm, toy.index): float(value)
-            for nu_norm, toys in {0.0: self.null, **self.yields}.items()
+            for nu_norm, toys in {0.0: self.null, **yields}.items()
             for toy, value in zip(toys.done, self.t(toys), strict=True)
         }
         values = np.array(list(t.values()))
@@ -163,7 +208,7 @@ class RunToys:
     study: Study
     entries: list[Entry]
     toys: dict[str, EnsembleToys]  # by identity
-    made_of: str = ""  # digest of versions, ensembles, t of all toys, and notes of products
+    made_of: str = ""  # digest of versions, ensembles, t of all toys, notes of products and what is there
 
     def groups(self) -> Iterator[Group]:
         """Return the groups whose null has toys."""
@@ -176,12 +221,15 @@ class RunToys:
 
     def _group(self, test: str, configuration: Configuration) -> Group | None:
         null, ensemble, prior = None, None, None
-        yields, shifted, signals = {}, {}, {}
+        yields, shifted, signals, lacking = {}, {}, {}, {}
         for entry in self.entries:
             if entry.ensemble is None or (entry.test, entry.configuration) != (test, configuration):
                 continue
             toys, draw = self.toys[entry.ensemble.identity], entry.draw
             if len(toys.t) < FEWEST_TOYS:
+                if draw.signal is None:
+                    name = null_name(draw.nu) if any(draw.nu) else truth_text((), draw.nu_norm, draw.prior)
+                    lacking[name] = toys
                 continue
             if draw.signal is not None:
                 signals[draw.nu, draw.signal, draw.injected] = toys
@@ -195,7 +243,7 @@ class RunToys:
                 null, ensemble = toys, entry.ensemble
         if null is None or ensemble is None:
             return None
-        return Group(test, configuration, null, yields, shifted, prior, signals, ensemble)
+        return Group(test, configuration, null, yields, shifted, prior, signals, ensemble, lacking)
 
     @cached_property
     def values(self) -> dict[str, Float64]:
@@ -220,6 +268,9 @@ def collect(path: Path) -> RunToys:
     """Load all toys of a run that are there."""
     directory = RunDirectory(path)
     notes = [digest_once(file) for name in _READ for file in sorted(directory.path.glob(name))]
+    notes += [
+        str(file.relative_to(path)) for name in _SHOWN for file in sorted(path.glob(name)) if file.is_file()
+    ]
     study = directory.study()
     sources, products = open_sources(study, directory), Products(study, directory)
     entries = plan(study, sources, read_clips(products, sources), read_bases(products, sources))

@@ -38,6 +38,7 @@ from covad.results.summary import (
     NullLaw,
     NullSummary,
     PriorSummary,
+    ProcessYield,
     SignalPower,
     SignalSignificance,
     SpaceSummary,
@@ -50,6 +51,7 @@ from covad.results.summary import (
 from covad.runs.checks import read_checks
 from covad.runs.directory import space_name
 from covad.runs.products import Products
+from covad.runs.selected import read_selected
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_clip_choices, read_clips
 from covad.storage.records import restore
@@ -80,6 +82,7 @@ def summarise(run: RunToys) -> Summary:
         made_of=run.made_of,
         study=run.study,
         manifest=_manifest(run),
+        processes=tuple(_processes(run)),
         main_configuration=main_configuration(run.study).slug,
         configurations=tuple(_configurations(run)),
         embeddings=tuple(_embeddings(run)),
@@ -106,6 +109,17 @@ def _toy_versions(run: RunToys) -> tuple[ToyVersions, ...]:
     """Count all toys by the versions that computed them, the most frequent first."""
     found = Counter(versions for toys in run.toys.values() for versions in toys.versions)
     return tuple(ToyVersions(versions, number) for versions, number in found.most_common())
+
+
+def _processes(run: RunToys) -> Iterator[ProcessYield]:
+    """Share the expected events of the study among the processes as the selected samples have them."""
+    if not isinstance(run.study.source, Collisions):
+        return
+    selected = read_selected(Products(run.study, run.directory).selected())
+    counted = {} if selected is None else selected.processes
+    total = sum(counted.values())
+    for process, events in sorted(counted.items(), key=lambda found: found[1], reverse=True):
+        yield ProcessYield(process, events, run.study.sizes.expected * events / total)
 
 
 def _configurations(run: RunToys) -> Iterator[ConfigurationSummary]:
@@ -244,22 +258,31 @@ def _null(group: Group, seed: int) -> NullSummary:
 
 
 def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
-    """Judge every ensemble of background by the law, where there is one, or by R_0.
+    """Judge every planned ensemble of background by the law, where there is one, or by R_0.
 
-    Where there is a law, R_0 is one of the points that have to close. Goodness of fit stands beside it;
-    whether the network's toys follow chi2 is another matter.
+    R_0 and other yields are among the points that have to close; where the null is made of their toys, each
+    is held against the others. Goodness of fit stands beside it; whether the network's toys follow chi2 is
+    another matter.
     """
-    points = {null_name(nu): group.t(toys) for nu, toys in group.shifted.items()}
+    ensembles = {null_name(nu): toys for nu, toys in group.shifted.items()}
+    points = {name: group.t(toys) for name, toys in ensembles.items()}
     against_null, against_chi2 = _goodness(group, points, seed)
     if group.prior is not None:
-        points[truth_text((), prior=True)] = group.t(group.prior)
-    if group.analytic is not None:  # toys of other yields are no part of the null
-        yields = {truth_text((), nu_norm): group.t(toys) for nu_norm, toys in group.yields.items()}
-        points = {"R_0": group.t(group.null), **points, **yields}
+        ensembles[truth_text((), prior=True)] = group.prior
+    apart = group.yields_apart()
+    if group.analytic is not None or apart:
+        ensembles = {"R_0": group.null, **ensembles, **group.at_yields}
+    ensembles |= group.lacking
+    points = {name: apart[name][0] if name in apart else group.t(toys) for name, toys in ensembles.items()}
     if not points:
         return
-    null = group.nulls[group.quoted]
-    closure = judge(points, null)
+    closure = judge(
+        points,
+        group.nulls[group.quoted],
+        failed={name: toys.failed for name, toys in ensembles.items()},
+        own_nulls={name: null for name, (_, null) in apart.items()},
+        obstacle=group.yields_obstacle,
+    )
     for name, found in closure.points.items():
         yield ClosureSummary(
             test=group.test,

@@ -7,36 +7,73 @@ from collections.abc import Iterator
 from covad.inference.closure import SHOWN_LEVEL
 from covad.inference.intervals import Interval
 from covad.inference.reach import Reach
-from covad.inference.verdict import can_tell, point_text
-from covad.results.overview import ALARM_Z, closure_overview
-from covad.results.summary import ClosureSummary, Summary, select
+from covad.inference.significance import MARK, MEANING
+from covad.inference.verdict import FEWEST_TOYS, can_tell, point_text
+from covad.results.overview import ALARM_Z, ClosureOverview, at_central_nu, closure_overview, law_of
+from covad.results.summary import ClosureSummary, Summary
 from covad.runs.checks import SpaceReach
-from covad.study.plan import space_label
+from covad.study import Collisions, Study
+from covad.study.plan import nuisance_names, space_label
+from covad.study.sources import NORMALISATION
 
 
 def summary_lines(summary: Summary) -> Iterator[str]:
-    """Say whether it closes, how far, how sensitive it is, and whether all toys are there.
+    """Say what was searched, whether it closes, how far, how sensitive it is, and whether all toys are there.
 
-    The points behind a verdict are listed for the main configuration; the report has all.
+    Sensitivity is that of the main configuration; the report has all, and every point behind a verdict.
     """
     labels = {c.configuration: c.label for c in summary.configurations}
+    yield search_text(summary.study)
+    if not summary.closure:
+        few = f"fewer than {FEWEST_TOYS} background toys at nu = 0 or at shifted nu"
+        yield f"closure: not known yet, there are {few}"
     for test, configuration in dict.fromkeys((line.test, line.configuration) for line in summary.closure):
         overview = closure_overview(summary, test, configuration)
         if overview is not None:
-            yield f"{test}, {labels[configuration]}: {overview.verdict}: {overview.reason}"
-        if configuration == summary.main_configuration:
-            for point in select(summary.closure, test=test, configuration=configuration):
-                yield f"  {point_line(point)}"
+            told = f"{test} test, {labels[configuration]}: {overview.verdict}: {overview.reason}"
+            yield told + _alarms(overview)
     for space in summary.spaces:
         name = space_label((space.embedding, space.order))
         yield f"closure reach of {name}, convex test: {reach_text(space.reach)}"
-    for line in select(summary.significance, null="R_0"):
-        if not any(line.nu):
-            what = f"{line.injected:g} events of {line.signal}"
-            yield f"{line.test}, {labels[line.configuration]}: {what} give a median Z of {line.text}"
+    for line in at_central_nu(summary, summary.main_configuration):
+        if line.null == quoted_null(summary, line.test):
+            percent = 100 * line.injected / summary.main.expected
+            what = f"{line.injected:g} events of {line.signal} ({percent:.2g} %)"
+            mark = f"{MARK} ({MARK} {MEANING})" if line.extrapolated else ""
+            yield f"{line.test} test, {summary.main.label}: {what} give a median Z of {line.text}{mark}"
     toys = summary.toys
     yield (
         f"toys: {toys.requested} requested = {toys.done} done + {toys.failed} failed + {toys.missing} missing"
+    )
+
+
+def search_text(study: Study) -> str:
+    """Say how large the search is, and what is uncertain."""
+    sigmas = {NORMALISATION: study.normalisation}
+    if isinstance(study.source, Collisions):
+        sigmas |= {entry.name: entry.sigma for entry in study.source.systematics}
+    told = [
+        f"{name} (sigma = {sigma:g})" if (sigma := sigmas.get(name)) else name
+        for name in nuisance_names(study)
+    ]
+    return f"search: {study.sizes.expected:g} expected events; nuisances: {', '.join(told) or 'none'}"
+
+
+def quoted_null(summary: Summary, test: str) -> str:
+    """Return the null that observed files are held against: the law where it is exact, else toys."""
+    law = law_of(summary, test, summary.main_configuration)
+    return law.name if law is not None and law.name == "analytic" else "R_0"
+
+
+def _alarms(overview: ClosureOverview) -> str:
+    """Return the largest share of background toys beyond 2 sigma, as the end of a sentence."""
+    found = overview.alarms
+    if found is None or found.rate is None:
+        return ""
+    where = point_text(overview.most_alarms.point)
+    return (
+        f"; without a signal up to {100 * found.rate:.1f} % of toys pass {ALARM_Z:g} sigma, at {where}, "
+        f"where {100 * found.alpha:.1f} % should"
     )
 
 

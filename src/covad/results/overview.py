@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from covad.inference.closure import FalsePositives
-from covad.inference.verdict import Verdict
-from covad.results.summary import ClosureSummary, NullLaw, SignalPower, SignalSignificance, Summary, select
+from covad.inference.reach import Reach
+from covad.inference.verdict import ALWAYS_JUDGED_Z, JUDGED_Z, Verdict, can_tell
+from covad.results.summary import (
+    ClosureSummary,
+    NullLaw,
+    SignalPower,
+    SignalSignificance,
+    SpaceSummary,
+    Summary,
+    select,
+)
+from covad.runs.checks import Validation
+from covad.study.plan import default_result, default_test
 
 #: Threshold at which the short answers quote false positives.
 ALARM_Z = 2.0
 #: The paper's calibration of Z and power: toys at +1 sigma.
 _SHIFTED_NULL = "R_+1"
+#: A response misfits fresh events where the smallest p of its comparisons, times their number, is below this.
+MISFIT_P = 0.01
 
 
 def law_of(summary: Summary, test: str, configuration: str) -> NullLaw | None:
@@ -32,6 +46,7 @@ class ClosureOverview:
     smallest_p: float | None  # of goodness of fit against R_0, corrected; None where no test was made
     worst_shift: ClosureSummary  # the point whose median moves most
     most_alarms: ClosureSummary  # the point with the most false positives at ALARM_Z
+    judged_z: float  # the largest threshold at which the rates of all points have a say in the verdict
 
     @property
     def alarms(self) -> FalsePositives | None:
@@ -49,6 +64,8 @@ def closure_overview(summary: Summary, test: str, configuration: str) -> Closure
         return -1.0 if found is None or found.ratio is None else found.ratio
 
     p = [found.corrected_p for line in lines for found in line.against_null]
+    rates = [line.false_positives_at(JUDGED_Z) for line in lines]
+    told_apart = all(rate is not None and can_tell(rate) for rate in rates)
     return ClosureOverview(
         test=test,
         configuration=configuration,
@@ -57,7 +74,76 @@ def closure_overview(summary: Summary, test: str, configuration: str) -> Closure
         smallest_p=min(p, default=None),
         worst_shift=max(lines, key=lambda line: abs(line.median_shift.shift)),
         most_alarms=max(lines, key=alarms),
+        judged_z=JUDGED_Z if told_apart else ALWAYS_JUDGED_Z,
     )
+
+
+@dataclass(frozen=True)
+class ResponseOverview:
+    """How well a response describes fresh events, and whether that is well enough for so many events."""
+
+    space: SpaceSummary
+    worst: Validation | None  # the comparison of smallest p; None where there is none
+    comparisons: int
+    reach: Reach  # the smallest one: over the prior, and at the distances at which toys are drawn
+    size: float | None  # that distance from nu = 0, in sigma; None for the average over the prior
+    expected: float
+
+    @property
+    def misfits(self) -> bool:
+        return self.worst is not None and self.worst.p * self.comparisons < MISFIT_P
+
+    @property
+    def enough(self) -> bool:
+        """Return whether the misfit is shown to be too small to move t at the expected number of events."""
+        return (self.reach.interval.low or 0.0) >= self.expected
+
+
+def response_overview(summary: Summary, space: SpaceSummary) -> ResponseOverview:
+    """Return the worst comparison with fresh events, and the events up to which it does not matter."""
+    known = [line for line in space.validation if not math.isnan(line.p)]
+    drawn = max((abs(x) for nu in summary.points for x in nu), default=0.0)
+    found: list[tuple[float | None, Reach]] = [(None, space.reach.average)]
+    found += [(size, reach) for size, reach in space.reach.smallest.items() if size <= max(drawn, 1.0)]
+    size, reach = min(found, key=lambda each: each[1].interval.low or 0.0)
+    return ResponseOverview(
+        space=space,
+        worst=min(known, key=lambda line: line.p, default=None),
+        comparisons=len(known),
+        reach=reach,
+        size=size,
+        expected=summary.main.expected,
+    )
+
+
+def quoted_test(summary: Summary) -> tuple[str, str]:
+    """Return the test that the short answers are about, whose p is quoted, and the null of that p."""
+    test = default_test(summary.study)
+    return test, "analytic" if test == "convex" else "R_0"
+
+
+def closure_of_quoted(summary: Summary, configuration: str) -> ClosureOverview | None:
+    """Return closure of the test that the p which the study quotes needs."""
+    return closure_of_rule(summary, default_result(summary.study), configuration)
+
+
+def closure_of_rule(summary: Summary, rule: str, configuration: str) -> ClosureOverview | None:
+    """Return closure of the test that a p by this rule needs; of two, that of the one which decides.
+
+    None where one of them has no toys at shifted nu.
+    """
+    needed = quoted_first(summary) if rule == "joint" else [rule]
+    found = [closure_overview(summary, test, configuration) for test in needed]
+    known = [overview for overview in found if overview is not None]
+    if len(known) < len(found):
+        return None
+    verdict = Verdict.overall(overview.verdict for overview in known)
+    return next(overview for overview in known if overview.verdict is verdict)
+
+
+def quoted_first(summary: Summary) -> list[str]:
+    """Return the tests of a study, the one whose p is quoted first."""
+    return sorted(summary.tests, key=lambda test: test != quoted_test(summary)[0])
 
 
 def calibration_of(
@@ -99,6 +185,6 @@ def at_central_nu(summary: Summary, configuration: str) -> list[SignalSignifican
     return [line for line in mine if not any(line.nu)]
 
 
-def largest_z(lines: Sequence[SignalSignificance]) -> SignalSignificance:
-    """Return the largest Z of the first test against R_0: among several, the largest is large by chance."""
-    return max(select(lines, test=lines[0].test, null="R_0"), key=lambda line: line.z)
+def largest_z(lines: Sequence[SignalSignificance], test: str, null: str) -> SignalSignificance | None:
+    """Return the largest Z of one test against one null: among several, the largest is large by chance."""
+    return max(select(lines, test=test, null=null), key=lambda line: line.z, default=None)

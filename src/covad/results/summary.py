@@ -1,4 +1,4 @@
-"""The numbers of a run as frozen classes, and summary.json, in which they are kept (docs/summary.md).
+"""The numbers of a run as frozen classes, and summary.json, which keeps them (docs/reference/summary.md).
 
 A configuration is named by its slug in every line; `Summary.configurations` has its label for people.
 `nu` has one number per systematic, in units of its sigma.
@@ -35,7 +35,7 @@ from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 5
+SUMMARY_SCHEMA = 6
 T = TypeVar("T")
 
 
@@ -68,6 +68,15 @@ class Manifest(Record):
     hashes: dict[str, str]
     seconds: dict[str, float]
     stages: dict[str, tuple[StageVersions, ...]]
+
+
+@dataclass(frozen=True)
+class ProcessYield(Record):
+    """A background process: selected events of the samples, and those that the study expects."""
+
+    process: str
+    events: int
+    expected: float
 
 
 @dataclass(frozen=True)
@@ -291,6 +300,7 @@ class Summary(Record):
     made_of: str  # digest of versions and files; as long as it holds, the summary is kept
     study: Study
     manifest: Manifest | None
+    processes: tuple[ProcessYield, ...]  # the largest first; none where no events were selected
     main_configuration: str
     configurations: tuple[ConfigurationSummary, ...]
     embeddings: tuple[EmbeddingSummary, ...]
@@ -375,5 +385,5 @@ def read_summary(run: Path) -> Summary:
     path = run / SUMMARY
     content = read_sealed(path, "`covad report` writes it anew")
     if content is None:
-        raise FileFormatError(f"{path}: cannot be read, the run has no summary")
+        raise FileFormatError(f"{path}: cannot be read, the run has no summary; `covad report` writes it")
     return Summary.from_json(content, str(path))

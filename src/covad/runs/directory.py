@@ -71,7 +71,10 @@ class RunDirectory:
     def study(self) -> Study:
         content = self.origin()
         if content is None:
-            raise FileFormatError(f"{self.path}: is not a run directory, it has no study.json")
+            raise FileFormatError(
+                f"{self.path}: is not a run directory, it has no study.json; "
+                f"`covad run STUDY.yaml --out {self.path}` makes one"
+            )
         return parse_study(content.get("study"), str(self.path / "study.json"))
 
     def origin(self) -> dict[str, Any] | None:

@@ -101,6 +101,7 @@ class Products:
                 nu=self.study.points,
                 folds=source.folds,
                 validation_share=source.training.validation_share,
+                processes="selected",
             ),
         )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import MissingExtraError, SimulationError
+from covad.errors import MissingExtraError, SimulationError, extra_advice
 from covad.events.layout import Events
 from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES, process_code
 from covad.simulation.detector import Detector, Truth
@@ -154,7 +154,9 @@ def collect(
     n_accepted = n_hard = n_empty = 0
     while n_accepted < n_events:
         if n_empty == MAX_EMPTY_BATCHES:
-            raise SimulationError(f"no event passes the lepton filter of {detector.lepton_filter} GeV")
+            raise SimulationError(
+                f"no event passes the lepton filter of {detector.lepton_filter} GeV: lower it"
+            )
         truth, collision = batch(n_events - n_accepted)
         measured = detector.measure(truth, rng)
         accepted = detector.accepts(measured)
@@ -191,7 +193,7 @@ def require_pythia() -> None:
         import pythia8mc  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
-            f"engine 'pythia8' needs the extra 'pythia' (pip install 'covad[pythia]'): {error}"
+            f"engine 'pythia8' needs the extra 'pythia' ({error}): {extra_advice('pythia')}"
         ) from error
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from covad.errors import FileWriteError
+from covad.errors import FileWriteError, write_trouble
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as failure:
-        raise FileWriteError(f"{path}: cannot be written ({failure.strerror or failure})") from failure
+        raise FileWriteError(f"{path}: cannot be written {write_trouble(failure)}") from failure
 
 
 @contextmanager
@@ -30,7 +30,9 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     with writing(path):
         if path.exists() and not path.is_file():
-            raise FileWriteError(f"{path}: cannot be written (it exists and is not a regular file)")
+            raise FileWriteError(
+                f"{path}: cannot be written (it exists and is not a regular file): choose another name"
+            )
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
     try:
         yield temporary

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from covad.errors import DamagedFileError, FileFormatError, UnfinishedRunError
+from covad.messages import counted
 from covad.storage.atomic import writing
 from covad.storage.digests import content_digest, digest_once
 from covad.storage.records import Record, plain, restore
@@ -120,15 +121,18 @@ class Product:
         this recipe that were set aside before come back.
         """
         if self.whole():
+            log.debug("stage %s: %s is kept", self.stage, self.name)
             return False
         with suppress(FileFormatError):  # a note that cannot be trusted names no files
             note = self.noted()
             if note is not None and not self._is_of(note):
+                log.debug("stage %s: %s was made by another recipe, it is set aside", self.stage, self.name)
                 _move(self.run, self._aside(note.recipe), [*note.files, *beside], self._note_name)
         if self.recipe is not None:
             with suppress(FileFormatError):
                 before = self.noted_aside()
                 if before is not None:
+                    log.debug("stage %s: %s was set aside before, it comes back", self.stage, self.name)
                     _move(self._aside(self.recipe), self.run, [*before.files, *beside], self._note_name)
         return not self.whole()
 
@@ -151,7 +155,9 @@ class Product:
         """
         noted = self._files()
         if noted is None:
-            raise UnfinishedRunError(f"{self.run}: the stage '{self.stage}' has not run yet")
+            raise UnfinishedRunError(
+                f"{self.run}: the stage '{self.stage}' has not run yet; `covad run` goes on"
+            )
         for name in files or noted:
             path, note = self.run / name, noted[name]
             if path.stat().st_size != note.bytes or digest_once(path) != note.sha256:
@@ -159,6 +165,7 @@ class Product:
                     f"{path}: is not what the stage '{self.stage}' made; delete it and run again: "
                     "it is made anew"
                 )
+        log.debug("%s: %s verified by size and digest", self.name, counted(len(files or noted), "file"))
         return self.path
 
     def _files(self) -> dict[str, FileNote] | None:

@@ -20,9 +20,9 @@ def read_text(path: Path, largest_bytes: int = LARGEST_BYTES) -> str:
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
-            raise DamagedFileError(f"{path}: is a directory, not a file")
+            raise DamagedFileError(f"{path}: is a directory, not a file: name a file")
         if not stat.S_ISREG(found.st_mode):
-            raise DamagedFileError(f"{path}: is not a regular file")
+            raise DamagedFileError(f"{path}: is not a regular file: name one")
         if found.st_size > largest_bytes:
             raise DamagedFileError(
                 f"{path}: has {found.st_size} bytes, more than the {largest_bytes} that such a file may have"

@@ -14,6 +14,7 @@ FREE_KEYS = (
     "cluster",
     "configurations.*.toys",
     "configurations.*.background_toys",
+    "configurations.*.yield_toys",
     "source.duplicates",
     "source.path",
     "source.folder",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from covad.errors import UnknownNameError
-from covad.nplm.settings import ConvexSettings, NetworkSettings, Sizes
+from covad.nplm.settings import MOST_EXPECTED, SIGMAS, ConvexSettings, NetworkSettings, Sizes
 from covad.settings import Index, NuEntry, Positive, Real, Settings, ToyCount
 from covad.study.sources import AnySource, Collisions, LatentSection, PoolSection
 from covad.toys import latent_world as latent
@@ -16,9 +17,11 @@ from covad.toys.backends.dask import BatchCluster
 from covad.toys.ensembles import Treatment
 
 #: Events of a signal; as many as a dataset can have.
-_Yield = Annotated[Positive, Field(le=1e8)]
+_Yield = Annotated[Positive, Field(le=MOST_EXPECTED)]
 #: True nu_N in units of its sigma.
 _Yields = Annotated[Real, Field(ge=-5.0, le=5.0)]
+#: The least distance of two of them; toys are drawn at 0, too.
+_NEAREST_YIELDS = 0.25
 #: `Treatment.NONE` in labels.
 _NO_NUISANCES = "no nuisances"
 
@@ -43,7 +46,8 @@ class Configuration(Settings):
 
     `embedding` may be left out where the source has one only. Other sizes, other points nu, fewer toys and
     leaving out the signals are possible for a configuration of its own. `background_toys` is another number
-    of toys for ensembles without a signal, which are few, and decide closure and how large a Z can be told.
+    of toys for ensembles without a signal, which are few, and decide closure and how large a Z can be told;
+    `yield_toys` one for those of them whose true yield varies: `nu_norm` and `prior`.
     """
 
     embedding: str | None = None
@@ -54,6 +58,7 @@ class Configuration(Settings):
     signals: bool = True
     toys: ToyCount | None = None
     background_toys: ToyCount | None = None
+    yield_toys: ToyCount | None = None
 
     @property
     def slug(self) -> str:
@@ -98,10 +103,10 @@ class Study(Settings):
     seed: Index
     source: AnySource
     sizes: Sizes = Sizes()
-    normalisation: Positive | None = 0.1
+    normalisation: Annotated[Positive, Field(ge=SIGMAS[0], le=SIGMAS[1])] | None = 0.1
     tests: Tests
     configurations: Annotated[tuple[Configuration, ...], Field(min_length=1)] = (Configuration(),)
-    nu: Annotated[tuple[NuEntry, ...], Field(min_length=1)] = ((0.0,),)
+    nu: Annotated[tuple[NuEntry, ...], Field(min_length=1)] = ((0.0,),)  # 0 of every nuisance
     nu_norm: tuple[_Yields, ...] = (-3.0, -1.5, 1.5, 3.0)
     prior: bool = True
     result: Literal["convex", "network", "joint"] | None = None
@@ -111,7 +116,9 @@ class Study(Settings):
 
     @model_validator(mode="after")
     def _settled(self) -> Self:
-        """Fill in what the configurations leave to the study, and refuse two of one slug."""
+        """Fill in what the source and the configurations leave open, and refuse two of one slug."""
+        if "nu" not in self.model_fields_set and self.source.n_nuisances is not None:
+            object.__setattr__(self, "nu", ((0.0,) * self.source.n_nuisances,))
         if isinstance(self.source, PoolSection) and "prior" not in self.model_fields_set:
             object.__setattr__(self, "prior", False)  # only covad's own pools have points of the prior
         named = self.source.embeddings_named
@@ -140,6 +147,13 @@ class Study(Settings):
         self._check_points("nu", self.nu)
         if 0.0 in self.nu_norm or len(set(self.nu_norm)) < len(self.nu_norm):
             raise ValueError("nu_norm: an entry stands twice, or is 0, where toys are drawn anyway")
+        drawn = sorted([0.0, *self.nu_norm])
+        for low, high in pairwise(drawn):
+            if high - low < _NEAREST_YIELDS:
+                raise ValueError(
+                    f"nu_norm: {low:g} and {high:g} are nearer than {_NEAREST_YIELDS:g} sigma, which says "
+                    "nothing of how t moves with the yield"
+                )
         for test in ("network", "convex"):
             if self.result in (test, "joint") and getattr(self.tests, test) is None:
                 raise ValueError(f"result: {self.result} needs the {test} test, which tests lacks")
@@ -170,7 +184,7 @@ class Study(Settings):
         """Refuse too few events of a kind; the selection may leave fewer, which the run itself checks."""
         for signal, yields in self.signals.items():
             if signal not in source.signals:
-                raise ValueError(f"signals.{signal}: source.signals has no such sample")
+                raise ValueError(f"signals.{signal}: source.signals has no such sample: add it there")
             simulated = source.signals[signal].simulate
             if simulated is not None and simulated < max(yields):
                 raise ValueError(f"source.signals.{signal}.simulate: toys need {max(yields):g} events")

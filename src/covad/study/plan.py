@@ -62,8 +62,10 @@ def plan(study: Study, sources: Sources, clips: Clips, bases: Bases | None = Non
             tests["convex"] = convex
         for draw in draws(study, configuration):
             toys = configuration.toys or study.toys
-            if draw.signal is None and not (draw.nu_norm or draw.prior):
+            if draw.signal is None:
                 toys = configuration.background_toys or toys
+            if draw.nu_norm or draw.prior:
+                toys = configuration.yield_toys or toys
             for name, test in tests.items():
                 ensemble = None
                 if source is not None and test is not None:

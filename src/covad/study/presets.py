@@ -8,8 +8,9 @@ from pathlib import Path
 from covad.errors import StudyError, UnknownNameError
 from covad.storage.atomic import replacing, writing
 
-#: `quick` shows all stages in minutes, `laptop` is the paper's study, `paper` has the paper's training sizes.
-PRESETS = ("quick", "laptop", "paper")
+#: `quick` shows all stages in minutes, `laptop` is the paper's study, `paper` has the paper's training sizes;
+#: `smoke` tries an installation in a minute.
+PRESETS = ("quick", "laptop", "paper", "smoke")
 
 
 def preset_text(name: str) -> str:
@@ -29,7 +30,9 @@ def write_preset(name: str, path: Path) -> None:
         try:
             path.touch(exist_ok=False)
         except FileExistsError as failure:
-            raise StudyError(f"{path}: is there already, and is not overwritten") from failure
+            raise StudyError(
+                f"{path}: is there already, and is not overwritten: choose another name"
+            ) from failure
     try:
         with replacing(path) as temporary, writing(path):
             temporary.write_text(text, encoding="utf-8")

@@ -37,7 +37,9 @@ class _Loader(yaml.SafeLoader):
                 continue
             line = key_node.start_mark.line + 1
             if key in lines:
-                raise StudyError(f"key '{key}' stands twice, in line {lines[key]} and in line {line}")
+                raise StudyError(
+                    f"key '{key}' stands twice, in line {lines[key]} and in line {line}: remove one"
+                )
             lines[key] = line
         return super().construct_mapping(node, deep)
 
@@ -47,13 +49,17 @@ def read_study(path: Path) -> Study:
     try:
         content = yaml.load(read_text(path, _LARGEST_BYTES), _Loader)  # noqa: S506, it is a SafeLoader
     except FileNotFoundError as failure:
-        raise StudyError(f"{path}: cannot be read (there is no such file)") from failure
+        raise StudyError(
+            f"{path}: cannot be read (there is no such file); `covad init` writes one"
+        ) from failure
     except FileFormatError as failure:
         raise StudyError(str(failure)) from failure
     except StudyError as failure:
         raise StudyError(f"{path}: {failure}") from failure
     except RecursionError as failure:
-        raise StudyError(f"{path}: cannot be read, its YAML is nested too deeply") from failure
+        raise StudyError(
+            f"{path}: cannot be read, its YAML is nested too deeply: write it flatter"
+        ) from failure
     except (yaml.YAMLError, ValueError) as failure:  # a date of month 13 is a ValueError
         raise StudyError(f"{path}: is not YAML ({' '.join(str(failure).split())})") from failure
     _refuse_endless(content, path)
@@ -71,7 +77,9 @@ def _refuse_endless(content: Any, path: Path) -> None:
         elif isinstance(value, list):
             waiting += value
         if seen + len(waiting) > _MOST_VALUES:
-            raise StudyError(f"{path}: has more than {_MOST_VALUES} values, aliases (*NAME) written out")
+            raise StudyError(
+                f"{path}: has more than {_MOST_VALUES} values, aliases (*NAME) written out: ask for less"
+            )
 
 
 def _resolve_paths(study: Study, folder: Path) -> Study:
@@ -93,7 +101,9 @@ def _resolve_paths(study: Study, folder: Path) -> Study:
 def parse_study(content: Any, where: str) -> Study:
     """Check plain data; `where` names it in messages."""
     if not isinstance(content, Mapping):
-        raise StudyError(f"{where}: a mapping of keys was expected")
+        raise StudyError(
+            f"{where}: a mapping of keys was expected; `covad init` writes a study to begin with"
+        )
     try:
         return Study.model_validate(content)
     except ValidationError as failure:

@@ -61,7 +61,7 @@ class SampleEntry(Settings):
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if bool(self.files) == (self.simulate is not None):
-            raise ValueError("either files or simulate is needed")
+            raise ValueError("either files or simulate is needed: give one of them")
         return self
 
 

@@ -64,7 +64,7 @@ def _known(draw: Draw, events: LatentEvents) -> Response:
     if draw.response_order == 1:
         return Response(events.response.linear)
     if events.response.quadratic is None:
-        raise PlanError("response order 2 needs a source with quadratic response columns")
+        raise PlanError("response order 2 needs a source with quadratic response columns: use order 1")
     return events.response
 
 
@@ -187,7 +187,7 @@ class PoolSource:
             if len(pool) < need:
                 raise TooFewEventsError(
                     f"{self.directory}: the pool '{name}' has {len(pool)} events at {where}, "
-                    f"but toys may need {need:.0f}"
+                    f"but toys may need {need:.0f}: use larger pools (source.splits), or smaller sizes"
                 )
 
     def _pools(self) -> pools.Pools:

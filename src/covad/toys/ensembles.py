@@ -310,7 +310,9 @@ class Shard:
 
     def __post_init__(self) -> None:
         if not 1 <= self.number <= self.total:
-            raise PlanError(f"there is no shard {self.number} of {self.total}")
+            raise PlanError(
+                f"there is no shard {self.number} of {self.total}: shards are written I/N, with I from 1 to N"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Shard:

@@ -202,9 +202,11 @@ def _content(directory: Path) -> dict[str, Any]:
     path = directory / MANIFEST
     content = read_json(path)
     if not isinstance(content, dict) or "schema" not in content:
-        raise FileFormatError(f"{path}: is no manifest of pools")
+        raise FileFormatError(f"{path}: is no manifest of pools: write the pools again")
     if content["schema"] not in (POOL_SCHEMA, _WITHOUT_PRIOR):
-        raise FileFormatError(f"{path}: schema {content['schema']}, but {POOL_SCHEMA} was expected")
+        raise FileFormatError(
+            f"{path}: schema {content['schema']}, but {POOL_SCHEMA} was expected: write the pools again"
+        )
     return content
 
 
@@ -249,7 +251,10 @@ def digest_of(directory: Path, expected_digest: str, nu: Nu | None, signal: str 
 def read_unchanged(directory: Path, expected_digest: str) -> Manifest:
     """Read the manifest; raise a FileFormatError if its digest is another."""
     if pools_digest(directory) != expected_digest:
-        raise FileFormatError(f"{directory / MANIFEST}: has changed since the run began")
+        raise FileFormatError(
+            f"{directory / MANIFEST}: has changed since the run began: put it back, or use another run "
+            "directory"
+        )
     return read_manifest(directory)
 
 
@@ -258,7 +263,7 @@ def verify(directory: Path) -> None:
     for array in read_manifest(directory).arrays:
         path = directory / array.file
         if not path.is_file() or digest_once(path) != array.sha256:
-            raise FileFormatError(f"{path}: missing, or not what {MANIFEST} says")
+            raise FileFormatError(f"{path}: missing, or not what {MANIFEST} says: write the pools again")
 
 
 @lru_cache(maxsize=8)

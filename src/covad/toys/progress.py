@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from covad.messages import duration_text
+from covad.messages import duration_text, shows_progress
 
 log = logging.getLogger(__name__)
 
@@ -49,5 +49,10 @@ def toy_progress(total: int) -> Iterator[ToyProgress]:
     """Show progress on stderr while the block lasts."""
     console = Console(stderr=True)
     columns = (TextColumn("toys"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        disable=not (console.is_terminal and shows_progress()),
+    ) as bar:
         yield ToyProgress(total, bar, bar.add_task("", total=total))

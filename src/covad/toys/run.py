@@ -72,7 +72,12 @@ def run_toys(
     _warn_of_pool_offsets(requests)
     store.sweep()
     corrupt = store.set_corrupt_aside(requests)
-    left = store.missing(list((shard or Shard()).blocks(requests)))
+    asked = list((shard or Shard()).blocks(requests))
+    left = store.missing(asked)
+    to_do = sum(len(block) for block in left)
+    log.debug(
+        "stage toys: %d stored toys are kept, %d are to be computed", sum(map(len, asked)) - to_do, to_do
+    )
     computed = failed = 0
     if not left:
         return ToysComputed(computed, failed, len(corrupt))

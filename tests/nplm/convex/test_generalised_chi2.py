@@ -137,3 +137,35 @@ def test_bad_arguments_are_named() -> None:
         law.sf(np.nan)
     with pytest.raises(DatasetError, match="between 0 and 1"):
         law.isf(0.0)
+
+
+@pytest.mark.parametrize("dof", [300, 3_000, 10_000])
+def test_many_equal_weights_are_a_chi2_around_its_mean(dof: int) -> None:
+    """A contour that bends too much meets the branch point."""
+    x = dof + np.sqrt(2 * dof) * np.array([-3.0, -0.01, 0.0, 0.01, 3.0])
+    np.testing.assert_allclose(GeneralisedChi2(np.ones(dof)).sf(x), stats.chi2.sf(x, dof), rtol=1e-9)
+
+
+@pytest.mark.parametrize("weights", [np.ones(45), np.geomspace(1e12, 1.0, 10), np.ones(1), -SPECTRUM])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_any_number_has_a_tail(weights: np.ndarray, sign: float) -> None:
+    """However far from the weights x is: the tails fall, and add up to one."""
+    x = sign * np.array([1e-300, 1e-30, 1.0, 1e6, 1e12, 1e50, 1e150, 1e250]) * np.abs(weights).max()
+    law = GeneralisedChi2(weights)
+    sf, log_sf = law.sf(x), law.log_sf(x)
+    assert (sign * log_sf[1:] <= sign * log_sf[:-1]).all()
+    np.testing.assert_allclose(sf + law.cdf(x), 1.0, atol=1e-9)
+
+
+def test_far_in_the_tail_the_bound_takes_over_where_the_integral_ends() -> None:
+    """log P is about -1e6 there and falls as -x/2; the bound lies above it by a few units."""
+    law = GeneralisedChi2(np.r_[np.ones(45), SPECTRUM * 1e-3])
+    near, far = law.log_sf([1.999e6, 2.001e6])
+    assert near - far == pytest.approx(1000.0, rel=0.1)
+    assert float(law.log_sf(1e50)) == pytest.approx(-5e49)
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-280])
+def test_weights_whose_squares_are_no_numbers_are_refused(size: float) -> None:
+    with pytest.raises(DatasetError, match="the largest weight of a generalised chi2 must lie between"):
+        GeneralisedChi2(np.full(45, size))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from convex_world import Precomputed, bumps
@@ -10,7 +12,7 @@ from scipy import stats
 from covad.errors import DatasetError
 from covad.nplm.convex.convex import ConvexProblem, ConvexTest
 from covad.nplm.convex.law import ConvexNull, ScoreMoments, analytic_null
-from covad.nplm.dataset import Dataset, Response
+from covad.nplm.dataset import Dataset, Normalisation, Response
 from covad.nplm.fit import Status
 from covad.nplm.statistic import likelihood_ratio
 from covad.toys import latent_world as latent
@@ -137,3 +139,42 @@ def test_degenerate_features_without_ridge_are_named() -> None:
     columns = np.ones((100, 2), dtype=np.float32)
     with pytest.raises(DatasetError, match="ridge"):
         ConvexNull.of(ScoreMoments.of(columns, np.ones(100), np.ones(100)), np.zeros(2), np.zeros(2), 2)
+
+
+@pytest.mark.parametrize("sigma", [1e-6, 1e-8, 1e-12, 1e-30])
+def test_a_yield_that_is_known_too_well_is_one_that_is_exact(sigma: float) -> None:
+    """The precision 1 / sigma^2 of the yield stands beside curvatures of about 1."""
+    rng = np.random.default_rng(12)
+    world = LatentWorld(n_reference=2_000, expected=400.0)
+    exact = replace(world.toy(rng), normalisation=None)
+    known = replace(exact, normalisation=Normalisation(sigma, 0.0))
+    wanted = analytic_null(TEST, exact, np.array([0.3])).law
+    found = analytic_null(TEST, known, np.array([0.3, 0.0])).law
+    assert (found.mean, found.std) == pytest.approx((wanted.mean, wanted.std), rel=1e-6)
+
+
+def test_columns_in_other_units_have_the_same_law() -> None:
+    """Form and variance answer in the units that they were asked in."""
+    rng = np.random.default_rng(13)
+    x = rng.standard_normal((4_000, 7)).astype(np.float32)
+    unit = 10.0 ** rng.uniform(-4, 4, 7)
+    ridge, auxiliary = np.array([2.0] * 5 + [0.0] * 2), np.array([0.0] * 5 + [1.0, 4.0])
+    moments = ScoreMoments.of(x, np.full(4_000, 0.5), np.ones(4_000))
+    units = np.outer(unit, unit)
+    scaled = ScoreMoments(units * moments.information, units * moments.reference_variance)
+    one = ConvexNull.of(moments, ridge, auxiliary, 5)
+    other = ConvexNull.of(scaled, unit**2 * ridge, unit**2 * auxiliary, 5)
+    np.testing.assert_allclose(other.law.weights, one.law.weights, atol=1e-10)
+    np.testing.assert_allclose(other.variance, units * one.variance, rtol=1e-10)
+    np.testing.assert_allclose(units * other.form, one.form, atol=1e-10 * np.abs(one.form).max())
+    # as by the formulas of the module, in the units of the columns
+    inverse = np.linalg.inv(moments.information + np.diag(auxiliary + ridge))
+    form = inverse + (inverse * ridge) @ inverse
+    form[5:, 5:] -= np.linalg.inv((moments.information + np.diag(auxiliary))[5:, 5:])
+    np.testing.assert_allclose(one.form, form, atol=1e-10 * np.abs(form).max())
+
+
+def test_a_column_without_curvature_is_refused() -> None:
+    moments = ScoreMoments(np.zeros((2, 2)), np.zeros((2, 2)))
+    with pytest.raises(DatasetError, match="a ridge > 0 is needed"):
+        ConvexNull.of(moments, np.zeros(2), np.array([0.0, 1.0]), 1)

@@ -22,7 +22,7 @@ def test_power_is_drawn_on_given_axes_up_to_where_toys_resolve_it():
     ]
     assert all(max(line.get_xdata()) < 2.14 for line in drawn)  # 60 toys resolve 2.14
     assert alarms.get_ydata()[0] == 0.5
-    assert axes.get_xlabel() == r"$Z_\alpha$ against $R_0$"
+    assert axes.get_xlabel() == r"$Z_\alpha$ against toys at $\nu = 0$"
 
 
 def test_a_configuration_without_the_papers_null_keeps_its_power_panels(monkeypatch):
@@ -42,5 +42,5 @@ def test_a_configuration_without_the_papers_null_keeps_its_power_panels(monkeypa
         study_figures, "panel", lambda name, alt, canvas: shown.append(canvas.axes[0].get_xlabel())
     )
     (figure,) = study_figures.power_figures(replace(told.summary, power=power))
-    assert shown == [r"$Z_\alpha$ against $R_{\nu=+1\sigma}$", r"$Z_\alpha$ against $R_0$"]
+    assert shown == [r"$Z_\alpha$ against toys at $\nu = +1\sigma$", r"$Z_\alpha$ against toys at $\nu = 0$"]
     assert "R₀ for a configuration without them" in figure.caption

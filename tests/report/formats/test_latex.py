@@ -47,7 +47,7 @@ def test_latex_has_a_command_for_every_symbol_of_the_report(evidence, monkeypatc
 
 
 def test_latex_says_that_the_papers_numbers_need_not_agree(evidence):
-    note = "In brackets: the paper's numbers (tab:validation\\_C), from other samples, which need not agree."
+    note = "In brackets: the paper's numbers, from other samples, which need not agree."
     (spec,) = (table for table in read_paper().tables if table.label == "tab:validation_C")
     assert note in latex_text(paper_table(evidence.summary, spec))
     assert "In brackets" not in latex_text(toys_table(evidence.summary))

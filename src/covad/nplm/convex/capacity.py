@@ -42,7 +42,8 @@ class CapacityError(DatasetError):
 def default_capacity(n_bumps: int, expected: float) -> float:
     """Return the capacity of the paper's network, or less with few bumps or events; one is the constant's.
 
-    With 45 degrees of freedom in 200 events the analytic null is a few per cent off (docs/convex.md).
+    With 45 degrees of freedom in 200 events the analytic null is a few per cent off
+    (docs/explanation/convex.md).
     """
     return min(NETWORK_CAPACITY, 1.0 + n_bumps / 2.0, 1.0 + expected / EVENTS_PER_CAPACITY)
 

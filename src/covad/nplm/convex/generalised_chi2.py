@@ -38,6 +38,12 @@ _TOGETHER = 16
 _U_MAX = 80.0
 #: Bisections of the logarithm of a saddle point, whose bracket spans a few units.
 _BISECTIONS = 24
+#: Size of the largest weight whose square is a number.
+_SIZES = (1e-150, 1e150)
+#: Values of |x| over the largest weight are held above this where x = 0 is the end of the law.
+_NEAREST = 1e-100
+#: x over twice the largest weight beyond which log P, -10^6 and less, is Chernoff's bound.
+_FARTHEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,11 @@ class GeneralisedChi2:
     def __post_init__(self) -> None:
         if self.weights.ndim != 1 or not np.isfinite(self.weights).all() or not self.weights.any():
             raise DatasetError("a generalised chi2 needs a list of finite weights that are not all zero")
+        if not _SIZES[0] <= np.abs(self.weights).max() <= _SIZES[1]:
+            raise DatasetError(
+                f"the largest weight of a generalised chi2 must lie between {_SIZES[0]:g} and {_SIZES[1]:g}, "
+                f"not at {np.abs(self.weights).max():g}"
+            )
 
     @property
     def mean(self) -> float:
@@ -128,13 +139,17 @@ class GeneralisedChi2:
         return {}
 
     def _compute(self, x: Float64) -> tuple[Float64, Float64]:
-        """Compute the smaller tail by integration, and the other from it."""
-        weights = self._active
+        """Compute the smaller tail by integration, and the other from it, in units of the largest weight."""
+        scale = float(np.abs(self._active).max())
+        with np.errstate(over="ignore"):
+            weights, x = self._active / scale, x / scale
         log_sf, log_cdf = np.zeros_like(x), np.zeros_like(x)
         above = (x == np.inf) | ((x >= 0) & (weights.max() <= 0))
         below = (x == -np.inf) | ((x <= 0) & (weights.min() >= 0))
         log_sf[above], log_cdf[below & ~above] = -np.inf, -np.inf
         inside = ~(above | below)
+        if weights.min() >= 0 or weights.max() <= 0:
+            x = np.where(np.abs(x) < _NEAREST, np.copysign(_NEAREST, x), x)
         upper, lower = inside & (x > weights.sum()), inside & (x <= weights.sum())
         log_sf[upper] = _log_upper_tails(weights, x[upper])
         log_cdf[upper] = np.log1p(-np.exp(log_sf[upper]))
@@ -146,11 +161,25 @@ class GeneralisedChi2:
 def _log_upper_tails(weights: Float64, x: Float64) -> Float64:
     """Return log P(Q > x) of many x; neighbours, whose contours are alike, are integrated together."""
     found = np.empty_like(x)
-    order = np.argsort(x)
-    for start in range(0, len(x), _TOGETHER):
-        some = order[start : start + _TOGETHER]
+    order, largest = np.argsort(x), float(weights.max())
+    far = (x > _FARTHEST * 2.0 * largest) & (largest > 0)
+    found[far] = _log_chernoff(weights, x[far])
+    near = order[~far[order]]
+    for start in range(0, len(near), _TOGETHER):
+        some = near[start : start + _TOGETHER]
         found[some] = _log_upper_tail(weights, x[some])
     return found
+
+
+def _log_chernoff(weights: Float64, x: Float64) -> Float64:
+    """Return K(s) - s x, above log P(Q > x) for every s; here s lies where it is least for equal weights.
+
+    So far in the tail the saddle point is so near to the branch point that rounding moves it.
+    """
+    largest = float(weights.max())
+    distance = np.count_nonzero(weights > 0) * largest / x[:, None]  # of 2 largest s from 1
+    left = (1.0 - weights / largest) + (weights / largest) * distance
+    return np.asarray(-0.5 * np.log(left).sum(axis=1) - 0.5 * (1.0 - distance[:, 0]) * (x / largest))
 
 
 def _log_upper_tail(weights: Float64, x: Float64) -> Float64:
@@ -167,7 +196,10 @@ def _log_upper_tail(weights: Float64, x: Float64) -> Float64:
     width = 1.0 / np.sqrt(curvature)
     bend = np.copysign(0.05 / width, x)
     steepest = skewness / (6.0 * curvature)
+    # at the branch point that it bends to, the contour is as far above it as it began beside it
+    gap = np.where(x >= 0, 0.5 / weights.max() - c, c - 0.5 / weights.min())
     kappa = np.where(x >= 0, np.maximum(steepest, bend), np.minimum(steepest, bend))
+    kappa = np.clip(kappa, -1.0 / gap, 1.0 / gap)
     log_peak = _sum(-0.5 * np.log1p(-2.0 * weights * c)) - c * x - np.log(c)
 
     def integrand(u: Float64) -> Float64:

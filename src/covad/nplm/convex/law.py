@@ -30,6 +30,8 @@ from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.likelihood import BLOCK, nuisance_shift, nuisance_slopes
 
+_DEGENERATE = "the basis is degenerate on the reference: a ridge > 0 is needed"
+
 
 @dataclass(frozen=True)
 class ScoreMoments:
@@ -88,29 +90,34 @@ class ConvexNull:
         """Compute the null from the moments, and ridge and auxiliary precision by column, the basis first.
 
         `free_yield`: the last column is the constant of a yield that nobody knows, and the law is
-        conditional on the number of data.
+        conditional on the number of data. Columns are scaled to a ridged curvature of one: an auxiliary
+        value may be known far better than the data tell it.
         """
-        curvature = moments.information + np.diag(auxiliary)
+        size = np.diag(moments.information) + auxiliary + ridge
+        if not (np.isfinite(size) & (size > 0)).all():
+            raise DatasetError(_DEGENERATE)
+        unit = 1.0 / np.sqrt(size)
+        units = np.outer(unit, unit)
+        information, ridge = units * moments.information, unit**2 * ridge
+        curvature = information + np.diag(unit**2 * auxiliary)
         ridged = curvature + np.diag(ridge)
         try:
             np.linalg.cholesky(ridged)
         except np.linalg.LinAlgError as singular:
-            raise DatasetError(
-                "the basis is degenerate on the reference: a ridge > 0 is needed"
-            ) from singular
+            raise DatasetError(_DEGENERATE) from singular
         inverse = np.linalg.inv(ridged)
         q_tau = inverse + (inverse * ridge) @ inverse
         form: Float64 = np.asarray(0.5 * (q_tau + q_tau.T), dtype=np.float64)
         nuisances = slice(n_basis, None)
         form[nuisances, nuisances] -= np.linalg.inv(curvature[nuisances, nuisances])
-        variance = curvature + moments.reference_variance
+        variance = curvature + units * moments.reference_variance
         if free_yield:
-            constant = moments.information[:, -1]
+            constant = information[:, -1]
             variance = variance - np.outer(constant, constant) / constant[-1]
         values, vectors = np.linalg.eigh(variance)
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         weights: Float64 = np.asarray(np.linalg.eigvalsh(root @ form @ root), dtype=np.float64)
-        return cls(form, variance, GeneralisedChi2(weights))
+        return cls(units * form, variance / units, GeneralisedChi2(weights))
 
     def quadratic_t(self, y: Float64) -> float:
         """Return t in second order for one realisation of y, the score at the truth."""

@@ -46,7 +46,7 @@ _STYLE = {
     "axes.titley": 1.0,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
-    "legend.fontsize": 7.5,
+    "legend.fontsize": 8,
     "legend.frameon": False,
     "legend.handlelength": 2.0,
     "legend.borderaxespad": 0.3,
@@ -95,12 +95,13 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels under one caption."""
+    """Panels under one caption; `folded` ones are shown on demand: other embeddings, inputs that agree."""
 
     name: str
     title: str
     caption: str
     panels: tuple[Panel, ...]
+    folded: bool = False
 
 
 @contextmanager
@@ -109,7 +110,7 @@ def drawing(heights: Sequence[float] = (2.4,)) -> Iterator[tuple[Canvas, list[Ax
     with mpl.rc_context(_STYLE):
         canvas = Canvas(figsize=(_WIDTH, sum(heights) + 0.55))
         total = sum(heights) + 0.55
-        grid = {"left": 0.17, "right": 0.965, "bottom": 0.36 / total, "top": 1 - 0.19 / total, "hspace": 0.06}
+        grid = {"left": 0.17, "right": 0.965, "bottom": 0.36 / total, "top": 1 - 0.19 / total, "hspace": 0.13}
         axes = canvas.subplots(
             len(heights), 1, sharex=True, squeeze=False, height_ratios=list(heights), gridspec_kw=grid
         )

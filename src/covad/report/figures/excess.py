@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from covad.nplm.dataset import Float64
-from covad.observed.result import ObservableComparison, Observation
+from covad.observed.result import Excess, ObservableComparison, Observation
 from covad.report.figures.canvas import BLACK, GREY, Figure, drawing, headroom, legend, panel
 from covad.report.figures.latent import filled
 from covad.report.names import slug, test_label
@@ -23,7 +23,7 @@ HIGHEST_RATIO = 2.0
 
 
 def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
-    """Draw where the excess lies, for each test on the files of largest Z."""
+    """Draw where the excess lies on the files of largest Z, for each test, the default one unfolded."""
 
     def largest_z(observation: Observation) -> float:
         every = (found.z for test in observation.tests for found in test.significances)
@@ -38,7 +38,7 @@ def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
             for observable in test.excess.observables:
                 with drawing((1.7, 0.9)) as (canvas, (above, below)):
                     draw_observable(above, observable, below)
-                    alt = f"{observable.name} of the events of largest h"
+                    alt = f"{observation.file}: {_seen(test.excess, observable)}"
                     panels.append(panel(slug(f"{name}_{observable.name}"), alt, canvas))
             words = texts(
                 "figures",
@@ -48,7 +48,14 @@ def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
                 n_top=test.excess.n_top,
                 expected=f"{test.excess.expected:.1f}",
             )
-            yield Figure(name, panels=tuple(panels), **words)
+            yield Figure(name, panels=tuple(panels), **words, folded=test is not observation.tests[0])
+
+
+def _seen(excess: Excess, observable: ObservableComparison) -> str:
+    return (
+        f"{observable.name} of the {excess.n_top} events of largest h, mean {observable.top_mean:.4g}, over "
+        f"the {excess.expected:.1f} expected there; below, all observed events over all expected ones"
+    )
 
 
 def draw_observable(above: Axes, observable: ObservableComparison, below: Axes | None = None) -> None:

@@ -41,10 +41,11 @@ def input_figure(comparison: InputComparison, file: str, name: str) -> Figure:
     for quantity in comparison.quantities:
         with drawing((1.6, 0.9)) as (canvas, (above, below)):
             draw_input(above, quantity, below)
-            alt = f"{quantity.name} of {file} over the simulation"
+            found = "differs from" if quantity.warning is not None else "agrees with"
+            alt = f"{quantity.name} of {file} (points) {found} the simulation (filled); below, their ratio"
             panels.append(panel(slug(f"{name}_{quantity.name}"), alt, canvas))
     words = texts("figures", "inputs", file=file, n_events=comparison.n_events)
-    return Figure(slug(name), panels=tuple(panels), **words)
+    return Figure(slug(name), panels=tuple(panels), **words, folded=not comparison.different)
 
 
 def draw_input(above: Axes, quantity: Quantity, below: Axes | None = None) -> None:

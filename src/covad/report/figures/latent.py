@@ -1,4 +1,4 @@
-"""The latent space: what shifts of nuisances do to it, beside a signal (fig:intro, fig:embedsb4)."""
+"""The latent space: what shifts of nuisances do to it, beside a signal."""
 
 from __future__ import annotations
 
@@ -29,13 +29,12 @@ from covad.report.figures.canvas import (
 from covad.report.names import nu_label, signal_label
 from covad.report.texts import texts
 from covad.results.latent import LatentSpace, Marginal
+from covad.results.summary import SpaceSummary, Summary
 
 #: Share of a signal that is shown beside the distortions.
 SIGNAL_SHARE = 0.01
 #: A dash pattern that the two shifts of one nuisance do not have.
 _SIGNAL_STYLE: LineStyle = {"color": COLD[1], "linestyle": DASHES[2]}
-#: The paper's labels of the marginals of its two embeddings.
-_MARGINALS = {"contrastive": "fig:embedsb4", "covariant": "fig:embedslinear"}
 
 
 def step(axes: Axes, values: Float64, edges: Float64, style: LineStyle, label: str) -> None:
@@ -82,7 +81,14 @@ def _distortion_panel(marginal: Marginal, latent: LatentSpace | None, signal: st
         legend(bottom, columns=3, where="upper center")
         low, high = bottom.get_ylim()  # the curves go either way: space for the legend above them
         bottom.set_ylim(low - 0.1 * (high - low), high + 0.45 * (high - low))
-        alt = f"Latent dimension {marginal.dimension}: density, and ratios to the nominal background"
+        sizes = f"{marginal.largest_shift:g} sigma"
+        alt = (
+            f"Latent dimension z{marginal.dimension}: density of the background"
+            + (f" and of {signal_label(signal).text}" if signal else "")
+            + f"; below, what a shift by {sizes}"
+            + (f" and {100 * SIGNAL_SHARE:g} % of the signal" if signal else "")
+            + " does to it, as ratios"
+        )
         return panel(f"latent_distortions_z{marginal.dimension}", alt, canvas)
 
 
@@ -95,23 +101,28 @@ def _finish(top: Axes, bottom: Axes, marginal: Marginal, ratio: str) -> None:
     legend(top, columns=2, where="upper center")
 
 
+def main_space_first(summary: Summary) -> list[SpaceSummary]:
+    """Return all spaces, that of the main configuration first, then others of its embedding."""
+    main = summary.main
+    return sorted(summary.spaces, key=lambda s: (s.embedding != main.embedding, s.order != main.order))
+
+
 def marginal_figures(evidence: Evidence) -> Iterator[Figure]:
     """Draw marginals and log ratios of every embedding, from the checks of its first space."""
-    kinds = {c.embedding: c.kind or "" for c in evidence.summary.configurations}
     seen = set()
-    for space in evidence.summary.spaces:
+    for space in main_space_first(evidence.summary):
         found = evidence.marginals(space.name)
         if space.embedding in seen or not found:
             continue
         seen.add(space.embedding)
         name = f"marginals_{space.embedding}"
-        label = _MARGINALS.get(kinds.get(space.embedding, ""), "fig:embedsb4")
-        panels = tuple(_marginal_panel(marginal, name) for marginal in found)
-        captions = texts("figures", "marginals", embedding=space.embedding, label=label)
-        yield Figure(name, panels=panels, **captions)
+        panels = tuple(_marginal_panel(marginal, name, space.embedding) for marginal in found)
+        captions = texts("figures", "marginals", embedding=space.embedding)
+        folded = space.embedding != evidence.summary.main.embedding
+        yield Figure(name, panels=panels, **captions, folded=folded)
 
 
-def _marginal_panel(marginal: Marginal, name: str) -> Panel:
+def _marginal_panel(marginal: Marginal, name: str, embedding: str) -> Panel:
     with drawing((1.5, 1.2)) as (canvas, (top, bottom)):
         filled(top, marginal.density(marginal.nominal), marginal.edges, r"$\nu = 0$")
         for number, line in enumerate(marginal.shifted):
@@ -121,5 +132,9 @@ def _marginal_panel(marginal: Marginal, name: str) -> Panel:
             step(bottom, marginal.log_ratio(observed), marginal.edges, style, label)
         bottom.axhline(0.0, color=GREY, linewidth=0.7)
         _finish(top, bottom, marginal, r"$\log(N_\nu/N_0)$")
-        alt = f"Latent dimension {marginal.dimension}: densities at each nu and their log ratios"
+        points = ", ".join(nu_label(line.nu).text for line in marginal.shifted)
+        alt = (
+            f"Latent dimension z{marginal.dimension} of the {embedding} embedding: density of the background "
+            f"at ν = 0 and at {points}; below, the log ratios of the shifted ones to it"
+        )
         return panel(f"{name}_z{marginal.dimension}", alt, canvas)

@@ -1,4 +1,4 @@
-"""The response: modelled against empirical log ratios (fig:log_sbs) and its validation (fig:models)."""
+"""The response: modelled against empirical log ratios, and its validation on fresh events."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ from covad.report.figures.canvas import (
     legend,
     panel,
 )
-from covad.report.figures.latent import filled
+from covad.report.figures.latent import filled, main_space_first
 from covad.report.names import nu_label
 from covad.report.texts import texts
 from covad.results.latent import Marginal
-from covad.results.summary import select
+from covad.study.plan import space_label
 
 #: Bins of the first dimension that are shown, out of 25.
-_SHOWN_BINS = 8
+_SHOWN_BINS = 4
 #: The most different ones first.
 _COLOURS = (COLD[1], WARM[0], COLD[2], WARM[2], COLD[0], WARM[1], COLD[3], WARM[3])
 
 
 def log_ratio_bins(evidence: Evidence) -> Figure | None:
-    """Draw log(N_nu/N_0) against nu in single bins, for the linear response of each embedding."""
-    first = {
-        space.embedding: found[0]
-        for space in select(evidence.summary.spaces, order=1)
-        if (found := evidence.marginals(space.name))
-    }
+    """Draw log(N_nu/N_0) against nu in single bins: the main response, and one of every other embedding."""
+    first: dict[str, Marginal] = {}
+    for space in main_space_first(evidence.summary):
+        if space.embedding not in first and (found := evidence.marginals(space.name)):
+            first[space.embedding] = found[0]
     if not first:
         return None
     n_bins = min(len(marginal.nominal) for marginal in first.values())
@@ -58,23 +57,29 @@ def log_ratio_bins(evidence: Evidence) -> Figure | None:
             axes.set_title(f"bin {number + 1} of {n_bins}", loc="right", pad=3)
             axes.margins(0.08, 0.22)
             legend(axes)
-            alt = f"log(N_nu/N_0) against nu in bin {number + 1} of {n_bins} of the first latent dimension"
+            alt = (
+                f"Bin {number + 1} of {n_bins} of z0: log of the events at ν over those at ν = 0, against ν, "
+                f"as counted and as modelled, for {' and '.join(first)}"
+            )
             panels.append(panel(f"log_ratio_bins_{number + 1}", alt, canvas))
     return Figure("log_ratio_bins", panels=tuple(panels), **texts("figures", "log_ratio_bins"))
 
 
 def validation_figures(evidence: Evidence) -> Iterator[Figure]:
     """Draw prediction against observation in every dimension of every space."""
-    for space in evidence.summary.spaces:
+    main = evidence.summary.main
+    for space in main_space_first(evidence.summary):
         found = evidence.marginals(space.name)
         if found:
             name = f"validation_{space.name}"
-            panels = tuple(validation_panel(marginal, name) for marginal in found)
+            of = space_label((space.embedding, space.order))
+            panels = tuple(validation_panel(marginal, name, of) for marginal in found)
             captions = texts("figures", "validation", embedding=space.embedding, order=space.response)
-            yield Figure(name, panels=panels, **captions)
+            folded = (space.embedding, space.order) != (main.embedding, main.order)
+            yield Figure(name, panels=panels, **captions, folded=folded)
 
 
-def validation_panel(marginal: Marginal, name: str) -> Panel:
+def validation_panel(marginal: Marginal, name: str, of: str) -> Panel:
     """Draw one latent dimension: densities at +-1 sigma, their log ratios, predicted over observed counts."""
     edges, centres = marginal.edges, 0.5 * (marginal.edges[1:] + marginal.edges[:-1])
     unit = [line for line in marginal.shifted if sum(abs(x) for x in line.nu) == 1.0]
@@ -102,5 +107,9 @@ def validation_panel(marginal: Marginal, name: str) -> Panel:
         bottom.set_xlim(edges[0], edges[-1])
         headroom(top)
         legend(top, columns=3, where="upper center")
-        alt = f"Latent dimension {marginal.dimension}: observed and predicted densities and their ratios"
+        p = ", ".join(f"{line.p:.2g} at {nu_label(line.nu).text}" for line in unit)
+        alt = (
+            f"Latent dimension z{marginal.dimension} of {of}: observed and predicted densities, log ratios "
+            f"and the ratio of both; p of the comparison: {p}"
+        )
         return panel(f"{name}_z{marginal.dimension}", alt, canvas)

@@ -1,4 +1,4 @@
-"""How the encoders were trained, how W was found, and the power curves (fig:power_curves_emp_n50, _n100)."""
+"""How the encoders were trained, how W was found, and the power curves."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from covad.report.figures.canvas import COLD, GREY, WARM, Figure, Panel, drawing, legend, line_style, panel
+from covad.report.figures.statistic import main_first
 from covad.report.names import (
     configuration_title,
     nu_label,
@@ -19,7 +20,7 @@ from covad.report.names import (
     test_label,
 )
 from covad.report.texts import texts
-from covad.results.overview import calibration_of
+from covad.results.overview import calibration_of, quoted_first
 from covad.results.summary import (
     ConfigurationSummary,
     SignalPower,
@@ -28,7 +29,10 @@ from covad.results.summary import (
 )
 from covad.toys.ensembles import Treatment
 
-_POWER_LABELS = {"0.5 %": "fig:power_curves_emp_n50", "1 %": "fig:power_curves_emp_n100"}
+#: Room above and below the covariance loss, so that its ticks stay short where it hardly moves.
+_LEAST_LOSS = 0.01
+#: Threshold at which alternative texts tell the power.
+_TOLD_Z = 2.0
 
 
 def training_figure(summary: Summary) -> Figure | None:
@@ -40,13 +44,20 @@ def training_figure(summary: Summary) -> Figure | None:
         steps = [line.step for line in embedding.history]
         with drawing((1.2, 1.2)) as (canvas, (top, bottom)):
             top.plot(steps, [line.contrastive for line in embedding.history], color=COLD[1], marker=".")
-            top.set_ylabel("SupCon")
-            bottom.plot(steps, [line.covariance for line in embedding.history], color=WARM[0], marker=".")
-            bottom.set_ylabel(r"$L_\mathrm{cov}$")
+            top.set_ylabel("contrastive loss")
+            losses = [line.covariance for line in embedding.history]
+            bottom.plot(steps, losses, color=WARM[0], marker=".")
+            bottom.set_ylim(min(losses) - _LEAST_LOSS, max(losses) + _LEAST_LOSS)
+            bottom.set_ylabel("covariance loss")
             bottom.set_xlabel("step")
             title = rf"{embedding.name}, $\alpha$ = {embedding.alpha:g}, fold {embedding.fold}"
             top.set_title(title, loc="left", pad=3, fontsize=8)
-            alt = f"Losses of the embedding {embedding.name} during training"
+            first, last = embedding.history[0], embedding.history[-1]
+            alt = (
+                f"Training of the {embedding.name} embedding over {last.step} steps: the contrastive loss "
+                f"goes from {first.contrastive:.2f} to {last.contrastive:.2f}, the covariance loss from "
+                f"{first.covariance:.3f} to {last.covariance:.3f}"
+            )
             panels.append(panel(slug(f"training_{embedding.name}_{embedding.fold}"), alt, canvas))
     return Figure("training", panels=tuple(panels), **texts("figures", "training")) if panels else None
 
@@ -75,7 +86,10 @@ def clip_scan(summary: Summary) -> Figure | None:
             axes.set_xlabel("W")
             axes.set_ylabel("mean of $t$")
             legend(axes)
-            alt = f"Mean of t against W, {configuration_title(configuration)}"
+            alt = (
+                f"Mean of t against W, {configuration_title(configuration)}: it rises from {mean[0]:.1f} at "
+                f"W = {clip[0]:.3g} to {mean[-1]:.1f} at W = {clip[-1]:.3g}; W = {line.clip:.4g} was chosen"
+            )
             panels.append(panel(slug(f"clip_scan_{line.configuration}"), alt, canvas))
     return Figure("clip_scan", panels=tuple(panels), **texts("figures", "clip_scan")) if panels else None
 
@@ -101,19 +115,21 @@ def draw_power(axes: Axes, curves: Sequence[SignalPower]) -> Axes:
 
 
 def power_figures(summary: Summary) -> Iterator[Figure]:
-    """Draw one figure per test and injected share, a panel per signal and profiled configuration."""
-    profiled = [c for c in summary.configurations if c.treatment is Treatment.PROFILED]
+    """Draw one figure per test and injected share, a panel per signal and configuration.
+
+    Those that profile the nuisances, and the main one.
+    """
+    shown = [c for c in main_first(summary) if c.treatment is Treatment.PROFILED or c == summary.main]
     injected_shares = {
         share(injected, c.expected): injected / c.expected
-        for c in profiled
+        for c in shown
         for _, injected in summary.injections(c.configuration)
     }
-    for test in summary.tests:
+    for test in quoted_first(summary):
         for part in sorted(injected_shares, key=lambda text: injected_shares[text]):
-            panels = tuple(panel for c in profiled for panel in _power_panels(summary, test, part, c))
+            panels = tuple(panel for c in shown for panel in _power_panels(summary, test, part, c))
             if panels:
-                label = _POWER_LABELS.get(part, "the power curves")
-                captions = texts("figures", "power", share=part, test=test_label(test), label=label)
+                captions = texts("figures", "power", share=part, test=test_label(test))
                 yield Figure(slug(f"power_{test}_{part}"), panels=panels, **captions)
 
 
@@ -121,7 +137,8 @@ def _power_panels(
     summary: Summary, test: str, part: str, configuration: ConfigurationSummary
 ) -> Iterator[Panel]:
     name = configuration.configuration
-    short = [configuration.embedding]  # fits above a panel; all power curves are of profiled configurations
+    short = [configuration.embedding]  # fits above a panel; most power curves are of profiled configurations
+    short += ["no nuisances"] if configuration.treatment is Treatment.NONE else []
     short += ["quadratic response"] if configuration.order == 2 else []
     short += [f"{configuration.expected:g} events"] if configuration.own_sizes else []
     null = calibration_of(summary.power, test, name)
@@ -134,5 +151,19 @@ def _power_panels(
             draw_power(axes, curves)
             axes.set_title(f"{signal_label(signal).tex}: {', '.join(short)}", loc="left", pad=3, fontsize=8)
             legend(axes, where="upper right")
-            alt = f"Power against Z_alpha for {signal}, {test}, {configuration_title(configuration)}"
+            alt = (
+                f"Power to find {part} of {signal_label(signal).text}, {test_label(test)}, "
+                f"{configuration_title(configuration)}: {_power_at(curves)}"
+            )
             yield panel(slug(f"power_{test}_{name}_{signal}_{injected:g}"), alt, canvas)
+
+
+def _power_at(curves: Sequence[SignalPower]) -> str:
+    """Say the power at a threshold of 2 sigma, which every curve begins below."""
+    told = []
+    for curve in curves:
+        at = min(range(len(curve.z_alpha)), key=lambda k: abs(curve.z_alpha[k] - _TOLD_Z))
+        power = curve.power[at]
+        said = "not resolved" if power is None else f"{100 * power:.0f} %"
+        told.append(f"{said} at {nu_label(curve.nu).text}")
+    return f"at a threshold of {_TOLD_Z:g} sigma {', '.join(told)}"

@@ -30,7 +30,7 @@ def csv_text(table: Table) -> str:
 
 def _columns(header: str, cells: Sequence[Cell]) -> Iterator[tuple[str, list[str]]]:
     """Return only those that hold something; a column without any number is one of words."""
-    numbers = [_value_or_bound(cell) for cell in cells]
+    numbers = [cell.number for cell in cells]
     if not any(number is not None for number in numbers):
         yield header, ["" if cell.text == MISSING else cell.text for cell in cells]
         return
@@ -49,13 +49,6 @@ def _columns(header: str, cells: Sequence[Cell]) -> Iterator[tuple[str, list[str
     for name, values in parts.items():
         if any(values):
             yield f"{header} {name}", values
-
-
-def _value_or_bound(cell: Cell) -> float | None:
-    """Return the value; for a bound without one, the end of the interval that it stands for."""
-    if cell.value is None and (sign := BOUND.match(cell.text)):
-        return cell.low if sign[1] == ">=" else cell.high
-    return cell.value
 
 
 def _digits(number: float | None) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from covad.report.names import slug
 from covad.report.paper.numbers import PaperTable, read_paper
 from covad.report.tables.closure import closure_table, null_table
 from covad.report.tables.significance import LAW, idealised_table, z_table
@@ -86,8 +85,7 @@ def paper_table(summary: Summary, spec: PaperTable) -> Table | None:
     table = _with_our_numbers(summary, spec, published)
     if table is None:
         return None
-    name = slug(spec.label.removeprefix("tab:"))
-    named = replace(table, name=name, title=spec.title, paper_label=spec.label)
+    named = replace(table, title=spec.title)
     if named.quantity != "median Z" or not named.has_paper:
         return named
     # our intervals of Z hold more than the paper's: a table that shows both says so
@@ -100,10 +98,10 @@ def _with_our_numbers(summary: Summary, spec: PaperTable, published: Published) 
         def of_null(test: str, configuration: ConfigurationSummary, keys: tuple[str, ...]) -> str | None:
             return published(test, configuration, keys) if _linear_profiled(configuration) else None
 
-        return null_table(summary, spec.label, spec.title, of_null)
+        return null_table(summary, spec.title, of_null)
     if spec.kind == "idealised":
         chosen = [c for c in summary.configurations if _idealised(c)]
-        return idealised_table(summary, chosen, spec.label, spec.title, published)
+        return idealised_table(summary, chosen, spec.title, published)
     configuration = _in_role(summary, spec)
     if configuration is None:
         return None

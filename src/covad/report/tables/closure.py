@@ -156,7 +156,7 @@ def _p_cell(goodness: tuple[GoodnessOfFit, ...], method: str, paper: str | None)
     return Cell(paper=paper) if found is None else Cell(found.text, found.p, paper=paper)
 
 
-def null_table(summary: Summary, name: str, title: str, published: Published) -> Table | None:
+def null_table(summary: Summary, title: str, published: Published) -> Table | None:
     """Compare R_0 of every configuration against the law of its test: goodness-of-fit p-values."""
     methods = tuple(dict.fromkeys(found.method for null in summary.nulls for found in null.law.goodness))
     if not methods:
@@ -171,7 +171,7 @@ def null_table(summary: Summary, name: str, title: str, published: Published) ->
         )
         rows.append(Row((test_label(null.test), configuration.label), tuple(cells)))
     return Table(
-        name=name,
+        name="null_law",
         title=title,
         caption=texts("tables", "null_law")["caption"],
         keys=("test", "configuration"),

@@ -48,8 +48,9 @@ def z_table(
         "null": f"the law of the null ({', '.join(laws)})" if null == LAW else null_label(null).text,
         "expected": f"{configuration.expected:g}",
     }
+    signed = null.replace("+", "plus_").replace("-", "minus_")  # names of files have no signs
     return Table(
-        name=slug(f"z_{null}_{configuration.configuration}"),
+        name=slug(f"z_{signed}_{configuration.configuration}"),
         **texts("tables", "z", **values),
         keys=("test", "toys at"),
         columns=_injection_columns(injections, configuration),
@@ -87,7 +88,6 @@ def _injection_columns(
 def idealised_table(
     summary: Summary,
     configurations: Sequence[ConfigurationSummary],
-    name: str,
     title: str,
     published: Published,
 ) -> Table | None:
@@ -106,7 +106,7 @@ def idealised_table(
     if not rows:
         return None
     return Table(
-        name=name,
+        name="z_without_nuisances",
         title=title,
         caption=texts("tables", "idealised")["caption"],
         keys=("test", "embedding"),

@@ -32,6 +32,20 @@ class Cell:
     extrapolated: bool = False  # a significance that gets a mark
 
     @property
+    def number(self) -> float | None:
+        """Return the value; for a bound without one, the end of the interval that it stands for."""
+        if self.value is None and (sign := BOUND.match(self.text)):
+            return self.low if sign[1] == ">=" else self.high
+        return self.value
+
+    @property
+    def sorted_by(self) -> str:
+        """Return what rows are sorted by: a number, else a text; nothing for what is missing."""
+        if self.number is not None:
+            return f"{self.number:.9g}"
+        return "" if self.text == MISSING else self.text
+
+    @property
     def parts(self) -> tuple[str, str, str] | None:
         """Return (value, up, down) of '1.08 +0.11 -0.10', None for any other text."""
         return parts_of(self.text)
@@ -82,7 +96,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns. `quantity` is what the cells are; `paper_label` the paper's name for it."""
+    """Rows under columns. `quantity` is what the cells are."""
 
     name: str
     title: str
@@ -91,7 +105,6 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     quantity: str
-    paper_label: str | None = None
 
     @property
     def has_paper(self) -> bool:
@@ -107,10 +120,7 @@ class Table:
         if self.has_extrapolated:
             told += f" {MARK} {MEANING}."
         if self.has_paper:
-            label = f" ({self.paper_label})" if self.paper_label else ""
-            told += f" {paper_numbers}: the paper's numbers{label}, from other samples, which need not agree."
-        elif self.paper_label:
-            told += f" The paper's table: {self.paper_label}."
+            told += f" {paper_numbers}: the paper's numbers, from other samples, which need not agree."
         return told
 
     @property

@@ -96,7 +96,8 @@ def qcd(rng: np.random.Generator, n: int, lepton_pt_min: float) -> HardEvents:
     lowest, highest = max(lepton_pt_min, LEPTON_PT[0]), LEPTON_PT[1]
     if lowest >= highest:
         raise SimulationError(
-            f"'qcd' has no leptons above {highest:g} GeV, so none passes a filter of {lepton_pt_min:g} GeV"
+            f"'qcd' has no leptons above {highest:g} GeV, so none passes a filter of {lepton_pt_min:g} GeV: "
+            "lower it"
         )
     modes: dict[HardProcess, float] = {
         partial(_semileptonic, hadron=h, lepton_pt_min=lowest): h.share for h in (BOTTOM, CHARM)

@@ -55,7 +55,7 @@ def generate(process: str, n_events: int, rng: np.random.Generator, detector: De
         if tried > MOST_TRIES * (found + 1):
             raise SimulationError(
                 f"of {tried} generated '{process}' events only {found} pass the lepton filter of "
-                f"{detector.lepton_filter} GeV: this detector would need too many"
+                f"{detector.lepton_filter} GeV: lower it, this detector would need too many"
             )
     particles = np.concatenate(accepted)[:n_events]
     return Events(ADC2021_LAYOUT, particles, np.full(n_events, code, dtype=np.int16), PROCESS_NAMES)

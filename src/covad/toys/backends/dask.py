@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from covad.errors import CovadError, MissingExtraError, WorkerError
+from covad.errors import CovadError, MissingExtraError, WorkerError, extra_advice
 from covad.settings import Settings, Size
 from covad.toys.backends.local import BlockResult
 from covad.toys.ensembles import Block
@@ -47,14 +47,16 @@ class BatchCluster(Settings):
         try:
             import dask_jobqueue
         except ImportError as failure:
-            raise MissingExtraError("a batch cluster needs the extra: pip install 'covad[dask]'") from failure
+            raise MissingExtraError(
+                f"a batch cluster needs the extra 'dask': {extra_advice('dask')}"
+            ) from failure
         kind = getattr(dask_jobqueue, {"slurm": "SLURMCluster", "htcondor": "HTCondorCluster"}[self.system])
         # refuse strange options before dask-jobqueue does, half-way through its construction
         makers = (*kind.__mro__, *kind.job_cls.__mro__)
         known = {name for maker in makers for name in inspect.signature(maker.__init__).parameters}
         for name in self.options:
             if name not in known:
-                raise WorkerError(f"cluster.options.{name}: {kind.__name__} has no such option")
+                raise WorkerError(f"cluster.options.{name}: {kind.__name__} has no such option: remove it")
         # any free port for the dashboard: login nodes are shared
         options = {"scheduler_options": {"dashboard_address": ":0"}} | self.options
         return kind(cores=self.cores, processes=self.cores, memory=self.memory, **options)
@@ -70,7 +72,7 @@ def _refuse_strangers(address: str) -> None:
         from distributed.comm.core import connect
         from distributed.security import Security
     except ImportError as failure:
-        raise MissingExtraError("--dask needs the extra: pip install 'covad[dask]'") from failure
+        raise MissingExtraError(f"--dask needs the extra 'dask': {extra_advice('dask')}") from failure
 
     async def shake_hands() -> None:
         options = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
@@ -108,13 +110,15 @@ class DaskWorkers:
         try:
             from distributed import Client
         except ImportError as failure:
-            raise MissingExtraError("--dask needs the extra: pip install 'covad[dask]'") from failure
+            raise MissingExtraError(f"--dask needs the extra 'dask': {extra_advice('dask')}") from failure
         target = self._target
         where = target if isinstance(target, str) else self._stack.enter_context(target.started())
         try:
             client = Client(where, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
         except Exception as failure:  # whatever came over the wire
-            raise WorkerError(f"no Dask scheduler answers at {where} ({failure})") from failure
+            raise WorkerError(
+                f"no Dask scheduler answers at {where} ({failure}): start one there"
+            ) from failure
         return self._stack.enter_context(client)
 
     def results(self, blocks: Iterable[Block]) -> Generator[BlockResult, None, None]:
@@ -145,6 +149,9 @@ class DaskWorkers:
                     f"a Dask worker could not compute toys: {type(failure).__name__}: {failure}"
                 ) from failure
             if not isinstance(toys, BlockToys):
-                raise WorkerError("Dask workers need the covad of this process: theirs is another version")
+                raise WorkerError(
+                    "Dask workers need the covad of this process: theirs is another version, install the "
+                    "same one there"
+                )
             yield block, toys
             future.release()

@@ -123,7 +123,8 @@ class LocalWorkers:
                             continue
                         if not worker.ready:
                             raise WorkerError(
-                                f"worker processes die at their start (exit code {code})"
+                                f"worker processes die at their start (exit code {code}): `covad doctor` "
+                                "tells more"
                             ) from None
                         answer = failed_block(
                             block, f"{MAX_DEATHS} workers died computing its block (exit code {code})"
