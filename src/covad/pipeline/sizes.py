@@ -84,7 +84,7 @@ def given(data: CollisionData, role: str) -> int:
     simulated = data.samples[role].simulate
     if simulated is not None:
         return simulated
-    with data.open(role, verify=False) as files:
+    with data.open_files(role, verify=False) as files:
         return len(files)
 
 

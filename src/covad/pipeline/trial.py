@@ -37,7 +37,7 @@ def check_collisions(data: CollisionData) -> None:
     given = {name: sample for name, sample in data.samples.items() if sample.files}
     layouts = {}
     for name in given:
-        with data.open(name, verify=False) as files:
+        with data.open_files(name, verify=False) as files:
             layouts[name] = files.layout
             if name == BACKGROUND and len(files) < data.source.splits.total:
                 raise TooFewEventsError(
