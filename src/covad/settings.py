@@ -76,7 +76,7 @@ Clip = Annotated[Literal["tune"] | float, BeforeValidator(_clip)]
 NuEntry = Annotated[tuple[Real, ...], BeforeValidator(_vector), Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
 #: Words that no key has, and the key that means the same: for the message about an unknown key.
-SYNONYMS = {"pools": "splits"}
+SYNONYMS = {"pools": "splits", "expected": "yield", "xsec": "cross_section"}
 #: Likeness of two words (0 to 1) from which one may be a misspelling of the other.
 _CLOSE = 0.7
 
@@ -141,7 +141,7 @@ def _keys_at(section: type[BaseModel], parts: list[str]) -> list[str]:
             if "kind" in m.model_fields and part in get_args(m.model_fields["kind"].annotation)
         ]
         here = named or kinds or here
-    return sorted({key for model in here for key in model.model_fields})
+    return sorted({field.alias or key for model in here for key, field in model.model_fields.items()})
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

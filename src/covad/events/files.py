@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from covad.errors import FileFormatError
 from covad.events.fingerprints import Fingerprints, row_fingerprints
 from covad.events.hdf5 import EventWriter, Hdf5Events
-from covad.events.layout import EventLayout, Events, concatenate
+from covad.events.layout import UNLABELLED, EventLayout, Events, concatenate
 from covad.events.npz import ZIP_SIGNATURES, PreparedEvents
 from covad.events.probe import probe
 from covad.events.source import BUFFERS_AT_PEAK, DEFAULT_BUFFER, EventSource, reading
@@ -78,10 +79,19 @@ class FileSet:
     """Several files of one layout, as a context manager. Rows are counted through all of them.
 
     `known` are the fingerprints of all rows, where they were taken before: what is read must agree with them.
+    An event counts as much as its file says, times what `scales` have for its process; `labels` give some
+    processes another name, so that those of one name are one process. Without weights in the files and
+    without scales the events have no weights.
     """
 
     def __init__(
-        self, paths: Sequence[Path], known: Fingerprints | None = None, *, foreign: bool = False
+        self,
+        paths: Sequence[Path],
+        known: Fingerprints | None = None,
+        *,
+        foreign: bool = False,
+        scales: Mapping[str, float] | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         if not paths:
             raise FileFormatError("a sample needs at least one event file")
@@ -90,9 +100,15 @@ class FileSet:
             self._files = [self._open.enter_context(open_events(path, foreign=foreign)) for path in paths]
             first = self._files[0]
             for file in self._files[1:]:
-                if file.layout != first.layout or file.process_names != first.process_names:
+                if file.layout != first.layout:
                     raise FileFormatError(
-                        f"{file.path}: has other collections or processes than {first.path}: write both alike"
+                        f"{file.path}: has other collections than {first.path}: write both alike"
+                    )
+                if file.weighted != first.weighted and scales is None:
+                    with_weights, without = (first, file) if first.weighted else (file, first)
+                    raise FileFormatError(
+                        f"{without.path}: has no weights, but {with_weights.path} has: write weights into "
+                        "both, or say in source.background.processes what is expected of each process"
                     )
             self._starts = np.cumsum([0, *(len(file) for file in self._files)])
             self._known = known
@@ -101,11 +117,31 @@ class FileSet:
                     f"{', '.join(str(path) for path in paths)}: {len(self)} events where the run was made "
                     f"with {len(known)}: put the files back that the run was made from"
                 )
+            #: As the files call the processes; `process_names` are as the events of this set do.
+            self._names = tuple(dict.fromkeys(name for file in self._files for name in file.process_names))
+            renamed = [(labels or {}).get(name, name) for name in self._names]
+            self.process_names = tuple(dict.fromkeys(renamed))
+            self._recode = np.array([*map(self.process_names.index, renamed), UNLABELLED], dtype=np.int16)
+            self._as_in_files = scales is None and not labels
+            self._scales = None
+            if scales is not None:
+                self._scales = np.array([scales.get(name, np.nan) for name in (*self._names, "")])
             self._open = self._open.pop_all()
 
     @property
     def layout(self) -> EventLayout:
         return self._files[0].layout
+
+    @property
+    def weighted(self) -> bool:
+        """Return whether the events have weights."""
+        return self._scales is not None or self._files[0].weighted
+
+    @property
+    def parts(self) -> Iterator[tuple[EventSource, NDArray[np.int64]]]:
+        """Yield every file with the rows that are in it."""
+        for file, start in zip(self._files, self._starts, strict=False):
+            yield file, np.arange(start, start + len(file))
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -113,24 +149,29 @@ class FileSet:
     def read(self, rows: NDArray[np.int64]) -> Events:
         """Return the events of ascending rows; raise FileFormatError if one is not what it was."""
         cuts = np.searchsorted(rows, self._starts)
-        parts = [
-            file.read(rows[low:high] - start)
-            for file, start, low, high in zip(self._files, self._starts, cuts, cuts[1:], strict=False)
-            if low < high
-        ]
-        events = concatenate(parts) if parts else self._files[0].read(rows)
-        if self._known is not None:
-            changed = row_fingerprints(events) != self._known[rows]
-            if changed.any():
-                file = int(np.searchsorted(self._starts, rows[changed][0], side="right")) - 1
-                raise FileFormatError(
-                    f"{self._files[file].path}: has changed since the run was made, for instance event "
-                    f"{rows[changed][0] - self._starts[file]}; put the file back that the run was made from"
-                )
-        return events
+        parts = []
+        for file, start, low, high in zip(self._files, self._starts, cuts, cuts[1:], strict=False):
+            if low == high:
+                continue
+            events = file.read(rows[low:high] - start)
+            if self._known is not None:
+                changed = row_fingerprints(events) != self._known[rows[low:high]]
+                if changed.any():
+                    raise FileFormatError(
+                        f"{file.path}: has changed since the run was made, for instance event "
+                        f"{rows[low:high][changed][0] - start}; put the file back that the run was made from"
+                    )
+            parts.append(self._as_sample(events, file))
+        return concatenate(parts) if parts else self._as_sample(self._files[0].read(rows), self._files[0])
 
     def chunks(self) -> Iterator[Events]:
         """Yield the events of all files in order, piece by piece, each row once."""
+        for file in self._files:
+            for events in file.chunks():
+                yield self._as_sample(events, file)
+
+    def raw_chunks(self) -> Iterator[Events]:
+        """Yield the events of all files in order as they stand there: labels and weights are the files' own."""
         for file in self._files:
             yield from file.chunks()
 
@@ -138,6 +179,31 @@ class FileSet:
         """Yield the events of ascending rows, piece by piece."""
         for start in range(0, len(rows), size):
             yield self.read(rows[start : start + size])
+
+    def _as_sample(self, events: Events, file: EventSource) -> Events:
+        """Return events of a file with the names of the processes and the weights that they have here."""
+        if self._as_in_files and self.process_names == events.process_names:
+            return events
+        codes = events.labels_among(self._names)
+        weights, variations = events.weights, dict(events.variations)
+        if self._scales is not None:
+            factors = self._scales[codes]
+            if np.isnan(factors).any():
+                code = codes[np.isnan(factors)][0]
+                what = "no process label" if code == UNLABELLED else f"the process '{self._names[code]}'"
+                raise FileFormatError(
+                    f"{file.path}: has events of {what}, of which source.background.processes says nothing: "
+                    f"{'label' if code == UNLABELLED else 'name'} them there, or leave the events out"
+                )
+            weights = events.event_weights * factors
+            variations = {name: column * factors for name, column in variations.items()}
+        return replace(
+            events,
+            process=self._recode[codes],
+            process_names=self.process_names,
+            weights=weights,
+            variations=variations,
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -50,6 +50,8 @@ def refuse_changed(directory: RunDirectory, study: Study, source: str | None) ->
 
 def claim(directory: RunDirectory, study: Study, source: str | None) -> None:
     """Make the directory this study's; what was told of an earlier version of it is set aside before."""
+    if study.leaves_open(study.sizes):
+        raise ValueError("the expected events of the study are not settled")
     with writing(directory.path):
         directory.path.mkdir(parents=True, exist_ok=True)
     before = directory.origin()

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from covad.errors import FileFormatError
-from covad.events.files import EventWriter, label_file
+from covad.events.files import EventWriter, label_file, open_events
 from covad.events.processes import PROCESS_NAMES
 from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.fingerprints import take_missing
 from covad.pipeline.selected import check_selected
+from covad.pipeline.yields import tabulate_yields
 from covad.runs.collisions import EVENTS_PER_FILE, CollisionData, derived_seed
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
@@ -37,6 +38,7 @@ def simulate_missing(data: CollisionData, workers: int) -> None:
     run_jobs(simulate_file, jobs, workers)
     note_digests(data)
     take_missing(data)
+    tabulate_yields(data)
     check_selected(data)
 
 
@@ -91,5 +93,8 @@ def note_digests(data: CollisionData) -> None:
 def _note(path: Path) -> dict[str, Any]:
     """Return what is kept of an event file, and of the file beside it that has its labels."""
     note: dict[str, Any] = {"file": path.name, "bytes": path.stat().st_size, "sha256": digest_once(path)}
+    with open_events(path) as source:
+        if source.weighted:
+            note["weighted"] = True
     labels = label_file(path)
     return note if labels is None else note | {"labels": {"file": labels.name, "sha256": digest_once(labels)}}

@@ -77,8 +77,8 @@ def take_missing(data: CollisionData) -> None:
 
 def take(data: CollisionData, name: str) -> None:
     """Read a sample once, and keep two fingerprints per event in the order of its files."""
-    with data.open(name, verify=False) as files:
-        found = [fingerprints(chunk, data.selection) for chunk in files.chunks()]
+    with data.open_files(name, verify=False) as files:
+        found = [fingerprints(chunk, data.selection) for chunk in files.raw_chunks()]
     content = io.BytesIO()
     np.save(content, np.concatenate(found or [np.empty(0, dtype=KEPT)]))
     product = data.products.fingerprints(name)

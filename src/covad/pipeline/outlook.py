@@ -33,13 +33,20 @@ _MEANING = {
     "draw.expected": "sizes.expected",
     "draw.n_reference": "sizes.reference",
     "draw.normalisation_sigma": "normalisation",
+    "background": "source.background.processes",
+    "luminosity": "source.luminosity",
     "encoder": "the encoder",
     "response": "the response",
     "events": "the events",
     "recipes": "this version of covad makes them in another way",
 }
 #: Settings that are mappings, by the first part of their keys in recipes.
-_SECTIONS = {"convex": "tests.convex", "network": "tests.network", "response": "source.response"}
+_SECTIONS = {
+    "background": "source.background",
+    "convex": "tests.convex",
+    "network": "tests.network",
+    "response": "source.response",
+}
 
 
 def outlook(study: Study, directory: RunDirectory, source: str | None) -> list[str]:
@@ -73,6 +80,8 @@ def _samples(products: Products) -> str:
     new = [sample for sample in wanted if sample not in known]
     told = [f"{len(wanted) - len(new)} samples kept"] if len(new) < len(wanted) else []
     told += [f"new: {', '.join(new)}"] if new else []
+    if products.has_yields and _fate(products.yields())[0] != "kept":
+        told.append("the yields of their processes are counted")
     if _fate(products.selected())[0] != "kept":
         told.append("those that pass the cuts are counted")
     return ", ".join(told)

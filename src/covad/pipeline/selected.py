@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 
 import numpy as np
@@ -14,7 +16,9 @@ from covad.events.systematics import in_sample, shift_events
 from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
 from covad.runs.collisions import CollisionData, check_code
-from covad.runs.selected import CountAt, SelectedEvents, read_selected
+from covad.results.summary import nu_text
+from covad.runs.selected import CountAt, SelectedEvents, WeightedCountAt, WeightSums, read_selected
+from covad.settings import Nu
 from covad.storage.ledger import Product
 from covad.storage.records import write_record
 
@@ -61,26 +65,38 @@ def _count(data: CollisionData) -> SelectedEvents:
         nominal = np.zeros(len(roles), dtype=np.int64)
         passed = np.zeros(len(files), dtype=bool)
         shifted = dict.fromkeys(points, 0)
+        sums: dict[tuple[str, Nu], WeightSums] = defaultdict(WeightSums)
         start = 0
         for events in files.pieces(used):
             rows = used[start : start + len(events)]
             start += len(events)
             process[rows] = events.process
             with in_sample(BACKGROUND, rows):
-                passing = shift_events(events, data.systematics, centre, data.selection).rows
+                selected = shift_events(events, data.systematics, centre, data.selection)
+            passing = selected.rows
             if passing is None:
                 raise StudyError("source.systematics: each must keep every event in its place")
             nominal += np.bincount(role_of[rows][passing], minlength=len(roles))
             passed[rows[passing]] = True
+            if events.weights is not None:
+                for number, role in enumerate(roles):
+                    kept, offered = role_of[rows][passing] == number, role_of[rows] == number
+                    weights = WeightSums.of(selected.weights[kept], events.weights[offered])
+                    sums[role, centre] += weights
             mine = role_of[rows] == roles.index("data")
             for nu in points:
                 with in_sample(BACKGROUND, rows[mine]):
-                    shifted[nu] += len(
-                        shift_events(events[mine], data.systematics, nu, data.selection).events
-                    )
-        names = events.process_names
-    counts = [CountAt(role, centre, int(n)) for role, n in zip(roles, nominal, strict=True) if role != "data"]
-    counts += [CountAt("data", nu, n) for nu, n in shifted.items()]
+                    at_nu = shift_events(events[mine], data.systematics, nu, data.selection)
+                shifted[nu] += len(at_nu.events)
+                if events.weights is not None and nu != centre:
+                    sums["data", nu] += WeightSums.of(at_nu.weights, events.weights[mine])
+        names = files.process_names
+    counts = [
+        _count_at(role, centre, int(n), sums)
+        for role, n in zip(roles, nominal, strict=True)
+        if role != "data"
+    ]
+    counts += [_count_at("data", nu, n, sums) for nu, n in shifted.items()]
     for name in data.study.signals:
         counts += _count_signal(data, name)
     parts = [training_rows(data, fold) for fold in range(data.source.folds)]
@@ -96,17 +112,35 @@ def _count(data: CollisionData) -> SelectedEvents:
     )
 
 
-def _count_signal(data: CollisionData, name: str) -> list[CountAt]:
+def _count_at(
+    role: str, nu: Nu, n_events: int, sums: Mapping[tuple[str, Nu], WeightSums]
+) -> WeightedCountAt | CountAt:
+    if (role, nu) in sums:
+        return WeightedCountAt(role, nu, n_events, sums[role, nu])
+    return CountAt(role, nu, n_events)
+
+
+def _count_signal(data: CollisionData, name: str) -> list[WeightedCountAt | CountAt]:
     selected = dict.fromkeys(data.study.points, 0)
+    sums: dict[tuple[str, Nu], WeightSums] = defaultdict(WeightSums)
     with data.open(name) as files:
         rows = np.arange(len(files))
         start = 0
         for events in files.pieces(rows):
             for nu in selected:
                 with in_sample(name, rows[start : start + len(events)]):
-                    selected[nu] += len(shift_events(events, data.systematics, nu, data.selection).events)
+                    at_nu = shift_events(events, data.systematics, nu, data.selection)
+                selected[nu] += len(at_nu.events)
+                if events.weights is not None:
+                    sums[name, nu] += WeightSums.of(at_nu.weights, events.weights)
             start += len(events)
-    return [CountAt(name, nu, n) for nu, n in selected.items()]
+    for (_, nu), found in sums.items():
+        if selected[nu] and found.total <= 0:
+            raise StudyError(
+                f"source.signals.{name}: the weights of its {selected[nu]} selected events at nu = "
+                f"{nu_text(nu)} add up to {found.total:g}, which is no shape: simulate more events"
+            )
+    return [_count_at(name, nu, n, sums) for nu, n in selected.items()]
 
 
 def _check_processes(counts: SelectedEvents) -> None:

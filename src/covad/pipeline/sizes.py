@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from covad.errors import TooFewEventsError
@@ -18,6 +18,7 @@ from covad.nplm.settings import ConvexSettings
 from covad.pipeline.checks import BINS
 from covad.results.summary import nu_text
 from covad.runs.collisions import CollisionData
+from covad.runs.selected import WeightSums
 from covad.settings import Nu
 from covad.study.plan import draws
 from covad.toys.drawing import largest_number
@@ -36,19 +37,24 @@ _CERTAIN = 5.0
 
 
 class EventCounts(Protocol):
-    """How many events of a role (a split or a signal) pass the cuts at nu, and how well that is known."""
+    """How many events of a role (a split or a signal) pass the cuts at nu, and how well that is known.
+
+    `weights` are None for events without weights.
+    """
 
     def selected(self, role: str, nu: Nu) -> float: ...
     def error(self, role: str, nu: Nu) -> float: ...
+    def weights(self, role: str, nu: Nu) -> WeightSums | None: ...
 
 
 @dataclass(frozen=True)
 class Efficiencies:
-    """Estimates from a few events of every sample: passed of tried, by sample and nu."""
+    """Estimates from a few events of every sample: passed of tried, by sample and nu, and their weights."""
 
     data: CollisionData
     passed: dict[str, dict[Nu, int]]
     tried: dict[str, int]
+    sums: dict[str, dict[Nu, WeightSums]] = field(default_factory=dict)
 
     def selected(self, role: str, nu: Nu) -> float:
         return given(self.data, role) * self._share(role, nu)
@@ -57,6 +63,12 @@ class Efficiencies:
         """Return the binomial error; one event more or less is never excluded."""
         n, share = self.tried[self._sample(role)], self._share(role, nu)
         return given(self.data, role) * math.sqrt(max(share * (1.0 - share), 1.0 / n) / n)
+
+    def weights(self, role: str, nu: Nu) -> WeightSums | None:
+        sample = self._sample(role)
+        if sample not in self.sums:
+            return None
+        return self.sums[sample][nu].scaled(given(self.data, role) / self.tried[sample])
 
     def _share(self, role: str, nu: Nu) -> float:
         sample = self._sample(role)
@@ -84,7 +96,7 @@ def given(data: CollisionData, role: str) -> int:
     simulated = data.samples[role].simulate
     if simulated is not None:
         return simulated
-    with data.open(role, verify=False) as files:
+    with data.open_files(role, verify=False) as files:
         return len(files)
 
 
@@ -104,7 +116,7 @@ def needs(data: CollisionData, counts: EventCounts) -> Iterator[Need]:
         if draw.signal is not None:
             roles.append((draw.signal, draw.injected, f"signals.{draw.signal}"))
         for role, expected, key in roles:
-            ratio = counts.selected(role, draw.nu) / max(counts.selected(role, centre), 1.0)
+            ratio = _yield_ratio(counts, role, draw.nu, centre)
             drawn.append((role, draw.nu, largest_number(expected * ratio), key))
         for role, nu, events, key in drawn:
             largest[role, nu] = max(largest.get((role, nu), (0.0, key)), (events, key))
@@ -121,6 +133,49 @@ def _decides(draw: Draw) -> str:
     return "sizes.expected or the largest nu_norm" if draw.nu_norm > 0 else "sizes.expected"
 
 
+def _yield_ratio(counts: EventCounts, role: str, nu: Nu, centre: Nu) -> float:
+    """Return the yield at nu relative to nu = 0."""
+    here, there = counts.weights(role, nu), counts.weights(role, centre)
+    if here is not None and there is not None and there.total > 0:
+        return here.total / there.total
+    return counts.selected(role, nu) / max(counts.selected(role, centre), 1.0)
+
+
+@dataclass(frozen=True)
+class _Left:
+    """Events that serve a need: a number to go by, its limits, and how it comes from those that pass the cuts."""
+
+    events: float
+    least: float
+    most: float
+    told: str = ""
+
+
+def _left(need: Need, counts: EventCounts) -> _Left:
+    """Return what is left of the selected events for a need.
+
+    Events with weights count as fewer in fits and checks. Data, signals and the events of the bumps are drawn
+    by their weights, each once, after those are smoothed: what that leaves can only be estimated here. A
+    reference keeps its weights.
+    """
+    selected, weights = counts.selected(need.role, need.nu), counts.weights(need.role, need.nu)
+    doubt = _CERTAIN * counts.error(need.role, need.nu)
+    if weights is None or need.role == "reference":
+        return _Left(selected, selected - doubt, selected + doubt)
+    relative = doubt / max(selected, 1.0)
+    if need.role in ("response", "check"):
+        left = min(weights.effective, selected)
+        least, most, told = left, left, f", and count as {left:.0f} events without weights"
+    else:
+        left = min(weights.accepted, selected)
+        least, most = left, min(weights.accepted_at_most, selected)
+        told = (
+            f", which count as {weights.effective:.0f} without weights, and of which drawing by weight leaves "
+            f"about {left:.0f}"
+        )
+    return _Left(left, least * (1.0 - relative), most * (1.0 + relative), told)
+
+
 def check_needs(data: CollisionData, counts: EventCounts) -> None:
     """Raise TooFewEventsError if the cuts leave too few events; say if an estimate cannot tell.
 
@@ -128,31 +183,33 @@ def check_needs(data: CollisionData, counts: EventCounts) -> None:
     """
     worst: dict[str, tuple[float, Need]] = {}
     for need in needs(data, counts):
-        lacking = need.events / max(counts.selected(need.role, need.nu), 1.0)
+        lacking = need.events / max(_left(need, counts).events, 1.0)
         if lacking > worst.get(need.role, (0.0, need))[0]:
             worst[need.role] = lacking, need
     for _, need in worst.values():
-        selected, error = counts.selected(need.role, need.nu), counts.error(need.role, need.nu)
-        if selected - _CERTAIN * error >= need.events:
+        left = _left(need, counts)
+        if left.least >= need.events:
             continue
-        sentence = _sentence(data, need, selected, error)
-        if selected + _CERTAIN * error < need.events:
+        sentence = _sentence(data, need, counts, left)
+        if left.most < need.events:
             raise TooFewEventsError(sentence)
-        log.warning("perhaps too few events, which the stage 'events' will count: %s", sentence)
+        stage = "events" if counts.error(need.role, need.nu) else "pools"
+        log.warning("perhaps too few events, which the stage '%s' will count: %s", stage, sentence)
     _check_batch(data, counts)
 
 
-def _sentence(data: CollisionData, need: Need, selected: float, error: float) -> str:
+def _sentence(data: CollisionData, need: Need, counts: EventCounts, left: _Left) -> str:
+    selected, error = counts.selected(need.role, need.nu), counts.error(need.role, need.nu)
     n = given(data, need.role)
     split = need.role in type(data.source.splits).model_fields
     key = f"source.splits.{need.role}" if split else f"source.signals.{need.role}"
     about = f"{selected:.0f}" if error == 0 else f"about {selected:.0f} +- {max(error, 1.0):.0f}"
-    enough = f" to {_rounded_up(n * need.events / selected)}" if selected else ""
+    enough = f" to {_rounded_up(n * need.events / left.events)}" if left.events else ""
     change = f"raise it{enough}" if split else f"give it more events{f', {enough[4:]}' if enough else ''}"
     remedies = ", or ".join(part for part in (change, need.remedy, "loosen source.cuts") if part)
     return (
-        f"{key}: of {n} events {about} pass the cuts at nu = {nu_text(need.nu)}, but {need.purpose} "
-        f"{math.ceil(need.events)}: {remedies}"
+        f"{key}: of {n} events {about} pass the cuts at nu = {nu_text(need.nu)}{left.told}, but "
+        f"{need.purpose} {math.ceil(need.events)}: {remedies}"
     )
 
 
@@ -160,7 +217,9 @@ def _check_batch(data: CollisionData, counts: EventCounts) -> None:
     """Raise if the cuts leave too little of a batch for the contrastive loss."""
     centre = tuple(0.0 for _ in data.source.systematics)
     batch, n = data.source.training.batch, given(data, "encoder")
-    share = counts.selected("encoder", centre) / n
+    share, weights = counts.selected("encoder", centre) / n, counts.weights("encoder", centre)
+    if weights is not None and weights.offered:  # batches are drawn by the size of the weights
+        share = weights.sizes / weights.offered
     most = min(share + _CERTAIN * counts.error("encoder", centre) / n, 1.0)
     # the mean m of a batch must satisfy m - luck sqrt(m (1 - share)) >= _BATCH, a quadratic in its root
     spread = _LUCK * math.sqrt(1.0 - most)

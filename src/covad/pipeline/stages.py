@@ -80,7 +80,7 @@ def run_study(
         raise PlanError(f"there is no stage '{until}' (there are {', '.join(STAGES)})")
     directory, shard = RunDirectory(out), shard or Shard()
     with stoppable(), ExitStack() as stack:
-        source = try_source(study, directory)
+        study, source = try_source(study, directory)
         if shard.total > 1:
             refuse_unprepared(study, directory)  # nothing is written for a shard that comes too early
             stack.enter_context(announced_toys(directory, shard))  # from here on nobody changes the study
@@ -107,7 +107,19 @@ def run_study(
 def dry_run(study: Study, out: Path) -> list[str]:
     """Return what `run_study` would keep, make anew and compute; nothing is started and nothing written."""
     directory = RunDirectory(out)
-    return outlook(study, directory, try_source(study, directory))
+    study, source = try_source(study, directory)
+    return outlook(study, directory, source) + _expected(study, directory)
+
+
+def _expected(study: Study, directory: RunDirectory) -> list[str]:
+    """Return the table of the processes, where the study has one."""
+    if not isinstance(study.source, Collisions):
+        return []
+    from covad.pipeline.yields import thin_processes, yield_lines
+    from covad.runs.collisions import CollisionData
+
+    data = CollisionData.of(study, directory)
+    return yield_lines(data) + thin_processes(data)
 
 
 def refuse_unprepared(study: Study, directory: RunDirectory) -> None:
@@ -122,27 +134,32 @@ def refuse_unprepared(study: Study, directory: RunDirectory) -> None:
         raise PlanError(f"the basis of the convex test is chosen before shards are run: {first}")
 
 
-def try_source(study: Study, directory: RunDirectory) -> str | None:
-    """Return what identifies the source beside its keys; raise if events or systematics cannot be used."""
-    warn_of_references(study)
+def try_source(study: Study, directory: RunDirectory) -> tuple[Study, str | None]:
+    """Return the study as a run keeps it, and what identifies the source beside its keys.
+
+    Raise if events or systematics cannot be used.
+    """
     if not isinstance(study.source, Collisions):
+        warn_of_references(study)
         given = given_source(study)
         if isinstance(given, PoolSource):
             refuse_copies(given)
         check_draws(study, dict.fromkeys(study.spaces, given))
-        return given.digest
+        return study, given.digest
     # the simulators take seconds to import, and studies without events do not need them
-    from covad.pipeline import selected, trial
+    from covad.pipeline import selected, trial, yields
     from covad.runs.collisions import CollisionData, users_code
 
     data = CollisionData.of(study, directory)
     code = users_code(data)
     trial.check_collisions(data)
+    data = yields.settled(data)
+    warn_of_references(data.study)
     trial.try_events(data)
     selected.check_counted(data)
     if users_code(data) != code:
         raise StudyError("source.systematics: the code has changed while it was tried; run again")
-    return code
+    return data.study, code
 
 
 def prepare(study: Study, directory: RunDirectory, backend: Backend, until: str, workers: int) -> Sources:

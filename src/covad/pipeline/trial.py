@@ -16,6 +16,7 @@ from covad.events.systematics import Systematic, UserSystematic, in_sample, shif
 from covad.pipeline.fingerprints import refuse_copied_files
 from covad.pipeline.sizes import Efficiencies, check_needs
 from covad.runs.collisions import CollisionData
+from covad.runs.selected import WeightSums
 from covad.settings import Nu
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
@@ -37,7 +38,7 @@ def check_collisions(data: CollisionData) -> None:
     given = {name: sample for name, sample in data.samples.items() if sample.files}
     layouts = {}
     for name in given:
-        with data.open(name, verify=False) as files:
+        with data.open_files(name, verify=False) as files:
             layouts[name] = files.layout
             if name == BACKGROUND and len(files) < data.source.splits.total:
                 raise TooFewEventsError(
@@ -53,7 +54,7 @@ def check_collisions(data: CollisionData) -> None:
 
 def try_events(data: CollisionData) -> None:
     """Shift and select a few events of every sample, and see whether enough of all will be left."""
-    tried, passed = {}, {}
+    tried, passed, sums = {}, {}, {}
     for name in data.samples:
         events, numbers = _some_events(data, name)
         if name == BACKGROUND and (events.process == UNLABELLED).any():
@@ -64,6 +65,8 @@ def try_events(data: CollisionData) -> None:
         with in_sample(name, numbers):
             _check_users_code(data, events)
             tried[name], passed[name] = len(events), _passed(data, events)
+            if events.weights is not None:
+                sums[name] = _weight_sums(data, events)
             if not any(passed[name].values()) and _is_own(data, name):
                 raise TooFewEventsError(f"none of {len(events)} events passes source.cuts: loosen them")
             _try_shifts(data, events, name == BACKGROUND)
@@ -71,7 +74,7 @@ def try_events(data: CollisionData) -> None:
     if data.products.selected().whole():  # the events are counted already
         return
     try:
-        check_needs(data, Efficiencies(data, passed, tried))
+        check_needs(data, Efficiencies(data, passed, tried, sums))
     except TooFewEventsError as failure:
         if all(_is_own(data, name) for name in data.samples):
             raise
@@ -92,6 +95,16 @@ def _passed(data: CollisionData, events: Events) -> dict[Nu, int]:
     """Count the selected events at every nu of the study."""
     return {
         nu: len(shift_events(events, data.systematics, nu, data.selection).events) for nu in data.study.points
+    }
+
+
+def _weight_sums(data: CollisionData, events: Events) -> dict[Nu, WeightSums]:
+    """Add up the weights of the selected events at every nu of the study."""
+    return {
+        nu: WeightSums.of(
+            shift_events(events, data.systematics, nu, data.selection).weights, events.event_weights
+        )
+        for nu in data.study.points
     }
 
 

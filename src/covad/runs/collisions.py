@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import StudyError
-from covad.events.files import FileSet
+from covad.events.files import FileSet, label_file
 from covad.events.processes import BACKGROUND
 from covad.events.selection import Selection
 from covad.events.splits import disjoint_splits, split_folds
@@ -20,12 +20,15 @@ from covad.events.systematics import Systematic, make_systematic
 from covad.events.users_code import code_digests
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
+from covad.runs.yields import YieldTable, count_yields, read_yields
 from covad.storage.digests import content_digest
 from covad.storage.ledger import Product
 from covad.study import Collisions, SampleEntry, Study
 
 #: Simulated events per file: what a kill can cost.
 EVENTS_PER_FILE = 500_000
+#: Tables of yields of this process, by what they were counted from: files are read once if nothing touches them.
+_counted: dict[str, YieldTable] = {}
 #: The way out for those whose events are refused as copies.
 COARSE = (
     "if the features are so coarse that different events can be alike, set source.duplicates to 'allowed'"
@@ -93,10 +96,71 @@ class CollisionData:
     def open(self, name: str, verify: bool = True) -> FileSet:
         """Open a sample; `verify` compares every row that is read with its fingerprint.
 
+        The events of the background have the weights that the study expects of their processes.
+        """
+        if name != BACKGROUND or not self.source.background.processes:
+            return self.open_files(name, verify)
+        table = self.yields or read_yields(self.products.yields())
+        return self._open(name, verify, table.scales, table.labels)
+
+    def open_files(self, name: str, verify: bool = True) -> FileSet:
+        """Open a sample whose events have the weights and the labels that stand in its files."""
+        processes = self.source.background.processes if name == BACKGROUND else {}
+        return self._open(name, verify, dict.fromkeys(processes, 1.0) or None)
+
+    def _open(
+        self,
+        name: str,
+        verify: bool,
+        scales: Mapping[str, float] | None,
+        labels: Mapping[str, str] | None = None,
+    ) -> FileSet:
+        """Open the files of a sample.
+
         Given files that no run has noted yet are met for the first time, and read by another process first.
         """
         foreign = bool(self.samples[name].files) and not self._noted
-        return FileSet(self.paths(name), self.fingerprints(name)["row"] if verify else None, foreign=foreign)
+        known = self.fingerprints(name)["row"] if verify else None
+        return FileSet(self.paths(name), known, foreign=foreign, scales=scales, labels=labels)
+
+    @cached_property
+    def yields(self) -> YieldTable | None:
+        """Return what is expected of every process: from yields.json, else counted in a pass over the files.
+
+        None if neither the study nor the files say more than that every event counts once, and before events
+        that are to be simulated have been counted.
+        """
+        products = self.products
+        if self._noted and not products.has_yields:
+            return None
+        if products.yields().whole():
+            table = read_yields(products.yields())
+        elif self.source.background.simulate is not None:
+            return None
+        else:
+            with self.open_files(BACKGROUND, verify=False) as files:
+                if not files.weighted:
+                    return None
+            table = self.count_yields()
+        return table if table.given else table.of(self.study.sizes.expected)
+
+    def count_yields(self) -> YieldTable:
+        """Return the table as yields.json has it, counted anew if the files have changed since the last time."""
+        paths = self.paths(BACKGROUND)
+        states = [path.stat() for path in (*paths, *filter(None, map(label_file, paths)))]
+        key = content_digest(
+            {
+                "paths": [str(path.absolute()) for path in paths],
+                "states": [[state.st_ino, state.st_size, state.st_ctime_ns] for state in states],
+                "cuts": self.selection.model_dump(mode="json"),
+                "background": self.source.background.model_dump(mode="json"),
+                "luminosity": self.source.luminosity,
+            }
+        )
+        if key not in _counted:
+            with self.open_files(BACKGROUND, verify=False) as files:
+                _counted[key] = count_yields(self.source, files, self.selection)
+        return _counted[key]
 
     @cached_property
     def _noted(self) -> bool:
@@ -111,7 +175,7 @@ class CollisionData:
     def rows(self) -> dict[str, NDArray[np.int64]]:
         """Split the background into rows per role; those of the encoder are divided into folds later."""
         sizes = self.source.splits.model_dump()
-        with self.open(BACKGROUND, verify=False) as files:
+        with self.open_files(BACKGROUND, verify=False) as files:
             return disjoint_splits(len(files), sizes, derived_seed(self.study, "pools"))
 
     def encoder_folds(self) -> list[NDArray[np.int64]]:

@@ -69,8 +69,9 @@ class Products:
         if not isinstance(study.source, Collisions):
             return []
         spaces, folds = study.spaces, range(study.source.folds)
+        tables = [self.yields()] if self.has_yields else []
         made: dict[str, Iterable[Product]] = {
-            "events": (self.fingerprints(sample) for sample in (BACKGROUND, *study.signals)),
+            "events": [*tables, *(self.fingerprints(sample) for sample in (BACKGROUND, *study.signals))],
             "encoder": (self.encoder(*model) for model in self.models),
             "response": (self.response(name, fold, order) for name, order in spaces for fold in folds),
             "pools": (self.pools(where) for where in spaces),
@@ -89,6 +90,19 @@ class Products:
         cuts = self._collisions.cuts.model_dump(mode="json", exclude_defaults=True)
         recipe = None if events is None else {"events": events, "cuts": cuts}
         return self._product("events", f"events/fingerprints/{sample}.npy", recipe)
+
+    @property
+    def has_yields(self) -> bool:
+        """Return whether there is a table of yields: the study or the background files say what counts."""
+        notes = (self.directory.read("events.json") or {}).get(BACKGROUND, [])
+        return bool(self._collisions.background.processes) or any(note.get("weighted") for note in notes)
+
+    def yields(self) -> Product:
+        """Return what is expected of every background process after the cuts."""
+        events = self._events_digest(BACKGROUND)
+        cuts = self._collisions.cuts.model_dump(mode="json", exclude_defaults=True)
+        recipe = None if events is None else {"events": events, "cuts": cuts, **self._expectation}
+        return self._product("events", "yields.json", recipe)
 
     def selected(self) -> Product:
         """Return how many events of every role pass the cuts."""
@@ -221,7 +235,18 @@ class Products:
             "systematics": [entry.description for entry in source.systematics],
             "systematics_code": (self.directory.origin() or {}).get("source_digest"),
             "cuts": source.cuts.model_dump(mode="json", exclude_defaults=True),
+            **self._expectation,
         }
+
+    @property
+    def _expectation(self) -> dict[str, Any]:
+        """Return what the study says on the yields of the processes; nothing if it says nothing."""
+        entries = self._collisions.background.processes
+        if not entries:
+            return {}
+        told = {name: entry.model_dump(mode="json", exclude_defaults=True) for name, entry in entries.items()}
+        luminosity = self._collisions.luminosity
+        return {"background": {"processes": told}} | ({} if luminosity is None else {"luminosity": luminosity})
 
     def _events_digest(self, sample: str) -> str | None:
         notes = (self.directory.read("events.json") or {}).get(sample)

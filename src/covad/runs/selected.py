@@ -3,11 +3,78 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from covad.settings import Nu
 from covad.storage.json_files import read_json
 from covad.storage.ledger import Product
 from covad.storage.records import Record, restore
+
+
+@dataclass(frozen=True)
+class WeightSums(Record):
+    """The weights of selected events: their sum, that of their squares and of their sizes, and the largest size.
+
+    `offered` is the sum of sizes before the cuts.
+    """
+
+    total: float = 0.0
+    squares: float = 0.0
+    sizes: float = 0.0
+    largest: float = 0.0
+    offered: float = 0.0
+
+    @classmethod
+    def of(cls, selected: NDArray[np.float64], offered: NDArray[np.float64]) -> Self:
+        sizes = np.abs(selected)
+        return cls(
+            total=float(selected.sum()),
+            squares=float((selected**2).sum()),
+            sizes=float(sizes.sum()),
+            largest=float(sizes.max(initial=0.0)),
+            offered=float(np.abs(offered).sum()),
+        )
+
+    def __add__(self, other: WeightSums) -> WeightSums:
+        return WeightSums(
+            self.total + other.total,
+            self.squares + other.squares,
+            self.sizes + other.sizes,
+            max(self.largest, other.largest),
+            self.offered + other.offered,
+        )
+
+    def scaled(self, factor: float) -> WeightSums:
+        """Return the sums of so many times as many events."""
+        return WeightSums(
+            self.total * factor,
+            self.squares * factor,
+            self.sizes * factor,
+            self.largest,
+            self.offered * factor,
+        )
+
+    @property
+    def effective(self) -> float:
+        """As how many events without weights they count."""
+        return self.total**2 / self.squares if self.squares else 0.0
+
+    @property
+    def accepted(self) -> float:
+        """How many are left if each is taken with a probability proportional to its weight."""
+        return max(self.total, 0.0) / self.largest if self.largest else 0.0
+
+    @property
+    def accepted_at_most(self) -> float:
+        """The same where the smoothed weights, which are not known yet, are as even as they can be expected.
+
+        Smoothing turns a weight w into |w| (1 - 2 x), x the negative share around it. Where the largest |w|
+        have the largest x, say a quarter, it doubles what is left.
+        """
+        return 2.0 * self.sizes / self.largest if self.largest else 0.0
 
 
 @dataclass(frozen=True)
@@ -20,22 +87,37 @@ class CountAt(Record):
 
 
 @dataclass(frozen=True)
+class WeightedCountAt(CountAt):
+    """Events of a role that pass the cuts at nu, with their weights."""
+
+    weights: WeightSums
+
+
+@dataclass(frozen=True)
 class SelectedEvents(Record):
     """The exact counts; `training` and `validation` are the parts of the encoder's split, by fold.
 
     `processes` counts the background events of all roles that pass the cuts at nu = 0.
     """
 
-    counts: tuple[CountAt, ...]
+    counts: tuple[WeightedCountAt | CountAt, ...]
     processes: dict[str, int]
     training: tuple[dict[str, int], ...]
     validation: tuple[dict[str, int], ...]
 
     def selected(self, role: str, nu: Nu) -> float:
-        return next(count.events for count in self.counts if (count.role, count.nu) == (role, nu))
+        return self._at(role, nu).events
 
     def error(self, role: str, nu: Nu) -> float:  # noqa: ARG002
         return 0.0
+
+    def weights(self, role: str, nu: Nu) -> WeightSums | None:
+        """Return the sums of the weights, None for events that have none."""
+        found = self._at(role, nu)
+        return found.weights if isinstance(found, WeightedCountAt) else None
+
+    def _at(self, role: str, nu: Nu) -> CountAt:
+        return next(count for count in self.counts if (count.role, count.nu) == (role, nu))
 
 
 def read_selected(product: Product) -> SelectedEvents | None:

@@ -3,8 +3,8 @@
 from covad.nplm.settings import Sizes
 from covad.study.changes import Change, changes
 from covad.study.model import Configuration, Study, find_slug
-from covad.study.reading import json_schema, parse_study, read_study
-from covad.study.sources import Collisions, LatentSection, PoolSection, SampleEntry
+from covad.study.reading import expecting, json_schema, parse_study, read_study
+from covad.study.sources import Collisions, LatentSection, PoolSection, ProcessEntry, SampleEntry
 
 __all__ = [
     "Change",
@@ -12,10 +12,12 @@ __all__ = [
     "Configuration",
     "LatentSection",
     "PoolSection",
+    "ProcessEntry",
     "SampleEntry",
     "Sizes",
     "Study",
     "changes",
+    "expecting",
     "find_slug",
     "json_schema",
     "parse_study",

@@ -21,7 +21,7 @@ FREE_KEYS = (
     "source.background.files",
     "source.signals.*.files",
 )
-#: No encoder depends on them: a run keeps what does not, and makes the rest anew.
+#: A run keeps what does not depend on them, and makes the rest anew. Encoders depend on the last two only.
 CHANGEABLE_KEYS = (
     "sizes",
     "normalisation",
@@ -34,6 +34,8 @@ CHANGEABLE_KEYS = (
     "signals",
     "source.response",
     "source.fold",
+    "source.luminosity",
+    "source.background.processes",
 )
 #: Entries of these may come and go, but not change.
 GROWING_KEYS = ("source.signals", "source.embeddings")

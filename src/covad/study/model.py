@@ -189,9 +189,15 @@ class Study(Settings):
             if simulated is not None and simulated < max(yields):
                 raise ValueError(f"source.signals.{signal}.simulate: toys need {max(yields):g} events")
         for sizes in (self.sizes, *(c.sizes for c in self.configurations if c.sizes is not None)):
-            for key, events in (("reference", sizes.reference), ("data", sizes.expected)):
+            expected = 0.0 if self.leaves_open(sizes) else sizes.expected
+            for key, events in (("reference", sizes.reference), ("data", expected)):
                 if getattr(source.splits, key) < events:
                     raise ValueError(f"source.splits.{key}: toys need {events:g} events")
+
+    def leaves_open(self, sizes: Sizes) -> bool:
+        """Return whether the expected events follow from the processes of the background (`expecting`)."""
+        given = isinstance(self.source, Collisions) and self.source.background.processes
+        return bool(given) and "expected" not in sizes.model_fields_set
 
     @property
     def spaces(self) -> tuple[tuple[str, int], ...]:

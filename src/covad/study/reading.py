@@ -110,6 +110,17 @@ def parse_study(content: Any, where: str) -> Study:
         raise StudyError(f"{where}: {describe_mistake(failure, Study, KINDS)}") from failure
 
 
+def expecting(study: Study, expected: float) -> Study:
+    """Return the study with so many expected events wherever it leaves them open, checked anew."""
+    content = study.plain()
+    if study.leaves_open(study.sizes):
+        content["sizes"]["expected"] = expected
+    for plain, configuration in zip(content["configurations"], study.configurations, strict=True):
+        if configuration.sizes is not None and study.leaves_open(configuration.sizes):
+            plain["sizes"]["expected"] = expected
+    return parse_study(content, f"{expected:g} events are expected of source.background.processes")
+
+
 def json_schema() -> str:
     """Return the JSON Schema of the study file, for editors."""
     return json.dumps(Study.model_json_schema(), indent=2) + "\n"

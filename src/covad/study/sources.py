@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from covad.embedding.settings import EncoderSettings, Training
+from covad.events.processes import BACKGROUND_MIX
 from covad.events.selection import Selection
 from covad.response.settings import ResponseFit
 from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, Size, Whole
@@ -65,6 +66,49 @@ class SampleEntry(Settings):
         return self
 
 
+class ProcessEntry(Settings):
+    """What is expected of one process: a cross section in pb, or a yield after the cuts at nu = 0.
+
+    `sum_of_weights` is that of all generated events, before any selection; left out, the files have it.
+    Processes of one `label` are trained as one.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
+
+    cross_section: Positive | None = None
+    sum_of_weights: Positive | None = None
+    #: The key is `yield`, which no attribute can be called.
+    expected: Positive | None = Field(default=None, alias="yield")
+    label: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.cross_section is None) == (self.expected is None):
+            raise ValueError("either cross_section or yield is needed: give one of them")
+        if self.sum_of_weights is not None and self.cross_section is None:
+            raise ValueError("sum_of_weights does nothing beside yield: leave it out")
+        return self
+
+
+class BackgroundEntry(SampleEntry):
+    """The background: its events, and what is expected of its processes; of all of them, or of none."""
+
+    processes: dict[Annotated[str, Field(min_length=1)], ProcessEntry] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _simulated(self) -> Self:
+        if self.simulate is None or not self.processes:
+            return self
+        if set(self.processes) != set(BACKGROUND_MIX):
+            raise ValueError(f"processes: simulated background has {', '.join(BACKGROUND_MIX)}: name them")
+        for name, process in self.processes.items():
+            if process.expected is None:
+                raise ValueError(
+                    f"processes.{name}: simulated events have no sum of generator weights: give the yield"
+                )
+        return self
+
+
 class Splits(Settings):
     """Background events per role; no event has two. What is trained on is never tested.
 
@@ -111,7 +155,9 @@ class Collisions(Settings):
     """
 
     kind: Literal["events"]
-    background: SampleEntry
+    #: In 1/pb, for the cross sections of the processes.
+    luminosity: Positive | None = None
+    background: BackgroundEntry
     signals: dict[Name, SampleEntry] = Field(default_factory=dict)
     systematics: Annotated[tuple[SystematicEntry, ...], Field(min_length=1)] = (
         SystematicEntry(name="jet_energy_scale"),
@@ -153,6 +199,16 @@ class Collisions(Settings):
         if simulated is not None and simulated < total:
             raise ValueError(
                 f"background.simulate: {simulated} events are fewer than the {total} of the splits"
+            )
+        known = [name for name, entry in self.background.processes.items() if entry.cross_section is not None]
+        if known and self.luminosity is None:
+            raise ValueError(
+                f"luminosity: the cross section of {known[0]} needs it: give it, in 1/pb, or the yield instead"
+            )
+        if self.luminosity is not None and not known:
+            raise ValueError(
+                "luminosity: no entry of background.processes has a cross_section, without which it does "
+                "nothing: leave it out"
             )
         return self
 
