@@ -5,7 +5,12 @@ two Gaussians: log r = 0.1 nu z1 - (0.1 nu)^2 / 2, and it is zero for the other 
 
 With a cut, every event moves and those with z1 > `CUT` pass: log n(z|nu)/n(z|0) = 0.1 nu z1 - (0.1 nu)^2 / 2
 for all that pass, and the yield changes by 6 % per unit of nu.
+
+With signed weights, a share of the events that rises with z1 from 5 to 40 % has the weight -1, all others +1,
+and the sample has as many more events there as makes the density of the weighted ones the same.
 """
+
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import norm
@@ -24,13 +29,43 @@ def truth(z: np.ndarray, nu: float) -> np.ndarray:
 
 def make_pairs(n_events: int, seed: int, grid: tuple[float, ...] = (-2.0, -1.0, 1.0, 2.0)) -> Pairs:
     z = np.random.default_rng(seed).normal(size=(n_events, 2)).astype(np.float32)
+    return pairs_of(z, np.ones(n_events), grid)
+
+
+def pairs_of(z: np.ndarray, weights: np.ndarray, grid: tuple[float, ...]) -> Pairs:
+    """Events at z that move if z2 > 0."""
 
     def moved(nu: float) -> Embedded:
         shifted = z + np.outer(z[:, 1] > 0, [SLOPE * nu, 0.0]).astype(np.float32)
-        return Embedded(shifted, np.arange(n_events), np.ones(n_events), 1.0)
+        return Embedded(shifted, np.arange(len(z)), weights, 1.0)
 
     shifted: dict[Nu, Embedded] = {(nu,): moved(nu) for nu in grid}
     return Pairs.align(moved(0.0), shifted)
+
+
+def negative_share(z: np.ndarray) -> np.ndarray:
+    return 0.05 + 0.35 / (1.0 + np.exp(-2.0 * z[:, 0].astype(np.float64)))
+
+
+def signed_events(n_events: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return z and weights of +-1, so many more where they are negative; a fifth of them is effective."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(6 * n_events, 2)).astype(np.float32)
+    more = 0.2 / (1.0 - 2.0 * negative_share(z))  # at most one
+    z = z[rng.random(len(z)) < more][:n_events]
+    assert len(z) == n_events
+    return z, np.where(rng.random(n_events) < negative_share(z), -1.0, 1.0)
+
+
+def signed_pairs(n_events: int, seed: int, grid: tuple[float, ...] = (-2.0, -1.0, 1.0, 2.0)) -> Pairs:
+    return pairs_of(*signed_events(n_events, seed), grid)
+
+
+def split_into_signs(pairs: Pairs) -> Pairs:
+    """Replace every event by copies of the weights +2 and -1, in another order: all sums stay the same."""
+    order = np.random.default_rng(1).permutation(2 * len(pairs))
+    twice = pairs.take(np.repeat(np.arange(len(pairs)), 2)[order])
+    return replace(twice, weights=np.tile([2.0, -1.0], len(pairs))[order])
 
 
 def cut_yield(nu: float) -> float:

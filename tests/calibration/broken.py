@@ -17,7 +17,7 @@ from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty, nuisance_co
 from covad.nplm.maximise import maximise
 from covad.toys import latent_world as latent
 from covad.toys.drawing import LatentSource
-from covad.toys.ensembles import Draw, Ensemble, Source, ToySeeds
+from covad.toys.ensembles import Draw, Ensemble, PoolSizes, Source, ToySeeds
 from covad.toys.tests import ChosenConvex, TunedConvex
 
 
@@ -45,7 +45,11 @@ class BrokenSource:
     def basis_events(self) -> Float32:
         return self.right.basis_events()
 
-    def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
+    @property
+    def reference_share(self) -> float:
+        return self.right.reference_share
+
+    def pool_sizes(self, draw: Draw) -> PoolSizes | None:
         return self.right.pool_sizes(draw)
 
     def check(self, draw: Draw) -> None:

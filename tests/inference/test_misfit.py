@@ -1,5 +1,7 @@
 """The misfit of the response: weights, pairing, blocks, covariance."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -87,3 +89,47 @@ def test_misfits_of_the_same_events_know_what_they_have_in_common():
     alone = [np.square(misfit.noise[:, 0]).sum() for misfit in (once, other)]
     # twice the shift of the same events is twice the misfit to first order, noise included
     assert joint / np.sqrt(np.prod(alone)) > 0.99
+
+
+def with_weights(events: MatchedEvents, weights: np.ndarray) -> MatchedEvents:
+    return replace(events, nominal_weights=weights, shifted_weights=weights)
+
+
+def test_signed_weights_are_sums_of_events():
+    """Ones are as none; copies of +2 and -1 in one batch are one event, elsewhere they have more noise."""
+    events = paired_events(np.random.default_rng(16), 4096)
+    plain, ones = measured(events), measured(with_weights(events, np.ones(4096)))
+    assert ones.delta == pytest.approx(plain.delta)
+    assert ones.noise == pytest.approx(plain.noise)
+    copies = np.concatenate([np.arange(4096)] * 2)  # 4096 is a multiple of the number of batches
+    for order, noisier in ((copies, False), (np.random.default_rng(1).permutation(copies), True)):
+        both = MatchedEvents(events.nominal[order], events.shifted[order], events.log_ratio[order])
+        seen = np.zeros(4096, bool)
+        weights = np.empty(8192)
+        for place, event in enumerate(order):
+            weights[place], seen[event] = (-1.0 if seen[event] else 2.0), True
+        found = measured(with_weights(both, weights))
+        assert found.delta == pytest.approx(plain.delta)
+        ratio = np.diag(covariance(found))[:2] / np.diag(covariance(plain))[:2]
+        # sum w^2 is five times as large; a variance from 512 batches, five standard errors
+        assert ratio == pytest.approx(
+            [5.0 if noisier else 1.0] * 2, rel=5 * np.sqrt(4 / 512) if noisier else 1e-6
+        )
+
+
+def test_the_covariance_of_signed_weights_is_that_of_repeated_samples():
+    rng = np.random.default_rng(17)
+    misfits = []
+    for _ in range(400):
+        events = paired_events(rng, 1500)
+        misfits.append(measured(with_weights(events, np.where(rng.random(1500) < 0.2, -1.0, 1.5))))
+    found = np.var([misfit.delta for misfit in misfits], axis=0)
+    stated = np.mean([np.diag(covariance(misfit)) for misfit in misfits], axis=0)
+    # four standard errors of a variance, for the two columns that fluctuate
+    assert found[:2] == pytest.approx(stated[:2], rel=4 * np.sqrt(2 / 400))
+
+
+def test_weights_that_add_up_to_nothing_are_refused():
+    events = paired_events(np.random.default_rng(18), 100)
+    with pytest.raises(InferenceError, match="the weights of 100 fresh events add up to -100"):
+        measured(with_weights(events, -np.ones(100)))

@@ -447,3 +447,29 @@ def test_toys_of_the_prior_are_shifted_as_predicted_within_the_reach_and_beyond(
     assert (predicted.shift > 0.25) == (expected > reach.n_events)
     if expected > reach.n_events:
         assert found > 3 * error
+
+
+def test_a_null_with_weights_is_that_of_repeated_events():
+    """Its score has the information of the density; a weighted reference fluctuates as a smaller one."""
+    rng = np.random.default_rng(6)
+    x = np.column_stack([rng.normal(size=(3000, 3)), np.ones(3000)]).astype(np.float32)
+    f, ridge, number = 0.1 * rng.normal(size=3000), np.ones(4), rng.integers(1, 5, 3000)
+
+    def null(x: np.ndarray, f: np.ndarray, density: np.ndarray | None) -> ScalableNull:
+        return ScalableNull.of(x, f, ridge, np.zeros(4), 4, density=density)
+
+    plain, ones = null(x, f, None), null(x, f, np.full(3000, 7.0))
+    assert ones.per_event.information == pytest.approx(plain.per_event.information)
+    assert ones.per_event.reference_variance == pytest.approx(plain.per_event.reference_variance)
+    repeated = null(np.repeat(x, number, axis=0), np.repeat(f, number), None)
+    weighted = null(x, f, 1.0 * number)
+    assert weighted.per_event.information == pytest.approx(repeated.per_event.information)
+    effective = number.sum() ** 2 / (number**2).sum() / 3000
+    # the weights do not depend on x: 3000 events, five standard errors
+    assert np.diag(weighted.per_event.reference_variance)[:3] == pytest.approx(
+        np.diag(plain.per_event.reference_variance)[:3] / effective, rel=5 * np.sqrt(4 / 3000)
+    )
+    assert weighted.at(1000.0).law.mean > repeated.at(1000.0).law.mean
+    for bad in (np.where(number > 1, 1.0, -1.0), np.zeros(3000)):
+        with pytest.raises(InferenceError, match="positive weights"):
+            null(x, f, bad)

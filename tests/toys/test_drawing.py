@@ -281,7 +281,7 @@ def test_offset_of_finite_pools(pool_source):
     ensemble = pool_ensemble(pool_source)
     sizes = pool_source.pool_sizes(ensemble.draw)
     offset = pool_offset(ensemble)
-    assert offset.share == pytest.approx((1 / sizes[0] + 1 / sizes[1]) / (1 / 200 + 1 / 1000))
+    assert offset.share == pytest.approx((1 / sizes.reference + 1 / sizes.data) / (1 / 200 + 1 / 1000))
     assert offset.t == pytest.approx(offset.share * np.sqrt(2 * round(CHEAP.capacity)))
     assert not offset.tolerable
     assert pool_offset(replace(ensemble, draw=small_draw(expected=10))).tolerable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,47 @@ from covad.errors import TrainingError
 from covad.events.layout import UNLABELLED, Events
 from covad.events.selection import Selection
 from covad.events.systematics import Shifted, Systematic, shift_events, unchanged_partners
+
+
+#: Rounds in which different events are sought, before what is left is drawn among the others.
+_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class DrawBySize:
+    """Draws different events, one after the other, with probabilities in proportion to their sizes.
+
+    Independent draws of which every event counts once are such draws. They take a search in sums that are made
+    once, where `Generator.choice` goes through all events for every batch.
+    """
+
+    rows: NDArray[np.int64]  # of the events that have a size
+    sizes: NDArray[np.float64]
+    sums: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, sizes: NDArray[np.float64]) -> DrawBySize:
+        rows = np.flatnonzero(sizes)
+        return cls(rows, sizes[rows], np.cumsum(sizes[rows]))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def draw(self, n_events: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return the rows of `n_events` different events."""
+        chosen = np.zeros(0, dtype=np.int64)
+        for _ in range(_ROUNDS):
+            if len(chosen) == n_events:
+                return self.rows[chosen]
+            at = rng.random(n_events - len(chosen)) * self.sums[-1]
+            drawn = np.minimum(np.searchsorted(self.sums, at, side="right"), len(self) - 1)
+            together = np.concatenate([chosen, drawn])
+            chosen = together[np.sort(np.unique(together, return_index=True)[1])]
+        # few events have nearly all of the size
+        left = self.sizes.copy()
+        left[chosen] = 0.0
+        others = rng.choice(len(self), n_events - len(chosen), replace=False, p=left / left.sum())
+        return self.rows[np.concatenate([chosen, others])]
 
 
 @dataclass(frozen=True)
@@ -38,7 +80,8 @@ class Sampler:
     """Draws batches from unshifted events; the nominal sample is the one at nu = 0, selected.
 
     Each batch is shifted along one systematic, by plus and minus one size of the grid; sizes and systematics
-    take turns.
+    take turns. Events with weights are drawn in proportion to |w|: a space needs no density, and sees all events
+    that the density has.
     """
 
     events: Events
@@ -55,8 +98,10 @@ class Sampler:
                 "the contrastive loss needs a process label for every event of source.background: label "
                 "them all"
             )
+        weights = self.events.weights
+        drawn = self.events.process if weights is None else self.events.process[weights != 0.0]
         for code, name in enumerate(self.events.process_names):
-            if code in processes and (self.events.process == code).sum() < 2:
+            if code in processes and (drawn == code).sum() < 2:
                 raise TrainingError(
                     f"process '{name}' has only one event to train on: raise source.splits.encoder"
                 )
@@ -64,9 +109,9 @@ class Sampler:
             raise TrainingError(
                 "the contrastive loss needs events of at least two processes: add one to source.background"
             )
-        if len(self.events) < self.batch_size:
+        if len(drawn) < self.batch_size:
             raise TrainingError(
-                f"{len(self.events)} events are too few for batches of {self.batch_size}: raise "
+                f"{len(drawn)} events are too few for batches of {self.batch_size}: raise "
                 "source.splits.encoder, or lower source.training.batch"
             )
 
@@ -74,6 +119,8 @@ class Sampler:
         """Return what the batches depend on, the events by their hash: the identity of a training sample."""
         content = hashlib.sha256(np.ascontiguousarray(self.events.particles).data)
         content.update(np.ascontiguousarray(self.events.process).data)
+        if self.events.weights is not None:
+            content.update(np.ascontiguousarray(self.events.weights).data)
         return {
             "events": content.hexdigest(),
             "systematics": [repr(s) for s in self.systematics],
@@ -86,7 +133,11 @@ class Sampler:
     def batch(self, step: int) -> Batch:
         """Return batch number `step`."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(step,)))
-        chosen = self.events[rng.choice(len(self.events), size=self.batch_size, replace=False)]
+        if self._by_size is None:
+            rows = rng.choice(len(self.events), size=self.batch_size, replace=False)
+        else:
+            rows = self._by_size.draw(self.batch_size, rng)
+        chosen = self.events[rows]
         nominal = self._shift(chosen, np.zeros(len(self.systematics)))
         partners = []
         turns = [(k, size) for size in self.nu_grid for k in range(len(self.systematics))]
@@ -101,6 +152,11 @@ class Sampler:
                 partners.append(ShiftedBatch(nu.astype(np.float32), partner[partner >= 0], moved))
         labels = nominal.events.process.astype(np.int64)
         return Batch(nominal.events.particles, labels, tuple(partners))
+
+    @cached_property
+    def _by_size(self) -> DrawBySize | None:
+        """Return how events with weights are drawn, None if there are none."""
+        return None if self.events.weights is None else DrawBySize.of(np.abs(self.events.weights))
 
     def _shift(self, chosen: Events, nu: NDArray[np.float64]) -> Shifted:
         return shift_events(chosen, self.systematics, nu.tolist(), self.selection)

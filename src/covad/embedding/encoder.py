@@ -36,16 +36,25 @@ class InputScaling:
 
     @classmethod
     def fit(cls, events: Events) -> InputScaling:
+        """Fit the objects of events; those of events with weights count by |w|, as batches are drawn."""
         layout = events.layout
         shape = (len(layout.collections), len(layout.features))
         centre, width = np.zeros(shape, np.float32), np.ones(shape, np.float32)
         for i, collection in enumerate(layout.collections):
-            present = events.objects(collection.name)[events.present(collection.name)].astype(np.float64)
+            filled = events.present(collection.name)
+            present = events.objects(collection.name)[filled].astype(np.float64)
             if len(present) < 2:
                 continue
             present[:, 0] = np.log(present[:, 0])
-            spread = present.std(axis=0)
-            centre[i] = present.mean(axis=0)
+            if events.weights is None:
+                spread, mean = present.std(axis=0), present.mean(axis=0)
+            else:
+                size = np.abs(events.weights)[np.nonzero(filled)[0]]
+                if not size.any():
+                    continue
+                mean = np.average(present, axis=0, weights=size)
+                spread = np.sqrt(np.average((present - mean) ** 2, axis=0, weights=size))
+            centre[i] = mean
             width[i] = np.where(spread > 1e-6, spread, 1.0)
         return cls(centre, width)
 

@@ -7,7 +7,9 @@ large and beyond doubt: D, less what systematics do to it, is more than `LARGE` 
 - Systematics: D between the simulation and itself at nu = +-1, summed over the nuisances, times `SIGMAS`.
 - Chance: D of n events against m is beyond sqrt(log(2 / alpha) / 2 (1/n + 1/m)) with a probability of at most
   alpha (Dvoretzky, Kiefer, Wolfowitz; Massart). Objects of one event are taken to be one, so that n and m are
-  those of (sum of weights)^2 / (sum of squared weights) over events.
+  those of (sum of weights)^2 / (sum of squared weights) over events. Unequal weights may crowd where few of
+  the events are expected, negative ones most of all: n and m are then no more than 1/4 over the largest
+  variance of the cumulative distribution.
 
 Two more differences are looked for in features: one value that many objects have, and events outside of the
 simulated range. All three together alarm in less than `3 ALPHA` of honest quantities.
@@ -39,6 +41,8 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 #: Inputs that get a sentence of their own, those that differ most.
 MOST_TOLD = 5
 _BINS = 20
+#: Quantiles of the values at which the variance of a cumulative distribution is looked at.
+_PROBED = np.linspace(0.05, 0.95, 19)
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ class InputComparison(Record):
 
 @dataclass(frozen=True)
 class WeightedEvents:
-    """Selected events of a simulation; only ratios of weights matter."""
+    """Selected events of a simulation; only ratios of weights matter, which may be negative."""
 
     particles: Float32
     weights: Float64
@@ -211,10 +215,33 @@ class _Values:
         return len(self.values)
 
     @property
+    def known(self) -> bool:
+        """Return whether there are values, of objects and events whose weights have a positive sum."""
+        _, firsts = np.unique(self.events, return_index=True)
+        return bool(self.weights.sum() > 0.0 and self.weights[firsts].sum() > 0.0)
+
+    @property
     def n_effective(self) -> float:
         """Return the number of independent events of equal weight that tell as much."""
         per_event = np.bincount(self.events, self.weights)
-        return float(per_event.sum() ** 2 / np.square(per_event).sum())
+        total, spread = per_event.sum(), np.square(per_event).sum()
+        if not self.alike:
+            # to the share up to a value an event adds what it has there, less its part in the share of all
+            for value in np.quantile(self.values, _PROBED):
+                there = np.where(self.values <= value, self.weights, 0.0)
+                beyond = np.bincount(self.events, there) - per_event * (there.sum() / total)
+                spread = max(spread, 4.0 * np.square(beyond).sum())
+        return float(total**2 / spread)
+
+    @property
+    def alike(self) -> bool:
+        """Return whether all weights are the same."""
+        return bool((self.weights == self.weights[0]).all())
+
+    @property
+    def n_seen(self) -> float:
+        """Return the number of events with a value, or the effective one where weights differ."""
+        return len(np.unique(self.events)) if self.alike else self.n_effective
 
     def cumulative(self, at: Float64) -> Float64:
         """Return the share of the values up to each of the points."""
@@ -234,11 +261,11 @@ class _Values:
         )
 
     def numbers(self) -> Numbers | None:
-        if not len(self):
+        if not self.known:
             return None
         distinct, inverse = np.unique(self.values, return_inverse=True)
         shares = np.bincount(inverse, self.weights) / self.weights.sum()
-        places = np.searchsorted(np.cumsum(shares), QUANTILES)
+        places = np.searchsorted(np.maximum.accumulate(np.cumsum(shares)), QUANTILES)
         return Numbers(
             n=len(self),
             mean=float(np.average(self.values, weights=self.weights)),
@@ -270,7 +297,7 @@ def _compare(
     *shifted: _Values,
 ) -> Quantity:
     difference = None
-    if len(data) and len(simulation):
+    if data.known and simulation.known:
         difference = _difference(
             feature, data, simulation, unshifted, list(zip(shifted[::2], shifted[1::2], strict=True))
         )
@@ -302,9 +329,9 @@ def _difference(
         raise ValueError("a sample without values cannot be judged")
 
     def moved(measure: Iterable[Sequence[float]]) -> float:
-        return min(1.0, SIGMAS * sum(max(pair, default=0.0) for pair in measure))
+        return min(1.0, SIGMAS * sum(max(0.0, *pair) for pair in measure if pair))
 
-    pairs = [[shifted for shifted in pair if len(shifted) and len(unshifted)] for pair in shifts]
+    pairs = [[shifted for shifted in pair if shifted.known and unshifted.known] for pair in shifts]
     tolerated = moved([distance(unshifted, shifted) for shifted in pair] for pair in pairs)
     resolved = resolved_distance(data.n_effective, simulation.n_effective)
     found = distance(data, simulation)
@@ -316,7 +343,7 @@ def _difference(
         n_outside, outside = data.events_outside(*span)
         drift = moved([shifted.events_outside(*span)[1] for shifted in pair] for pair in pairs)
         # of n events, k are beyond the largest or below the smallest of m with about 2 (n / (n + m))^(k / 2)
-        n, m = len(np.unique(data.events)), len(np.unique(simulation.events))
+        n, m = data.n_seen, simulation.n_seen
         by_chance = 2.0 * (n / (n + m)) ** (n_outside / 2)
         # the share of one value is a difference of two points of the cumulative distribution
         if common - 2.0 * tolerated > max(LARGE, 2.0 * resolved):

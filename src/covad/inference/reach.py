@@ -20,6 +20,10 @@ subtracted. For the interval, the measured delta.M.delta is taken as c times a n
 its mean is right, and its variance where noise dominates and where the misfit does. It is inverted for the
 noncentrality. The average over the prior is such a form too, of the deltas of all nu, one after the other; C
 then has the covariances between them, which are large: all are measured on the same events.
+
+Events with weights enter delta and C with them and their signs: what cancels is missing, and what fluctuates
+is noise of the measurement. The null has positive weights in place of them, those of the density
+(`covad.response.density`), as the pools of the toys have.
 """
 
 from __future__ import annotations
@@ -73,9 +77,16 @@ class ScalableNull:
         auxiliary: Float64,
         n_basis: int,
         reference_ratio: float = 5.2,
+        density: Float64 | None = None,
     ) -> ScalableNull:
-        """Make the null from nominal events, whose density at nu is e^f; see `ConvexNull.of`."""
-        weights = np.full(len(columns), 1.0 / len(columns))
+        """Make the null from nominal events, whose density at nu is e^f; see `ConvexNull.of`.
+
+        `density` are positive weights of the events, equal ones unless told. References are drawn from such
+        events, and keep the weights: they fluctuate as much as fewer events of equal weight.
+        """
+        if density is not None and not ((density >= 0.0).all() and density.any()):
+            raise InferenceError("a null needs positive weights: smooth those that have signs")
+        weights = np.full(len(columns), 1.0 / len(columns)) if density is None else density / density.sum()
         moments = ScoreMoments.of(columns, weights, np.exp(log_ratio))
         return cls(moments.for_reference_of(1, len(columns)), ridge, auxiliary, n_basis, reference_ratio)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.embed import encode
-from covad.errors import LayoutError, TooFewEventsError
+from covad.errors import EventContentError, LayoutError, TooFewEventsError
 from covad.events.files import open_events
 from covad.events.layout import EventLayout, Events, concatenate
 from covad.events.processes import BACKGROUND
@@ -67,14 +68,26 @@ class BackgroundSample:
             raise TooFewEventsError(
                 f"none of {len(events)} background events passes the cuts of the study: loosen source.cuts"
             )
-        some = events[:: -(-len(events) // SHIFTED_EVENTS)]
+        weights, n_shifted = nominal.weights, float(SHIFTED_EVENTS)
+        if events.weights is not None:
+            if weights.sum() <= 0.0:
+                raise TooFewEventsError(
+                    f"the weights of {len(weights)} background events add up to {weights.sum():.3g}, where a "
+                    "positive yield is needed: raise source.splits.reference"
+                )
+            # as many as tell as much as that many of equal weight
+            n_shifted *= len(weights) * np.square(weights).sum() / weights.sum() ** 2
+        some = events[:: math.ceil(len(events) / n_shifted)]
         pairs = tuple((at(-nu, some), at(nu, some)) for nu in directions)
         return cls(events.layout, nominal, Shifts(at(0.0 * directions[0], some), pairs))
 
 
 @dataclass(frozen=True)
 class BackgroundEvents:
-    """Events of the reference split at nu = 0; `shares` are those of the expected yield and sum to one."""
+    """Events of the reference split at nu = 0; `shares` are those of the expected yield and sum to one.
+
+    They have the signs of the weights.
+    """
 
     particles: Float32
     embedded: LatentEvents
@@ -82,7 +95,10 @@ class BackgroundEvents:
 
 
 def read_observed(path: Path, layout: EventLayout, selection: Selection) -> ObservedEvents:
-    """Read events as they were measured and cut them as the study cuts; nothing is shifted."""
+    """Read events as they were measured and cut them as the study cuts; nothing is shifted.
+
+    Raise EventContentError if one has a weight other than 1: data have none.
+    """
     particles, rows, start = [], [], 0
     with open_events(path, foreign=True) as source:
         if source.layout != layout:
@@ -91,6 +107,7 @@ def read_observed(path: Path, layout: EventLayout, selection: Selection) -> Obse
                 f"but the background has {_described(layout)}: write them alike"
             )
         for chunk in source.chunks():
+            _refuse_weights(path, chunk, start)
             selected, kept = selection.apply(chunk)
             particles.append(selected.particles)
             rows.append(kept + start)
@@ -101,6 +118,14 @@ def read_observed(path: Path, layout: EventLayout, selection: Selection) -> Obse
             "their values; are the units those of the simulation?"
         )
     return ObservedEvents(layout, np.concatenate(particles), np.concatenate(rows), start)
+
+
+def _refuse_weights(path: Path, events: Events, start: int) -> None:
+    if events.weights is not None and (other := np.flatnonzero(events.weights != 1.0)).size:
+        raise EventContentError(
+            f"{path}: event {start + other[0]} has the weight {events.weights[other[0]]:g}, but observed events "
+            "count once each: leave the weights out of the file"
+        )
 
 
 def _described(layout: EventLayout) -> str:

@@ -2,6 +2,9 @@
 
 h was fitted to these very events, so their number in the region of largest h exceeds the expectation even
 without a signal: the region shows where to look, t says whether there is something.
+
+Background events with weights count with their signs: what is expected in a small region, or in a bin, may be
+negative by chance, and its error says so.
 """
 
 from __future__ import annotations
@@ -91,7 +94,7 @@ def _compare(
         name=name,
         top_mean=float(observed[top].mean()),
         top_error=float(observed[top].std(ddof=1) / np.sqrt(len(top))) if len(top) > 1 else 0.0,
-        region_mean=float(np.average(expected, weights=region)) if in_region.any() else None,
+        region_mean=float(np.average(expected, weights=region)) if region.sum() > 0.0 else None,
         everywhere_mean=float(np.average(expected, weights=yields)),
         edges=tuple(edges.tolist()),
         top=tuple(clipped_counts(observed[top], edges).tolist()),

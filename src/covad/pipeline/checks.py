@@ -21,6 +21,7 @@ from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label
 from covad.pipeline.reach import space_reach
 from covad.pipeline.response import embedded_pairs
+from covad.response.density import positive_weights
 from covad.response.fit import Pairs
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
@@ -67,20 +68,21 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
         labels = np.concatenate([piece.process for piece in files.pieces(rows)])
     shuffled = np.random.default_rng(derived_seed(study, "check")).permutation(len(pairs))
     pairs, labels = pairs.take(shuffled), labels[shuffled]
-    basis_events = embedded_pairs(data, embedding, fold, "basis")
+    basis_events = _equal_weight(embedded_pairs(data, embedding, fold, "basis"), derived_seed(study, "basis"))
     name = f"{space_label(space)}{fold_label(data, fold)}"
-    fresh = basis_events.nominal[basis_events.nominal_passes]
-    reach, yields = space_reach(study, model, pairs, fresh)
+    reach, yields = space_reach(study, model, pairs, basis_events)
     log.info("closure reach of %s: %s", name, reach_text(reach))
     _warn_of_yields(name, order, yields)
     # the probe is fitted on one half of the nominal events and judged on the other
-    z, labels = pairs.nominal[pairs.nominal_passes], labels[pairs.nominal_passes]
+    here = pairs.nominal_passes
+    z, labels, weights = pairs.nominal[here], labels[here], pairs.nominal_weights
     half = len(z) // 2
+    first, second = (None, None) if weights is None else (weights[:half], weights[half:])
     checks = SpaceChecks(
         comparisons=tuple(_comparisons(model, pairs)),
         yields=yields,
         reach=reach,
-        probe=linear_probe(z[:half], labels[:half], z[half:], labels[half:]),
+        probe=linear_probe(z[:half], labels[:half], z[half:], labels[half:], first, second),
         linearity=tuple(_linearity(pairs)),
     )
     product = data.products.checks(space, fold)
@@ -88,11 +90,20 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     data.note(product)
 
 
+def _equal_weight(pairs: Pairs, seed: int) -> Float32:
+    """Return nominal events of equal weight: those with weights are accepted in proportion to the density."""
+    nominal, weights = pairs.nominal[pairs.nominal_passes], pairs.nominal_weights
+    if weights is None:
+        return nominal
+    density = positive_weights(nominal, weights)
+    return np.asarray(nominal[np.random.default_rng(seed).random(len(density)) * density.max() < density])
+
+
 def _linearity(pairs: Pairs) -> Iterator[Departure]:
     """Measure the departure of log(N_nu/N_0) from linearity, along every axis."""
     nominal = pairs.nominal[pairs.nominal_passes]
     divisions: dict[str, list[AdaptiveCells | MarginalBins]] = {
-        "cells": [_cells(nominal)],
+        "cells": [_cells(nominal, pairs.n_effective)],
         "marginals": [MarginalBins.build(nominal, d, BINS) for d in range(nominal.shape[1])],
     }
     for direction in np.eye(len(next(iter(pairs.z)))):
@@ -109,9 +120,9 @@ def _linearity(pairs: Pairs) -> Iterator[Departure]:
                     yield Departure(where, along, found.size, found.effect, found.relative, low, high)
 
 
-def _cells(nominal: Float32) -> AdaptiveCells:
-    """Divide all latent dimensions into cells; fewer where the split is small."""
-    depth = int(np.log2(max(len(nominal) / _EVENTS_PER_CELL, 2.0)))
+def _cells(nominal: Float32, n_effective: float) -> AdaptiveCells:
+    """Divide all latent dimensions into cells; fewer where the split is small, or counts as a small one."""
+    depth = int(np.log2(max(n_effective / _EVENTS_PER_CELL, 2.0)))
     return AdaptiveCells.build(nominal, min(CELL_DEPTH, depth))
 
 
@@ -120,7 +131,10 @@ def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCount
     nominal = pairs.nominal[pairs.nominal_passes]
     marginals = {f"z{d}": MarginalBins.build(nominal, d, BINS) for d in range(nominal.shape[1])}
     for nu in pairs.z:
-        divisions: dict[str, AdaptiveCells | MarginalBins] = {**marginals, "cells": _cells(nominal)}
+        divisions: dict[str, AdaptiveCells | MarginalBins] = {
+            **marginals,
+            "cells": _cells(nominal, pairs.n_effective),
+        }
         for where, cells in divisions.items():
             found = compare_counts(model, pairs, nu, cells)
             yield ValidationCounts(

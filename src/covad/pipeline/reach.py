@@ -14,6 +14,7 @@ from covad.nplm.convex.capacity import CapacityError
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
+from covad.response.density import positive_weights
 from covad.response.fit import Pairs
 from covad.response.model import ResponseModel
 from covad.runs.checks import ReachAt, SpaceReach, YieldAt
@@ -37,7 +38,7 @@ def space_reach(
     Beside it, what the response leaves of the yield at these nu, for the events that the study expects.
 
     `pairs` are in random order. Distances of the bumps are in units of the spread of the `basis_events`, so z
-    need not be standardised.
+    need not be standardised; these events are of equal weight.
     """
     ratio = study.sizes.reference / study.sizes.expected
     fresh = _FreshEvents.of(model, pairs, study.normalisation, ratio)
@@ -83,8 +84,9 @@ class _Block:
     """Some collisions of the check split, at nu = 0 and on the grid of the response."""
 
     z: Mapping[Nu, Float32]
-    weights: Mapping[Nu, Float64]  # 1 where the event passes the selection, 0 where not
+    weights: Mapping[Nu, Float64]  # 1, or that of the event, where it passes the selection, 0 where not
     response: Mapping[Nu, Response]
+    density: Float64 | None  # positive weights at nu = 0, if the events have any
 
 
 @dataclass(frozen=True)
@@ -102,14 +104,20 @@ class _FreshEvents:
     ) -> _FreshEvents:
         centre = tuple(0.0 for _ in next(iter(pairs.z)))
         z, passes = {centre: pairs.nominal, **pairs.z}, {centre: pairs.nominal_passes, **pairs.passes}
+        density = None
+        if pairs.nominal_weights is not None:
+            density = np.zeros(len(pairs))
+            here = pairs.nominal_passes
+            density[here] = positive_weights(pairs.nominal[here], pairs.nominal_weights)
         blocks = []
         for start in range(0, len(pairs), _BLOCK):
             part = slice(start, start + _BLOCK)
             blocks.append(
                 _Block(
                     {nu: events[part] for nu, events in z.items()},
-                    {nu: there[part].astype(np.float64) for nu, there in passes.items()},
+                    {nu: pairs.counts(there)[part] for nu, there in passes.items()},
                     {nu: response_of(model, events[part]) for nu, events in z.items()},
+                    None if density is None else density[part],
                 )
             )
         return cls(tuple(blocks), centre, normalisation, reference_ratio)
@@ -144,7 +152,12 @@ class _FreshEvents:
     def _nulls(self, test: ConvexTest) -> dict[Nu, ScalableNull]:
         """Return the nulls at nu = 0 and along the axes, from nominal events."""
         some = self.blocks[: _OF_NULL // _BLOCK]
-        passing = [block.weights[self.centre] > 0.0 for block in some]
+        passing = [block.weights[self.centre] != 0.0 for block in some]
+        positive = [
+            block.density[rows]
+            for block, rows in zip(some, passing, strict=True)
+            if block.density is not None
+        ]
         bumps = [evaluate(test.basis, block.z[self.centre]) for block in some]
         responses = [block.response[self.centre] for block in some]
         sigma, n_basis = self.normalisation, test.n_parameters
@@ -161,6 +174,7 @@ class _FreshEvents:
                 auxiliary=np.concatenate([np.zeros(n_basis), np.ones(len(nu)), [sigma**-2] if sigma else []]),
                 n_basis=n_basis,
                 reference_ratio=self.reference_ratio,
+                density=np.concatenate(positive) if positive else None,
             )
         return nulls
 

@@ -50,7 +50,7 @@ def choose_bases(products: Products, sources: Sources) -> None:
         if convex is None or not product.make_room():
             continue
         try:
-            test = convex.choose(source.basis_events())
+            test = convex.chosen(source).test
         except CapacityError as failure:
             raise PlanError(f"tests.convex.capacity, for '{configuration.label}': {failure}") from failure
         if (bumps := test.basis.n_ridged) < convex.bumps:

@@ -7,7 +7,8 @@ events. No response model is involved: this is a property of the embedding.
 
 Counts fluctuate, and a square is too large by their variance. Blocks of events, the same collisions at every
 nu, are left out one at a time (the jackknife): that gives the bias, which is subtracted, and the
-uncertainty, with the pairing of the samples in it.
+uncertainty, with the pairing of the samples in it. Counts of events with weights are sums of them, with their
+signs; a cell where such a sum is not positive has no logarithm.
 """
 
 from __future__ import annotations
@@ -63,19 +64,19 @@ def linearity(
     `pairs` must hold the samples at +-size times the direction.
     """
     grid = [sign * size for size in sizes for sign in (-1.0, 1.0)]
-    samples = [(pairs.nominal, pairs.nominal_passes)]
+    samples = [(pairs.nominal, pairs.counts(pairs.nominal_passes))]
     for value in grid:
         nu = tuple(value * d for d in direction)
         if nu not in pairs.z:
             raise CovadError(f"linearity needs the sample at nu = {nu}")
-        samples.append((pairs.z[nu], pairs.passes[nu]))
+        samples.append((pairs.z[nu], pairs.counts(pairs.passes[nu])))
     # Counts (blocks, nominal and nu, cells of all divisions)
     block = np.arange(len(pairs)) * n_blocks // len(pairs)
     divisions = []
     for division in cells:
         n = len(division)
         index = [block * n + division.index(z) for z, _ in samples]
-        tables = [np.bincount(i, passes, n_blocks * n) for i, (_, passes) in zip(index, samples, strict=True)]
+        tables = [np.bincount(i, counts, n_blocks * n) for i, (_, counts) in zip(index, samples, strict=True)]
         divisions.append(np.stack([table.reshape(n_blocks, n) for table in tables], axis=1))
     counts = np.concatenate(divisions, axis=2)
     whole = _mean_squares(counts.sum(axis=0), grid, sizes)
@@ -95,7 +96,10 @@ def _mean_squares(
     """Return (departure, effect) for each size, from counts (nominal and nu, cells)."""
     nominal, shifted = counts[0], counts[1:]
     if (counts <= 0).any():
-        raise CovadError("a cell is empty in one of the samples: use fewer cells or more events")
+        raise CovadError(
+            "a cell is empty in one of the samples, or its weights add up to nothing: use fewer cells or more "
+            "events"
+        )
     share, nu = nominal / nominal.sum(), np.array(grid)
     y = np.log(shifted / nominal)
     y -= (y @ share)[:, None]

@@ -2,7 +2,8 @@
 
 Nominal and shifted events are the same collisions, so their counts are strongly correlated: most of the noise
 of observed minus predicted cancels. The uncertainties here are built from what each collision contributes to
-the difference, and know about that.
+the difference, and know about that. Counts of events with weights are sums of them, with their signs. Cells
+are equally filled with events, whatever these weigh: each then has about the same effective number.
 """
 
 from __future__ import annotations
@@ -51,11 +52,16 @@ class CountComparison:
     def residual_share(self) -> float:
         """Size of the misfit relative to that of the shift itself, noise subtracted; 0 is perfect.
 
-        Also where the shift moves nothing: there is nothing to describe then.
+        Also where the shift moves nothing: there is nothing to describe then. Cells that negative weights
+        leave without events do not count.
         """
-        noise = float(np.sum(np.diag(self.covariance) / self.nominal))
-        misfit = float(np.sum((self.observed - self.predicted) ** 2 / self.nominal)) - noise
-        effect = float(np.sum((self.observed - self.nominal) ** 2 / self.nominal))
+        filled = self.nominal > 0
+
+        def per_event(squares: NDArray[np.float64]) -> float:
+            return float(np.sum(squares[filled] / self.nominal[filled]))
+
+        misfit = per_event((self.observed - self.predicted) ** 2) - per_event(np.diag(self.covariance))
+        effect = per_event((self.observed - self.nominal) ** 2)
         return float(np.sign(misfit) * np.sqrt(abs(misfit) / effect)) if effect > 0 else 0.0
 
 
@@ -113,19 +119,19 @@ def compare_counts(
     The total is compared elsewhere, by what it does to t (`covad.inference.reach.yield_part`).
     """
     n = len(cells)
-    passes0, passes = pairs.nominal_passes, pairs.passes[nu].astype(np.float64)
-    ratio = np.zeros(len(pairs))
+    passes0, there = pairs.nominal_passes, pairs.counts(pairs.passes[nu])
+    here = np.zeros(len(pairs))
     f = model.log_ratio(model.columns(pairs.nominal[passes0]), np.array(nu))
-    ratio[passes0] = np.exp(f)
-    ratio *= passes.sum() / ratio.sum()
+    here[passes0] = np.exp(f) if pairs.nominal_weights is None else pairs.nominal_weights * np.exp(f)
+    here *= there.sum() / here.sum()
     cell0, cell1 = cells.index(pairs.nominal), cells.index(pairs.z[nu])
     nominal, observed, predicted = (
         np.bincount(cell, weights, n).astype(np.float64)
-        for cell, weights in ((cell0, passes0), (cell1, passes), (cell0, ratio))
+        for cell, weights in ((cell0, pairs.counts(passes0)), (cell1, there), (cell0, here))
     )
-    # Covariance of sum_i (passes_i e_{cell1_i} - ratio_i e_{cell0_i}), from the collisions themselves. The
+    # Covariance of sum_i (there_i e_{cell1_i} - here_i e_{cell0_i}), from the collisions themselves. The
     # prediction is scaled to the observed total, which removes what changes the total alone.
-    cross = np.bincount(cell1 * n + cell0, passes * ratio, n * n).reshape(n, n)
-    free = np.diag(observed + np.bincount(cell0, ratio**2, n)) - cross - cross.T
+    cross = np.bincount(cell1 * n + cell0, there * here, n * n).reshape(n, n)
+    free = np.diag(np.bincount(cell1, there**2, n) + np.bincount(cell0, here**2, n)) - cross - cross.T
     scaled = np.eye(n) - (predicted / predicted.sum())[:, None]
     return CountComparison(nu, nominal, observed, predicted, np.asarray(scaled @ free @ scaled.T))

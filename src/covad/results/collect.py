@@ -78,7 +78,7 @@ class Group:
         draw = self.ensemble.draw
         sizes = self.ensemble.source.pool_sizes(draw)
         most = draw.n_reference * _MOMENT_SAMPLE
-        sample = replace(draw, n_reference=most if sizes is None else min(most, sizes[0]))
+        sample = replace(draw, n_reference=most if sizes is None else min(most, sizes.events))
         dataset = self.ensemble.source.draw(sample, self.ensemble.seeds(0))
         return analytic_nulls(test, dataset, n_reference=draw.n_reference)
 

@@ -16,7 +16,7 @@ from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Respons
 from covad.settings import Nu
 from covad.toys import latent_world as latent
 from covad.toys import pools
-from covad.toys.ensembles import Draw, Ensemble, ToySeeds, Treatment, throw_nuisances
+from covad.toys.ensembles import Draw, Ensemble, PoolSizes, ToySeeds, Treatment, throw_nuisances
 from covad.toys.pools import LatentEvents
 
 #: Raised with every change of the events that `covad.toys.latent_world` draws.
@@ -49,7 +49,7 @@ def assemble(draw: Draw, reference: LatentEvents, data: LatentEvents, seeds: Toy
     return Dataset(
         reference=reference.z,
         data=data.z,
-        weights=np.full(len(reference), draw.expected / len(reference)),
+        weights=reference.weights_for(draw.expected),
         reference_response=_known(draw, reference),
         data_response=_known(draw, data),
         measured=measured,
@@ -107,7 +107,11 @@ class LatentSource:
     def basis_events(self) -> Float32:
         return latent.background(BASIS_EVENTS, np.random.default_rng(LATENT_VERSION))
 
-    def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:  # noqa: ARG002
+    @property
+    def reference_share(self) -> float:
+        return 1.0
+
+    def pool_sizes(self, draw: Draw) -> PoolSizes | None:  # noqa: ARG002
         return None
 
     def check(self, draw: Draw) -> None:
@@ -161,12 +165,18 @@ class PoolSource:
         """Return z of all reference events."""
         return self._pools().reference.sample.z
 
-    def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
+    @property
+    def reference_share(self) -> float:
+        return self._pools().reference.effective_share
+
+    def pool_sizes(self, draw: Draw) -> PoolSizes | None:
         there = self._pools()
-        data = len(there.background(draw.nu))
+        background, reference = there.background(draw.nu), there.reference
+        data, signed = background.worth, background.signed_variance
         if draw.prior:  # parts of the data, over which the offset averages: their number under a root
-            data = int(np.sqrt(data * min(len(pool) for pool in self._prior().values())))
-        return len(there.reference), data
+            smallest = min(self._prior().values(), key=lambda pool: pool.worth)
+            data, signed = float(int(np.sqrt(data * smallest.worth))), smallest.signed_variance
+        return PoolSizes(len(reference), reference.worth, data, reference.signed_variance + signed)
 
     def check(self, draw: Draw) -> None:
         """Raise if a toy may need more events than a pool has."""
@@ -184,11 +194,16 @@ class PoolSource:
             needs.append((draw.signal, signal, largest_number(draw.injected * signal.yield_ratio)))
         where = "a point of the prior" if draw.prior else f"nu = {list(draw.nu)}"
         for name, pool, need in needs:
-            if len(pool) < need:
-                raise TooFewEventsError(
-                    f"{self.directory}: the pool '{name}' has {len(pool)} events at {where}, "
-                    f"but toys may need {need:.0f}: use larger pools (source.splits), or smaller sizes"
-                )
+            if len(pool) >= need:
+                continue
+            has, enough = f"{len(pool)} events", "use larger pools (source.splits)"
+            if (cost := pool.cost) is not None:
+                has = f"{len(pool)} events of equal weight, accepted of {cost.events},"
+                enough = f"use about {cost.events * need / max(len(pool), 1):.0f} events (source.splits)"
+            raise TooFewEventsError(
+                f"{self.directory}: the pool '{name}' has {has} at {where}, "
+                f"but toys may need {need:.0f}: {enough}, or smaller sizes"
+            )
 
     def _pools(self) -> pools.Pools:
         return pools.open_pools(self.directory, self.digest)
@@ -208,7 +223,7 @@ def largest_number(mean: float) -> float:
 
 @dataclass(frozen=True)
 class PoolOffset:
-    """Standard deviation, over pools, of the mean of t of toys that all draw from the same ones."""
+    """Root mean square, over pools, of the error of the mean t of toys that all draw from the same ones."""
 
     t: float
     share: float  # of the null's standard deviation, sqrt(2 capacity)
@@ -225,10 +240,18 @@ def pool_offset(ensemble: Ensemble) -> PoolOffset:
     worlds. But all toys of a run lie around the same two pools: the share f of the variance of the score is
     common to them. Its square has the mean f times the capacity c, by which the rest is smaller, and the
     standard deviation f sqrt(2 c). (Drawn with replacement, t would be biased by f c.)
+
+    With weights, sizes are effective ones. Signs of weights add the share b to the variance that is common,
+    but take nothing from the rest: over worlds t is larger by b c, which adds to the offset in quadrature.
     """
     sizes = ensemble.source.pool_sizes(ensemble.draw)
     if sizes is None:
         return PoolOffset(0.0, 0.0)
     draw = ensemble.draw
-    share = sum(1.0 / size for size in sizes) / (1.0 / draw.expected_background + 1.0 / draw.n_reference)
-    return PoolOffset(float(np.sqrt(2.0 * round(ensemble.test.capacity))) * share, share)
+    n_reference = draw.n_reference * ensemble.source.reference_share
+    own = 1.0 / draw.expected_background + 1.0 / n_reference
+    common = (1.0 / sizes.reference + 1.0 / sizes.data) / own
+    signed = sizes.signed_variance / own
+    capacity = round(ensemble.test.capacity)
+    share = float(np.hypot(common, signed * np.sqrt(capacity / 2.0)))
+    return PoolOffset(float(np.sqrt(2.0 * capacity)) * share, share)

@@ -176,6 +176,20 @@ class ToySeeds:
         return int(self.root.generate_state(1, np.uint64)[0])
 
 
+@dataclass(frozen=True)
+class PoolSizes:
+    """The pools that toys share: sizes are those of events of equal weight which fluctuate as much.
+
+    `signed_variance` is what the signs of weights add to the variance of a mean over both pools, for a column
+    of unit variance; the sizes know of it.
+    """
+
+    events: int  # of the reference, whatever their weights
+    reference: float
+    data: float
+    signed_variance: float = 0.0
+
+
 class Source(Hashable, Protocol):
     """Where the events of toys come from. Small, frozen and picklable: every worker gets a copy."""
 
@@ -205,8 +219,13 @@ class Source(Hashable, Protocol):
         """Return events of the reference that no toy uses: the basis of the convex test comes from them."""
         ...
 
-    def pool_sizes(self, draw: Draw) -> tuple[int, int] | None:
-        """Return (P_R, P_D) if toys share finite pools, None if every toy has fresh events."""
+    @property
+    def reference_share(self) -> float:
+        """Return what one reference event of a toy is worth: 1 without weights, less with uneven ones."""
+        ...
+
+    def pool_sizes(self, draw: Draw) -> PoolSizes | None:
+        """Return the sizes of the pools if toys share finite ones, None if every toy has fresh events."""
         ...
 
     def check(self, draw: Draw) -> None:

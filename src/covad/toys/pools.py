@@ -2,14 +2,14 @@
 
 A directory holds `manifest.json` and the arrays it names with their digests: the reference, the data at every
 nu, smaller pools of data at points of the prior, every signal at every nu, and events for the basis of the
-convex test that no toy uses.
+convex test that no toy uses. Events of the reference may have weights; all others count alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import FiniteFloat
 
-from covad.errors import FileFormatError, PlanError, TooFewEventsError
-from covad.nplm.dataset import Float32, Response
+from covad.errors import DatasetError, FileFormatError, PlanError, TooFewEventsError
+from covad.nplm.dataset import Float32, Float64, Response
 from covad.settings import Nu
 from covad.storage.atomic import replacing, write_json, writing
 from covad.storage.digests import content_digest, digest_once, file_digest
 from covad.storage.json_files import read_json
-from covad.storage.records import Record, restore
+from covad.storage.records import Record, plain, restore
 
 T = TypeVar("T")
 
@@ -42,6 +42,26 @@ class ArrayEntry(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cost(Record):
+    """What accept-reject cost a pool that had weights."""
+
+    events: int  # before
+    accepted: int
+    negative: FiniteFloat  # share of the events whose weight was negative before the smoothing
+    effective: FiniteFloat  # events that those before are worth, by their smoothed weights
+    effective_signed: FiniteFloat  # the same by their signed weights
+
+    @property
+    def share(self) -> float:
+        return self.accepted / self.events
+
+    @property
+    def signed_variance(self) -> float:
+        """Return what the signs add to the variance of a mean over the pool; see `Pool.signed_variance`."""
+        return max(1.0 / self.effective_signed - 1.0 / self.effective, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PoolEntry(Record):
     """A pool in the manifest."""
 
@@ -49,10 +69,14 @@ class PoolEntry(Record):
     z: ArrayEntry
     linear: ArrayEntry
     quadratic: ArrayEntry | None = None
+    weights: ArrayEntry | None = None
+    signed: ArrayEntry | None = None
+    cost: Cost | None = None
 
     @property
     def arrays(self) -> list[ArrayEntry]:
-        return [array for array in (self.z, self.linear, self.quadratic) if array is not None]
+        every = (self.z, self.linear, self.quadratic, self.weights, self.signed)
+        return [array for array in every if array is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,16 +105,26 @@ class Manifest(Record):
 
 @dataclass(frozen=True)
 class LatentEvents:
-    """Latent events and their response."""
+    """Latent events, their response, and their weights; None if all count alike."""
 
     z: Float32
     response: Response
+    weights: Float64 | None = None
 
     def __len__(self) -> int:
         return len(self.z)
 
+    def take(self, rows: NDArray[np.integer[Any]]) -> LatentEvents:
+        """Return some of the events."""
+        quadratic = None if self.response.quadratic is None else self.response.quadratic.take(rows, axis=0)
+        response = Response(self.response.linear.take(rows, axis=0), quadratic)
+        weights = None if self.weights is None else self.weights.take(rows)
+        return LatentEvents(self.z.take(rows, axis=0), response, weights)
+
     def joined(self, other: LatentEvents) -> LatentEvents:
-        """Return these events, then the others."""
+        """Return these events, then the others; none of them has a weight."""
+        if self.weights is not None or other.weights is not None:
+            raise DatasetError("data have no weights, so that events with weights cannot be joined to them")
         mine, theirs = self.response, other.response
         quadratic = None
         if mine.quadratic is not None and theirs.quadratic is not None:
@@ -98,26 +132,111 @@ class LatentEvents:
         response = Response(np.concatenate([mine.linear, theirs.linear]), quadratic)
         return LatentEvents(np.concatenate([self.z, other.z]), response)
 
+    def weights_for(self, expected: float) -> Float64:
+        """Return weights that sum to the `expected` yield, as a reference enters the likelihood."""
+        if self.weights is None:
+            return np.full(len(self), expected / len(self))
+        return np.asarray(self.weights * (expected / self.weights.sum()))
+
+
+def effective_number(weights: Float64) -> float:
+    """Return (sum w)^2 / sum w^2: events of equal weight whose mean fluctuates as much."""
+    return float(weights.sum() ** 2 / np.square(weights).sum())
+
 
 @dataclass(frozen=True)
 class Pool:
-    """Events of one kind at one nu; `yield_ratio` is their expected number relative to nu = 0."""
+    """Events of one kind at one nu; `yield_ratio` is their expected number relative to nu = 0.
+
+    `sample.weights` are positive, and the density of the pool. `signed` are the weights before they were
+    smoothed, where some were negative. A pool of data has no weights: `cost` tells what that took.
+    """
 
     sample: LatentEvents
     yield_ratio: float = 1.0
+    signed: Float64 | None = None
+    cost: Cost | None = None
+
+    def __post_init__(self) -> None:
+        weights = self.weights
+        if weights is None:
+            if self.signed is not None:
+                raise DatasetError("a pool with signed weights needs smoothed ones beside them")
+            return
+        for each in (weights, self.signed):
+            if each is not None and each.shape != (len(self),):
+                raise DatasetError(f"a pool of {len(self)} events has weights of the shape {each.shape}")
+        if not (np.isfinite(weights).all() and (weights > 0).all()):
+            raise DatasetError(
+                "weights of a pool must be positive and finite: smooth negative ones, and leave out events "
+                "of weight zero"
+            )
+        if self.signed is not None and not np.isfinite(self.signed).all():
+            raise DatasetError("signed weights of a pool must be finite")
 
     def __len__(self) -> int:
         return len(self.sample)
 
+    @property
+    def weights(self) -> Float64 | None:
+        return self.sample.weights
+
+    @cached_property
+    def effective(self) -> float:
+        """Return how many events of equal weight those of the pool are worth."""
+        return float(len(self)) if self.weights is None else effective_number(self.weights)
+
+    @property
+    def effective_share(self) -> float:
+        """Return what one event is worth: n events of the pool count as many times this."""
+        return self.effective / len(self)
+
+    @cached_property
+    def signed_variance(self) -> float:
+        """Return what signs add to the variance of a mean over the pool, for a column of unit variance.
+
+        Smoothing keeps the sums of the signed weights, and with them their fluctuation: 1 / effective number.
+        Toys drawn from the smoothed weights fluctuate as those do, which is less.
+        """
+        if self.cost is not None:
+            return self.cost.signed_variance
+        if self.signed is None:
+            return 0.0
+        return max(1.0 / effective_number(self.signed) - 1.0 / self.effective, 0.0)
+
+    @property
+    def worth(self) -> float:
+        """Return of how many events of equal weight a mean fluctuates as over the pool, signs included."""
+        if not self.signed_variance:
+            return self.effective
+        return 1.0 / (1.0 / self.effective + self.signed_variance)
+
+    def unweighted(self, seed: int) -> Pool:
+        """Return a pool of equal weights: events are accepted in proportion to their weight.
+
+        The largest weight decides how many remain, sum w / max w. No other way to draw a toy without an event
+        twice could use more: an event of weight w is expected w N / sum w times in a toy of N events.
+        """
+        weights = self.weights
+        if weights is None:
+            return self
+        accepted = np.random.default_rng(seed).random(len(weights)) * weights.max() < weights
+        events = LatentEvents(self.sample.z, self.sample.response).take(np.flatnonzero(accepted))
+        signed = weights if self.signed is None else self.signed
+        cost = Cost(
+            events=len(self),
+            accepted=len(events),
+            negative=float((signed < 0).mean()),
+            effective=self.effective,
+            effective_signed=effective_number(signed),
+        )
+        return Pool(events, self.yield_ratio, cost=cost)
+
     def pick(self, n_events: int, rng: np.random.Generator) -> LatentEvents:
-        """Draw random events, none twice."""
+        """Draw random events, none twice, with their weights."""
         if n_events > len(self):
             raise TooFewEventsError(f"a toy needs {n_events} events, but a pool has only {len(self)}")
-        rows = rng.choice(len(self), size=n_events, replace=False, shuffle=False)
-        response = self.sample.response
-        quadratic = None if response.quadratic is None else response.quadratic.take(rows, axis=0)
-        picked = Response(response.linear.take(rows, axis=0), quadratic)
-        return LatentEvents(self.sample.z.take(rows, axis=0), picked)
+        return self.sample.take(rng.choice(len(self), size=n_events, replace=False, shuffle=False))
 
     def pick_poisson(self, expected: float, rng: np.random.Generator) -> LatentEvents:
         """Draw a Poisson number of events, for a yield of `expected` at nu = 0."""
@@ -133,6 +252,14 @@ class Pools:
     data: Mapping[Nu, Pool]
     signals: Mapping[str, Mapping[Nu, Pool]] = field(default_factory=dict)
     prior: Mapping[Nu, Pool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for pools in (self.data, self.prior, *self.signals.values()):
+            if any(pool.weights is not None for pool in pools.values()):
+                raise DatasetError(
+                    "only the reference may have weights: accept events of data and signals in proportion to "
+                    "theirs (Pool.unweighted)"
+                )
 
     def background(self, nu: Nu, prior: bool = False) -> Pool:
         return _at(self.prior, nu, "the prior") if prior else _at(self.data, nu, "data")
@@ -187,13 +314,20 @@ def _write_pool(directory: Path, name: str, pool: Pool) -> dict[str, Any]:
     entry["linear"] = _write_array(directory, f"{name}_linear", sample.response.linear)
     if sample.response.quadratic is not None:
         entry["quadratic"] = _write_array(directory, f"{name}_quadratic", sample.response.quadratic)
+    for kind, weights in (("weights", pool.weights), ("signed", pool.signed)):
+        if weights is not None:
+            entry[kind] = _write_array(directory, f"{name}_{kind}", weights, np.float64)
+    if pool.cost is not None:
+        entry["cost"] = plain(pool.cost)
     return entry
 
 
-def _write_array(directory: Path, name: str, array: NDArray[np.float32]) -> dict[str, str]:
+def _write_array(
+    directory: Path, name: str, array: Float32 | Float64, precision: type[np.floating[Any]] = np.float32
+) -> dict[str, str]:
     path = directory / f"{name}.npy"
     with replacing(path) as temporary, writing(path), temporary.open("wb") as file:
-        np.save(file, np.ascontiguousarray(array, dtype=np.float32), allow_pickle=False)
+        np.save(file, np.ascontiguousarray(array, dtype=precision), allow_pickle=False)
     return {"file": path.name, "sha256": file_digest(path)}
 
 
@@ -280,13 +414,16 @@ def open_verified(directory: Path, expected_digest: str) -> Pools:
 def open_pools(directory: Path, expected_digest: str) -> Pools:
     """Map the pools into memory, once per process."""
     manifest = read_unchanged(directory, expected_digest)
-    return Pools(
-        reference=_open_pool(directory, manifest.reference),
-        basis=_map(directory, manifest.basis),
-        data=_open_all(directory, manifest.data),
-        prior=_open_all(directory, manifest.prior),
-        signals={name: _open_all(directory, at) for name, at in manifest.signals.items()},
-    )
+    try:
+        return Pools(
+            reference=_open_pool(directory, manifest.reference),
+            basis=_map(directory, manifest.basis),
+            data=_open_all(directory, manifest.data),
+            prior=_open_all(directory, manifest.prior),
+            signals={name: _open_all(directory, at) for name, at in manifest.signals.items()},
+        )
+    except DatasetError as failure:
+        raise FileFormatError(f"{directory / MANIFEST}: {failure}") from failure
 
 
 def _open_all(directory: Path, entries: tuple[PoolAtNu, ...]) -> dict[Nu, Pool]:
@@ -300,13 +437,18 @@ def _by_nu(entries: tuple[PoolAtNu, ...]) -> dict[Nu, PoolAtNu]:
 def _open_pool(directory: Path, entry: PoolEntry) -> Pool:
     quadratic = None if entry.quadratic is None else _map(directory, entry.quadratic)
     response = Response(_map(directory, entry.linear), quadratic)
-    return Pool(LatentEvents(_map(directory, entry.z), response), entry.yield_ratio)
+    weights, signed = (
+        None if array is None else _map(directory, array, np.float64)
+        for array in (entry.weights, entry.signed)
+    )
+    sample = LatentEvents(_map(directory, entry.z), response, weights)
+    return Pool(sample, entry.yield_ratio, signed, entry.cost)
 
 
-def _map(directory: Path, entry: ArrayEntry) -> Float32:
+def _map(directory: Path, entry: ArrayEntry, precision: type[np.floating[Any]] = np.float32) -> NDArray[Any]:
     path = directory / entry.file
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as failure:
         raise FileFormatError(f"{path}: cannot be mapped ({failure})") from failure
-    return np.asarray(array, dtype=np.float32)
+    return np.asarray(array, dtype=precision)

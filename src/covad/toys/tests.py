@@ -79,16 +79,19 @@ class TunedConvex(ConvexSettings, Sizes):
         }
         return settings | self.model_dump(mode="json", exclude=set(settings), exclude_defaults=True)
 
-    def choose(self, events: Float32) -> ConvexTest:
-        """Choose centres, width and ridge by their rules, from events that no toy uses."""
-        sizes = Sizes(expected=self.expected, reference=self.reference)
+    def choose(self, events: Float32, reference_share: float = 1.0) -> ConvexTest:
+        """Choose centres, width and ridge by their rules, from events that no toy uses.
+
+        `reference_share` is what one reference event is worth, less than 1 if weights are uneven.
+        """
+        sizes = Sizes(expected=self.expected, reference=max(round(self.reference * reference_share), 1))
         return with_capacity(events, self.bumps, self.seed, self.capacity, self.spread, sizes)
 
     def chosen(self, source: Source) -> ChosenConvex:
-        return ChosenConvex(self, self.choose(source.basis_events()))
+        return ChosenConvex(self, self.choose(source.basis_events(), source.reference_share))
 
     def build(self, source: Source) -> NplmTest:
-        return self.choose(source.basis_events())
+        return self.chosen(source).test
 
 
 @dataclass(frozen=True)

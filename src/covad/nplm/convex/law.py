@@ -12,7 +12,8 @@ and t = y.(Q_tau - Q_Delta).y = sum_i lambda_i chi2_1, lambda_i the eigenvalues 
 
 is the variance of y: F from the Poisson fluctuations of the data, C from the reference, which has a fixed
 number of events, A from the auxiliary values. Wilks' theorem covers neither the ridge nor the fluctuations of
-the reference; here both are in.
+the reference; here both are in. Where weights of the reference were smoothed, `further` is what the signs of
+the sample behind it add to C (`covad.nplm.smoothing`).
 
 Where the yield floats freely, the law is conditional on the number of data: their fluctuation is then
 F - F_1 F_1^T / F_11, with F_1 the column of the constant, whose score is zero and no degree of freedom.
@@ -65,8 +66,11 @@ class ScoreMoments:
         growth = float(np.exp(log_yield))
         return ScoreMoments(growth * self.information, growth**2 * self.reference_variance)
 
-    def for_reference_of(self, n_events: int, sampled: int) -> ScoreMoments:
-        """Return the moments for a reference of another size: its variance scales inversely."""
+    def for_reference_of(self, n_events: float, sampled: int) -> ScoreMoments:
+        """Return the moments for a reference of another size: its variance scales inversely.
+
+        Both are numbers of events whose weights are distributed alike.
+        """
         return ScoreMoments(self.information, self.reference_variance * (sampled / n_events))
 
 
@@ -141,19 +145,30 @@ class ConvexNulls:
 
 
 def analytic_null(
-    test: ConvexTest, sample: Dataset, nu: Float64 | None = None, n_reference: int | None = None
+    test: ConvexTest,
+    sample: Dataset,
+    nu: Float64 | None = None,
+    n_reference: int | None = None,
+    further: Float64 | None = None,
 ) -> ConvexNull:
     """Return the null of t for datasets like `sample` at the truth `nu`; see `analytic_nulls`."""
-    return analytic_nulls(test, sample, nu, n_reference).at_yield()
+    return analytic_nulls(test, sample, nu, n_reference, further).at_yield()
 
 
 def analytic_nulls(
-    test: ConvexTest, sample: Dataset, nu: Float64 | None = None, n_reference: int | None = None
+    test: ConvexTest,
+    sample: Dataset,
+    nu: Float64 | None = None,
+    n_reference: int | None = None,
+    further: Float64 | None = None,
 ) -> ConvexNulls:
     """Return the nulls of t for datasets like `sample`; only its reference, response and normalisation count.
 
     `nu` is the truth around which t is expanded, (shape..., [normalisation]); 0 unless told. A reference
     larger than that of the test estimates the moments better: give the size of the test's as `n_reference`.
+    `further` is a covariance of the score in addition, at nu = 0 and in the columns of the test, whatever the
+    size of the reference: that of a sample whose signed weights were smoothed. It grows with the yield as the
+    variance of the reference does.
     """
     problem = ConvexProblem.of(test, sample)
     n = problem.n_basis
@@ -165,5 +180,12 @@ def analytic_nulls(
     moments = ScoreMoments.of(columns, sample.weights, growth)
     if n_reference is not None:
         moments = moments.for_reference_of(n_reference, sampled=len(growth))
+    if further is not None:
+        if further.shape != moments.information.shape:
+            raise DatasetError(
+                f"the further covariance has the shape {further.shape}, the score has {columns.shape[1]} columns"
+            )
+        squared = float(sample.weights @ growth / sample.weights.sum()) ** 2
+        moments = ScoreMoments(moments.information, moments.reference_variance + squared * further)
     free_yield = sample.normalisation is not None and sample.normalisation.is_free
     return ConvexNulls(moments, problem.ridge, problem.auxiliary.precision, n, free_yield)
