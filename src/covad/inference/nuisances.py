@@ -61,9 +61,12 @@ class Compatibility:
 
 
 def judge_nuisances(
-    dataset: Dataset, delta: Fit, names: tuple[str, ...]
+    dataset: Dataset, delta: Fit, names: tuple[str, ...], further: Float64 | None = None
 ) -> tuple[tuple[NuisanceFit, ...], Compatibility | None]:
-    """Return each nuisance that has an auxiliary measurement, and the compatibility of all."""
+    """Return each nuisance that has an auxiliary measurement, and the compatibility of all.
+
+    `further` is a variance of the reference in addition (`covad.nplm.convex.law.analytic_nulls`).
+    """
     if not names:
         return (), None
     nu = join_nuisances(delta, dataset)
@@ -72,8 +75,8 @@ def judge_nuisances(
     per_sigma = np.sqrt(penalty.precision[measured])
     difference = (nu - penalty.centre)[measured] * per_sigma
     squares = np.ix_(measured, measured)
-    variance = difference_variance(dataset, nu)[squares] * np.outer(per_sigma, per_sigma)
-    errors = np.sqrt(np.diag(nuisance_covariance(dataset, nu))[measured]) * per_sigma
+    variance = difference_variance(dataset, nu, further)[squares] * np.outer(per_sigma, per_sigma)
+    errors = np.sqrt(np.diag(nuisance_covariance(dataset, nu, further=further))[measured]) * per_sigma
     centre, nu = penalty.centre[measured], nu[measured]
     told = np.diag(variance) > _UNTOLD  # else the data say nothing, and the fit stays at the auxiliary value
     pulls = np.divide(difference, np.sqrt(np.diag(variance)), out=np.zeros_like(difference), where=told)
@@ -90,7 +93,9 @@ def contradictions(nuisances: Iterable[NuisanceFit]) -> Iterator[str]:
             yield f"the auxiliary value of {found.name} contradicts the data: pull {found.pull:+.1f}"
 
 
-def nuisance_covariance(sample: Dataset, nu: Float64, n_reference: int | None = None) -> Float64:
+def nuisance_covariance(
+    sample: Dataset, nu: Float64, n_reference: int | None = None, further: Float64 | None = None
+) -> Float64:
     """Return the covariance of the nuisances of the Delta fit, (shape..., [normalisation]), if `nu` is true.
 
     Only the reference and the settings of `sample` are used. A reference larger than that of the test
@@ -101,16 +106,20 @@ def nuisance_covariance(sample: Dataset, nu: Float64, n_reference: int | None = 
     moments = ScoreMoments.of(nuisance_slopes(response, nu).astype(np.float32), sample.weights, growth)
     if n_reference is not None:
         moments = moments.for_reference_of(n_reference, sampled=len(growth))
+    if further is not None:
+        moments = moments.with_further(further, sample.weights, growth)
     curvature = moments.information + np.diag(GaussianPenalty.of_nuisances(sample).precision)
     inverse = np.linalg.inv(curvature)
     return np.asarray(inverse @ (curvature + moments.reference_variance) @ inverse)
 
 
-def difference_variance(dataset: Dataset, nu: Float64) -> Float64:
+def difference_variance(dataset: Dataset, nu: Float64, further: Float64 | None = None) -> Float64:
     """Return the variance of nu_hat - nu0 in the units of the fit; it means nothing for a free yield."""
     response = dataset.reference_response
     growth = np.exp(nuisance_shift(response, nu))
     moments = ScoreMoments.of(nuisance_slopes(response, nu).astype(np.float32), dataset.weights, growth)
+    if further is not None:
+        moments = moments.with_further(further, dataset.weights, growth)
     F, C = moments.information, moments.reference_variance
     precision = GaussianPenalty.of_nuisances(dataset).precision
     inverse = np.linalg.inv(F + np.diag(precision))

@@ -44,10 +44,12 @@ from covad.observed.excess import find_excess
 from covad.observed.inputs import compare_observed
 from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
+from covad.observed.signs import SignNoise
 from covad.results.collect import Group, joint_null
 from covad.runs.collisions import derived_seed, sample_of_file
 from covad.storage.digests import content_digest, digest_once
 from covad.study.plan import default_result, default_test
+from covad.toys.drawing import TOLERATED_OFFSET
 from covad.toys.ensembles import Treatment
 
 #: Characters of an observed file's name that name its answer: file systems have a limit.
@@ -91,12 +93,14 @@ def examine(
     reference = run.reference.pick(run.sizes.reference, rng)
     dataset = make_dataset(run, embed(run, events.particles), reference, expected, measured)
     delta = fit_nuisances(dataset)
-    nuisances, compatibility = judge_nuisances(dataset, delta, run.nuisances)
+    noise = SignNoise.of(run.reference)
+    in_nuisances = noise and noise.in_nuisances(dataset, join_nuisances(delta, dataset))
+    nuisances, compatibility = judge_nuisances(dataset, delta, run.nuisances, in_nuisances)
     background = embed_background(run, simulated)
     default = default_test(run.study)
     groups = sorted(run.groups, key=lambda group: group.test != default)  # it speaks first
     seed = int(sha256[:8], 16)
-    tests = tuple(_test(group, dataset, delta, events, background, seed) for group in groups)
+    tests = tuple(_test(group, dataset, delta, noise, events, background, seed) for group in groups)
     joint, p = None, [test.p for test in tests if test.p is not None]
     if len(p) == 2:
         joint = observed_z(float(smaller_p(*p)), joint_null(*groups))
@@ -174,6 +178,7 @@ def _test(
     group: Group,
     dataset: Dataset,
     delta: Fit,
+    noise: SignNoise | None,
     events: ObservedEvents,
     background: BackgroundEvents,
     seed: int,
@@ -192,7 +197,8 @@ def _test(
         t = float(group.moments.at_nominal(t, fitted_yield(group, dataset, delta)))
     nulls = {name: (t, null) for name, null in group.nulls.items()}
     if isinstance(test, ConvexTest):
-        law = analytic_null(test, dataset, join_nuisances(delta, dataset)).law
+        further = noise and noise.in_test(test, dataset)
+        law = analytic_null(test, dataset, join_nuisances(delta, dataset), further=further).law
         n_toys, how = len(group.null_t), "law of t at the fitted nuisances"
         if group.configuration.treatment is Treatment.NONE:
             how = "law of t without nuisances"
@@ -245,7 +251,8 @@ def _warnings(
             f"{where}: {deviation:+.1f} standard deviations {of_what}; is --expected right?"
         )
     yield from contradictions(nuisances)
-    if cost := small_reference(len(dataset.reference), len(dataset.data)):
+    worth = run.reference.effective_share * len(dataset.reference)
+    if cost := small_reference(worth, len(dataset.data)):
         yield cost
     for group in run.groups:
         fitted = fitted_yield(group, dataset, delta)
@@ -264,6 +271,15 @@ def _warnings(
             yield (
                 f"the null of the {group.test} test has {fewest} toys per yield: its p may be off at yields "
                 f"far from the nominal one, {_WANTED_PER_YIELD} and more are needed"
+            )
+        # by so much of a standard deviation the signs raise t, where toys do not
+        added = run.reference.signed_variance / (1.0 / len(dataset.data) + 1.0 / worth)
+        raised = added * math.sqrt(group.ensemble.test.capacity / 2.0)
+        if group.quoted != "analytic" and raised > TOLERATED_OFFSET:
+            yield (
+                f"negative weights of the simulation add {100 * added:.0f} % to the fluctuations that toys of "
+                f"the {group.test} test have: t is larger by {raised:.2f} standard deviations on average, and "
+                "its p too small; simulate more events"
             )
     for test in tests:
         if test.status is not Status.CONVERGED:

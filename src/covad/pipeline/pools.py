@@ -14,17 +14,19 @@ from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
 from covad.messages import counted
 from covad.parallel import run_jobs
+from covad.pipeline.weights import PoolMaker
 from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData, derived_seed
-from covad.runs.directory import SCALE, RunDirectory
-from covad.runs.models import response_of
+from covad.runs.directory import SCALE, SMOOTHING, RunDirectory
 from covad.runs.scale import Standardisation
+from covad.runs.smoothing import SmoothedPools
 from covad.settings import Nu
 from covad.storage.atomic import write_json
+from covad.storage.records import write_record
 from covad.study import Study
-from covad.study.plan import n_prior_points, prior_events, signal_points
+from covad.study.plan import n_prior_points, prior_events, signal_points, space_label
 from covad.toys.ensembles import prior_points
-from covad.toys.pools import LatentEvents, Pool, Pools, write_pools
+from covad.toys.pools import Pools, write_pools
 
 log = logging.getLogger(__name__)
 
@@ -66,28 +68,29 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
     for name in study.signals:
         with data.open(name) as files:
             signals[name] = embed(files, np.arange(len(files)), signal_points(study))
-    scale = Standardisation.of(reference.z)
+    scale = Standardisation.of(accepted_by_size(reference, derived_seed(study, "unweight")))
     for order in orders:
         model = ResponseModel.load(data.products.response(embedding, fold, order).verified())
-
-        def pool(embedded: Embedded, model: ResponseModel = model) -> Pool:
-            z = unweighted(embedded, derived_seed(study, "unweight"))
-            return Pool(LatentEvents(scale(z), response_of(model, z)), embedded.yield_ratio)
-
+        maker = PoolMaker(study, scale, model)
+        basis_events = maker.basis(basis)
         pools = Pools(
-            pool(reference),
-            scale(basis.z),
-            {nu: pool(embedded) for nu, embedded in background.items()},
+            maker.reference(reference, centre, basis_events, (embedding, order)),
+            basis_events,
+            {nu: maker.equal("data", embedded, nu) for nu, embedded in background.items()},
             {
-                name: {nu: pool(embedded) for nu, embedded in family.items()}
+                name: {nu: maker.equal(name, embedded, nu) for nu, embedded in family.items()}
                 for name, family in signals.items()
             },
-            {nu: pool(embedded) for nu, embedded in prior.items()},
+            {nu: maker.equal("prior", embedded, nu) for nu, embedded in prior.items()},
         )
         product = data.products.pools((embedding, order))
         write_json(product.path / SCALE, scale.plain())
-        written = write_pools(product.path, pools)
-        data.note(product, [product.path / SCALE, *written])
+        written = [product.path / SCALE, *write_pools(product.path, pools)]
+        if maker.smoothed:
+            write_record(product.path / SMOOTHING, SmoothedPools(tuple(maker.smoothed)))
+            written.append(product.path / SMOOTHING)
+        data.note(product, written)
+        maker.warn(space_label((embedding, order)))
 
 
 def prior_parts(data: CollisionData, n_selected: int) -> Iterator[tuple[NDArray[np.int64], list[Nu]]]:
@@ -108,10 +111,10 @@ def prior_parts(data: CollisionData, n_selected: int) -> Iterator[tuple[NDArray[
         yield np.sort(rows), list(points[number::parts])
 
 
-def unweighted(embedded: Embedded, seed: int) -> NDArray[np.float32]:
-    """Return events of equal weight: those of a weight variation are accepted in proportion to it."""
-    weights = embedded.weights
-    if not len(weights) or (weights == weights[0]).all():
+def accepted_by_size(embedded: Embedded, seed: int) -> NDArray[np.float32]:
+    """Return z of all events, or of events accepted in proportion to the size of their weights."""
+    sizes = np.abs(embedded.weights)
+    if not len(sizes) or (sizes == sizes[0]).all():
         return embedded.z
-    accepted = np.random.default_rng(seed).random(len(weights)) * weights.max() < weights
+    accepted = np.random.default_rng(seed).random(len(sizes)) * sizes.max() < sizes
     return np.asarray(embedded.z[accepted])

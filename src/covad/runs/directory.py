@@ -35,6 +35,8 @@ from covad.toys.store import ToyStore
 FORMAT = 4
 #: In a directory of pools: the standardisation of z.
 SCALE = "scale.json"
+#: There too, where weights are negative: how they were smoothed.
+SMOOTHING = "smoothing.json"
 #: What to do about sealed files that are damaged. Products do not depend on their content, but on digests in
 #: recipes: what was made from other events or settings is not taken for current.
 _REMEDIES = {

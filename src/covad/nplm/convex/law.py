@@ -73,6 +73,16 @@ class ScoreMoments:
         """
         return ScoreMoments(self.information, self.reference_variance * (sampled / n_events))
 
+    def with_further(self, covariance: Float64, weights: Float64, growth: Float64) -> ScoreMoments:
+        """Return the moments with a covariance in addition, which grows with the yield as the variance does."""
+        if covariance.shape != self.information.shape:
+            raise DatasetError(
+                f"the further covariance has the shape {covariance.shape}, but the score has "
+                f"{len(self.information)} columns"
+            )
+        squared = float(weights @ growth / weights.sum()) ** 2
+        return ScoreMoments(self.information, self.reference_variance + squared * covariance)
+
 
 @dataclass(frozen=True)
 class ConvexNull:
@@ -181,12 +191,6 @@ def analytic_nulls(
     if n_reference is not None:
         moments = moments.for_reference_of(n_reference, sampled=len(growth))
     if further is not None:
-        if further.shape != moments.information.shape:
-            raise DatasetError(
-                f"the further covariance has the shape {further.shape}, but the score has {columns.shape[1]} "
-                "columns"
-            )
-        squared = float(sample.weights @ growth / sample.weights.sum()) ** 2
-        moments = ScoreMoments(moments.information, moments.reference_variance + squared * further)
+        moments = moments.with_further(further, sample.weights, growth)
     free_yield = sample.normalisation is not None and sample.normalisation.is_free
     return ConvexNulls(moments, problem.ridge, problem.auxiliary.precision, n, free_yield)

@@ -1,0 +1,166 @@
+"""Pools of events with weights: signed ones are smoothed by what the tests of a space see.
+
+The order matters. Events for the basis come first, of equal weight, then the bases of all tests, as the stage
+`tune` will choose them, then every pool is smoothed at its own nu so that the sums over these bumps, and over
+the response, are those of the signed weights. Reference events keep their weights; data and signals become
+events of equal weight.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from covad.embedding.embed import Embedded
+from covad.errors import NegativeExpectationError
+from covad.nplm.convex.basis import GaussianBasis
+from covad.nplm.dataset import Float32, Float64
+from covad.nplm.smoothing import Functions, Smoothing, SmoothingClosure, bump_places, smooth
+from covad.response.model import ResponseModel
+from covad.response.validate import AdaptiveCells
+from covad.runs.collisions import derived_seed
+from covad.runs.models import response_of
+from covad.runs.scale import Standardisation
+from covad.runs.smoothing import ClosureCheck, SmoothedPool
+from covad.settings import Nu
+from covad.study import Study
+from covad.study.plan import Space, reach_convex, sizes_of, space, tuned_convex
+from covad.toys.pools import LatentEvents, Pool, effective_number
+
+log = logging.getLogger(__name__)
+
+#: Cells in which the smoothing is checked: at most 2 to this power, and each of so many effective events.
+_DEPTH, _EVENTS_PER_CELL = 7, 500
+#: p of a closure below which the smoothed weights do not stand for the signed ones.
+_DOUBTFUL = 1e-4
+
+
+@dataclass
+class PoolMaker:
+    """Makes the pools of one space, and keeps how their weights were smoothed."""
+
+    study: Study
+    scale: Standardisation
+    model: ResponseModel
+    smoothed: list[SmoothedPool] = field(default_factory=list)
+    _bases: tuple[GaussianBasis, ...] = ()
+
+    def basis(self, embedded: Embedded) -> Float32:
+        """Return events of equal weight, from which the tests choose their bumps."""
+        events = self._latent(embedded)
+        if events.weights is None:
+            return events.z
+        sizes = Pool(replace(events, weights=np.abs(events.weights)))
+        first = reach_convex(self.study).choose(sizes.unweighted(self._seed).sample.z)
+        self._bases = _gaussian([first.basis])
+        return self._pool("basis", (), events, embedded.yield_ratio).unweighted(self._seed).sample.z
+
+    def reference(self, embedded: Embedded, nu: Nu, basis: Float32, where: Space) -> Pool:
+        """Return the reference with its weights, smoothed by the bumps that tests choose from `basis`."""
+        events = self._latent(embedded)
+        if events.weights is not None:
+            smoothing, _ = self._smooth(events, events.weights)
+            share = effective_number(smoothing.weights) / len(events)
+            configurations = [c for c in self.study.configurations if space(c) == where]
+            sizes = dict.fromkeys(sizes_of(self.study, c) for c in configurations)
+            tests = [tuned_convex(self.study, each) or reach_convex(self.study) for each in sizes]
+            self._bases = _gaussian([test.choose(basis, share).basis for test in dict.fromkeys(tests)])
+        return self._pool("reference", nu, events, embedded.yield_ratio)
+
+    def equal(self, name: str, embedded: Embedded, nu: Nu) -> Pool:
+        """Return data or signal events of equal weight."""
+        return self._pool(name, nu, self._latent(embedded), embedded.yield_ratio).unweighted(self._seed)
+
+    def warn(self, space_label: str) -> None:
+        """Warn of pools whose smoothed weights do not stand for the signed ones."""
+        doubtful = [pool for pool in self.smoothed if pool.smallest_p < _DOUBTFUL]
+        if doubtful:
+            worst = min(doubtful, key=lambda pool: pool.smallest_p)
+            log.warning(
+                "%s: smoothed weights differ from signed ones in %d of %d pools; in that of %s at nu = %s by "
+                "chi2 %.0f / %d in cells and %.0f / %d over fresh bumps: raise tests.convex.bumps",
+                space_label,
+                len(doubtful),
+                len(self.smoothed),
+                worst.pool,
+                list(worst.nu),
+                worst.cells.chi2,
+                worst.cells.dof,
+                worst.bumps.chi2,
+                worst.bumps.dof,
+            )
+
+    @property
+    def _seed(self) -> int:
+        return derived_seed(self.study, "unweight")
+
+    def _latent(self, embedded: Embedded) -> LatentEvents:
+        """Return standardised events with their response; without weights where all are the same."""
+        z, weights = embedded.z, embedded.weights
+        if not len(weights) or (weights == weights[0]).all():
+            return LatentEvents(self.scale(z), response_of(self.model, z))
+        there = weights != 0.0
+        return LatentEvents(self.scale(z[there]), response_of(self.model, z[there]), weights[there])
+
+    def _pool(self, name: str, nu: Nu, events: LatentEvents, yield_ratio: float) -> Pool:
+        signed = events.weights
+        if signed is None or (signed > 0).all():
+            return Pool(events, yield_ratio)
+        try:
+            smoothing, columns = self._smooth(events, signed)
+            closures = [
+                SmoothingClosure.of(smoothing, columns, signed, functions)
+                for functions in self._unknown_functions(events.z, signed)
+            ]
+        except NegativeExpectationError as failure:
+            raise NegativeExpectationError(f"the pool '{name}' at nu = {list(nu)}: {failure}") from failure
+        bumps, cells = (_checked(closure) for closure in closures)
+        self.smoothed.append(
+            SmoothedPool(
+                pool=name,
+                nu=nu,
+                events=len(events),
+                negative_share=float((signed < 0).mean()),
+                effective=effective_number(smoothing.weights),
+                effective_signed=effective_number(signed),
+                columns=columns.shape[1],
+                unmatched=smoothing.unmatched,
+                largest_residual=float(np.abs(smoothing.residuals).max()),
+                bumps=bumps,
+                cells=cells,
+            )
+        )
+        return Pool(replace(events, weights=smoothing.weights), yield_ratio, signed=signed)
+
+    def _smooth(self, events: LatentEvents, weights: Float64) -> tuple[Smoothing, Float32]:
+        """Smooth weights of events by the bumps that are known so far, the response and a constant."""
+        g = events.response.linear
+        widths = [basis.n_columns for basis in self._bases]
+        columns = np.ones((len(events), sum(widths) + g.shape[1] + 1), dtype=np.float32)
+        for basis, end in zip(self._bases, np.cumsum(widths), strict=True):
+            basis.fill(events.z, columns[:, end - basis.n_columns : end])
+        columns[:, sum(widths) : -1] = g
+        names = [place for basis in self._bases for place in bump_places(basis)]
+        names += [*(f"the response to nuisance {k}" for k in range(g.shape[1])), "all of z"]
+        return smooth(columns, weights, names), columns
+
+    def _unknown_functions(self, z: Float32, weights: Float64) -> list[Functions]:
+        """Return functions that the smoothing does not know: bumps at other places, and cells."""
+        first, seed = self._bases[0], derived_seed(self.study, "smoothing")
+        other = GaussianBasis.from_pool(z, first.n_ridged, seed, first.width)
+        depth = int(np.log2(max(effective_number(weights) / _EVENTS_PER_CELL, 2.0)))
+        cells = AdaptiveCells.build(z, min(_DEPTH, depth)).index(z)
+        return [Functions.of_bumps(replace(other, constant=False), z), Functions.of_cells(cells, z)]
+
+
+def _gaussian(bases: Sequence[object]) -> tuple[GaussianBasis, ...]:
+    """Return the bumps of bases without their constants, which are one and the same."""
+    return tuple(replace(basis, constant=False) for basis in bases if isinstance(basis, GaussianBasis))
+
+
+def _checked(closure: SmoothingClosure) -> ClosureCheck:
+    pull = float(np.abs(closure.pulls).max(initial=0.0))
+    return ClosureCheck(len(closure.signed), pull, closure.chi2, closure.dof, closure.p_value)

@@ -1,0 +1,64 @@
+"""How the signed weights of pools were smoothed, and what that left of their sums: smoothing.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from covad.runs.directory import SMOOTHING
+from covad.settings import Nu
+from covad.storage.json_files import read_json
+from covad.storage.ledger import Product
+from covad.storage.records import Record, restore
+
+
+@dataclass(frozen=True)
+class ClosureCheck(Record):
+    """Sums over functions that the smoothing did not know, by signed and by smoothed weights."""
+
+    functions: int
+    largest_pull: float
+    chi2: float
+    dof: int
+    p: float
+
+
+@dataclass(frozen=True)
+class SmoothedPool(Record):
+    """One pool at one nu: `effective` events by smoothed weights, `effective_signed` by those before.
+
+    Of the `columns` that tests see, `unmatched` have sums that are off by more than a tenth of their error;
+    `largest_residual` is in units of that error.
+    """
+
+    pool: str
+    nu: Nu
+    events: int
+    negative_share: float
+    effective: float
+    effective_signed: float
+    columns: int
+    unmatched: int
+    largest_residual: float
+    bumps: ClosureCheck
+    cells: ClosureCheck
+
+    @property
+    def smallest_p(self) -> float:
+        return min(self.bumps.p, self.cells.p)
+
+
+@dataclass(frozen=True)
+class SmoothedPools(Record):
+    """All pools of a space that had negative weights."""
+
+    pools: tuple[SmoothedPool, ...]
+
+
+def read_smoothing(pools: Product) -> tuple[SmoothedPool, ...]:
+    """Return how the pools of a space were smoothed; nothing where no weight was negative. It is verified."""
+    path: Path = pools.path / SMOOTHING
+    if not path.exists():
+        return ()
+    pools.verified(f"{pools.name}/{SMOOTHING}")
+    return restore(SmoothedPools, read_json(path), str(path)).pools
