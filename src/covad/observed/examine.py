@@ -94,7 +94,7 @@ def examine(
     dataset = make_dataset(run, embed(run, events.particles), reference, expected, measured)
     delta = fit_nuisances(dataset)
     noise = SignNoise.of(run.reference)
-    in_nuisances = noise and noise.in_nuisances(dataset, join_nuisances(delta, dataset))
+    in_nuisances = None if noise is None else noise.in_nuisances(dataset, join_nuisances(delta, dataset))
     nuisances, compatibility = judge_nuisances(dataset, delta, run.nuisances, in_nuisances)
     background = embed_background(run, simulated)
     default = default_test(run.study)
@@ -197,7 +197,7 @@ def _test(
         t = float(group.moments.at_nominal(t, fitted_yield(group, dataset, delta)))
     nulls = {name: (t, null) for name, null in group.nulls.items()}
     if isinstance(test, ConvexTest):
-        further = noise and noise.in_test(test, dataset)
+        further = None if noise is None else noise.in_test(test, dataset)
         law = analytic_null(test, dataset, join_nuisances(delta, dataset), further=further).law
         n_toys, how = len(group.null_t), "law of t at the fitted nuisances"
         if group.configuration.treatment is Treatment.NONE:
