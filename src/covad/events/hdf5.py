@@ -160,8 +160,8 @@ class Hdf5Events(EventSource):
         if wrong.any():
             event, slot = (int(i[0]) for i in np.nonzero(wrong))
             raise EventContentError(
-                f"{self.path}: slot {slot} of event {start + event} has class {classes[event, slot]:g} "
-                f"where the layout has class {expected[slot]}"
+                f"{self._where(varied)}: slot {slot} of event {start + event} has class "
+                f"{classes[event, slot]:g} where the layout has class {expected[slot]}"
             )
         with np.errstate(over="ignore"):  # too large for single precision: infinite, and refused as such
             return raw[..., :-1].astype(np.float32), labels
