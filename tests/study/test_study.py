@@ -316,6 +316,9 @@ def test_toys_and_cluster_may_change_without_a_consequence(tmp_path):
         ("normalisation", 0.1, None, False),
         ("source.response.epochs", 1, 2, False),
         ("source.fold", 0, 1, False),
+        ("source.luminosity", 1.0, 2.0, False),
+        ("source.background.processes", {}, {"w": {"yield": 3}}, False),
+        ("source.background.processes.w.cross_section", 1.0, 2.0, False),
         ("source.duplicates", "refused", "allowed", False),
         ("source.signals.lq", None, {"simulate": 3}, False),
         ("source.signals.lq", {"simulate": 3}, None, False),
@@ -355,7 +358,8 @@ def test_reading_a_study_needs_no_heavy_library():
 
 def keys_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo, bool]]:
     """All keys below a section as docs/reference/study.md writes them, and whether they hold sections."""
-    for name, field in model.model_fields.items():
+    for attribute, field in model.model_fields.items():
+        name = field.alias or attribute
         below = list(sections_in(field.annotation))
         yield prefix + name, field, bool(below)
         for path, section in below:

@@ -211,9 +211,12 @@ def inspect(
         raise click.UsageError("PATH is missing" if path is None else "--figures needs --against OBSERVED")
     if (path / "study.json").exists():
         from covad.cli.status import print_status
+        from covad.cli.yields import yields_of_run
         from covad.runs.status import run_status
 
         print_status(run_status(path))
+        for line in yields_of_run(path):
+            say(line)
         return
     from covad.cli.inspection import inspect_file
 
@@ -237,6 +240,29 @@ def _compare_inputs(run: Path | None, study_file: Path | None, observed: Path, f
     print_comparison(comparison, observed)
     if figures is not None:
         say(f"wrote {len(write_figures(comparison, observed, figures))} pictures to {figures}")
+
+
+@commands.command(
+    short_help="Show what a study expects of every process.",
+    examples=("covad yields study.yaml", "covad yields study.yaml --json"),
+)
+@click.argument("study_file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="All numbers as JSON.")
+@loudness
+def yields(study_file: Path, as_json: bool) -> None:
+    """Show what is expected of every background process after the cuts; nothing is written.
+
+    Events in the files, those that pass the cuts, as how many events without weights they count, the share of
+    negative weights, the efficiency, the yield with its error from the finite simulation, and its share.
+    """
+    from covad.cli.yields import lines_of, plain_of, yields_of_study
+
+    data = yields_of_study(study_file)
+    if as_json:
+        say(json.dumps(plain_of(data), indent=2))
+        return
+    for line in lines_of(data):
+        say(line)
 
 
 @commands.command(examples=("covad init study.yaml", "covad init --preset laptop study.yaml"))

@@ -171,7 +171,7 @@ class FileSet:
                 yield self._as_sample(events, file)
 
     def raw_chunks(self) -> Iterator[Events]:
-        """Yield the events of all files in order as they stand there: labels and weights are the files' own."""
+        """Yield the events of all files in order, with the labels and weights that stand there."""
         for file in self._files:
             yield from file.chunks()
 

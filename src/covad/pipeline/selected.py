@@ -15,8 +15,8 @@ from covad.events.processes import BACKGROUND
 from covad.events.systematics import in_sample, shift_events
 from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
-from covad.runs.collisions import CollisionData, check_code
 from covad.results.summary import nu_text
+from covad.runs.collisions import CollisionData, check_code
 from covad.runs.selected import CountAt, SelectedEvents, WeightedCountAt, WeightSums, read_selected
 from covad.settings import Nu
 from covad.storage.ledger import Product

@@ -143,7 +143,7 @@ def _yield_ratio(counts: EventCounts, role: str, nu: Nu, centre: Nu) -> float:
 
 @dataclass(frozen=True)
 class _Left:
-    """Events that serve a need: a number to go by, its limits, and how it comes from those that pass the cuts."""
+    """Events that serve a need: a number to go by, its limits, and how it follows from the selected ones."""
 
     events: float
     least: float
@@ -163,6 +163,8 @@ def _left(need: Need, counts: EventCounts) -> _Left:
     if weights is None or need.role == "reference":
         return _Left(selected, selected - doubt, selected + doubt)
     relative = doubt / max(selected, 1.0)
+    if doubt:  # the sums of weights are estimates too
+        relative += _CERTAIN / math.sqrt(max(weights.effective, 1.0))
     if need.role in ("response", "check"):
         left = min(weights.effective, selected)
         least, most, told = left, left, f", and count as {left:.0f} events without weights"
@@ -170,7 +172,7 @@ def _left(need: Need, counts: EventCounts) -> _Left:
         left = min(weights.accepted, selected)
         least, most = left, min(weights.accepted_at_most, selected)
         told = (
-            f", which count as {weights.effective:.0f} without weights, and of which drawing by weight leaves "
+            f", which count as {weights.effective:.0f} without weights and of which drawing by weight leaves "
             f"about {left:.0f}"
         )
     return _Left(left, least * (1.0 - relative), most * (1.0 + relative), told)
@@ -204,7 +206,7 @@ def _sentence(data: CollisionData, need: Need, counts: EventCounts, left: _Left)
     split = need.role in type(data.source.splits).model_fields
     key = f"source.splits.{need.role}" if split else f"source.signals.{need.role}"
     about = f"{selected:.0f}" if error == 0 else f"about {selected:.0f} +- {max(error, 1.0):.0f}"
-    enough = f" to {_rounded_up(n * need.events / left.events)}" if left.events else ""
+    enough = f" to {_rounded_up(n * need.events / left.events)}" if 0 < left.events < need.events else ""
     change = f"raise it{enough}" if split else f"give it more events{f', {enough[4:]}' if enough else ''}"
     remedies = ", or ".join(part for part in (change, need.remedy, "loosen source.cuts") if part)
     return (

@@ -115,11 +115,11 @@ def _expected(study: Study, directory: RunDirectory) -> list[str]:
     """Return the table of the processes, where the study has one."""
     if not isinstance(study.source, Collisions):
         return []
-    from covad.pipeline.yields import thin_processes, yield_lines
+    from covad.pipeline.yields import doubts, yield_lines
     from covad.runs.collisions import CollisionData
 
     data = CollisionData.of(study, directory)
-    return yield_lines(data) + thin_processes(data)
+    return yield_lines(data) + doubts(data)
 
 
 def refuse_unprepared(study: Study, directory: RunDirectory) -> None:

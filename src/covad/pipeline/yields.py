@@ -8,7 +8,7 @@ import math
 from covad.errors import StudyError
 from covad.events.processes import BACKGROUND
 from covad.runs.collisions import CollisionData
-from covad.runs.yields import KEY
+from covad.runs.counting import KEY
 from covad.storage.records import write_record
 from covad.study import expecting
 
@@ -20,6 +20,8 @@ TOLERANCE = 0.2
 _VISIBLE_SHARE = 0.01
 #: Effective events of a process below which its shape is hardly known, in the splits that shapes come from.
 _FEWEST_EFFECTIVE, _SHAPES = 50.0, ("response", "reference")
+#: The sum of selected weights in units of all generated ones that scale factors can explain.
+_MOST_EFFICIENT = 1.05
 #: Digits of an expected number that follows from the table.
 _DIGITS = 6
 
@@ -39,8 +41,8 @@ def settled(data: CollisionData) -> CollisionData:
     given = study.sizes.expected
     if abs(given - total) > TOLERANCE * total:
         raise StudyError(
-            f"sizes.expected: {given:g} differs by more than {TOLERANCE:.0%} from the {total:.6g} events that "
-            f"{KEY} add up to: leave it out, or mend one of them"
+            f"sizes.expected: {given:g} differs by more than {TOLERANCE:.0%} from the {total:.6g} events of "
+            f"{KEY}: leave it out, or mend one of them"
         )
     return CollisionData.of(study, data.directory)
 
@@ -56,7 +58,7 @@ def tabulate_yields(data: CollisionData) -> None:
         product.note()
         for line in yield_lines(data):
             log.info("%s", line)
-        for sentence in thin_processes(data):
+        for sentence in doubts(data):
             log.warning("%s", sentence)
 
 
@@ -66,14 +68,17 @@ def yield_lines(data: CollisionData) -> list[str]:
     if table is None:
         return []
     if not table.given:
-        return [*table.lines(), f"the mix is that of the weights, its yield that of sizes.expected, {expected:g}"]
+        return [
+            *table.lines(),
+            f"the mix is that of the weights, its yield that of sizes.expected, {expected:g}",
+        ]
     if abs(expected - table.expected) > 1e-3 * expected:
         return [*table.lines(), f"toys expect {expected:g} events (sizes.expected), in this mix"]
     return table.lines()
 
 
-def thin_processes(data: CollisionData) -> list[str]:
-    """Say which processes of a visible share have too few effective events where shapes are taken from.
+def doubts(data: CollisionData) -> list[str]:
+    """Say which processes have more selected than generated events, or are thin where shapes are taken from.
 
     Rows are given roles at random, so that every role has its part of each process.
     """
@@ -82,13 +87,18 @@ def thin_processes(data: CollisionData) -> list[str]:
         return []
     n_events = sum(line.events for line in table.processes)
     for line in table.processes:
+        if (line.efficiency or 0.0) > _MOST_EFFICIENT:
+            told.append(
+                f"{KEY}.{line.process}: the weights of its selected events add up to {line.total:.6g}, more than "
+                f"the {line.generated:.6g} of all generated ones: is the sum of generator weights right?"
+            )
         for role in _SHAPES:
             given = getattr(data.source.splits, role)
             effective = line.effective * given / n_events
             if table.share(line) >= _VISIBLE_SHARE and effective < _FEWEST_EFFECTIVE:
                 told.append(
                     f"source.splits.{role}: the process '{line.process}' is {table.share(line):.1%} of the "
-                    f"yield, but counts as only about {effective:.0f} events without weights among the {given} "
-                    "of this split: simulate more of it, or raise the split"
+                    f"yield, but counts as only about {effective:.0f} events without weights in this split "
+                    f"of {given}: simulate more of it, or raise the split"
                 )
     return told

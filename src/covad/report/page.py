@@ -29,6 +29,7 @@ from covad.report.tables import spaces as space_tables
 from covad.report.tables import toys as toy_tables
 from covad.report.tables.observed import input_table, nuisance_table, observed_table, result_table
 from covad.report.tables.prior import prior_table
+from covad.report.tables.processes import process_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
 from covad.results.overview import quoted_first
@@ -182,7 +183,10 @@ def observed(evidence: Evidence) -> Chapter:
 
 
 def toys(evidence: Evidence) -> Chapter:
-    return Chapter("toys", "Toys", tables=[toy_tables.toys_table(evidence.summary)])
+    chapter = Chapter("toys", "Toys", tables=[toy_tables.toys_table(evidence.summary)])
+    if processes := process_table(evidence.summary):
+        chapter.tables.append(processes)
+    return chapter
 
 
 #: The report in reading order; observed files stand first if there are any.

@@ -37,7 +37,7 @@ from covad.toys.store import EnsembleToys
 #: The study, and the notes of the products that a summary reads.
 _READ = ("study.json", f"{FOLDER}/**/*.json")
 #: Products of which a summary shows nothing if they are gone, though their notes are still there.
-_SHOWN = ("selected.json", "models/**/*", "checks/**/*")
+_SHOWN = ("selected.json", "yields.json", "models/**/*", "checks/**/*")
 #: Sigma of the normalisation up to which the law of t is taken at the fitted yield, and the least log yield:
 #: shape nuisances change the yield too.
 _SIGMAS_OF_LAW, _LEAST_RANGE = 6.0, 0.3

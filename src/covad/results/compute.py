@@ -38,7 +38,7 @@ from covad.results.summary import (
     NullLaw,
     NullSummary,
     PriorSummary,
-    ProcessYield,
+    ProcessShare,
     SignalPower,
     SignalSignificance,
     SpaceSummary,
@@ -54,6 +54,7 @@ from covad.runs.products import Products
 from covad.runs.selected import read_selected
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_clip_choices, read_clips
+from covad.runs.yields import YieldTable, read_yields
 from covad.storage.records import restore
 from covad.study import Collisions, Study
 from covad.study.plan import Entry, main_configuration, nuisance_names, sizes_of
@@ -83,6 +84,7 @@ def summarise(run: RunToys) -> Summary:
         study=run.study,
         manifest=_manifest(run),
         processes=tuple(_processes(run)),
+        yields=_yields(run),
         main_configuration=main_configuration(run.study).slug,
         configurations=tuple(_configurations(run)),
         embeddings=tuple(_embeddings(run)),
@@ -111,15 +113,30 @@ def _toy_versions(run: RunToys) -> tuple[ToyVersions, ...]:
     return tuple(ToyVersions(versions, number) for versions, number in found.most_common())
 
 
-def _processes(run: RunToys) -> Iterator[ProcessYield]:
+def _yields(run: RunToys) -> YieldTable | None:
+    """Return what is expected of every process, as far as it is counted."""
+    if not isinstance(run.study.source, Collisions):
+        return None
+    products = Products(run.study, run.directory)
+    if not products.has_yields or not products.yields().made:
+        return None
+    table = read_yields(products.yields())
+    return table if table.given else table.of(run.study.sizes.expected)
+
+
+def _processes(run: RunToys) -> Iterator[ProcessShare]:
     """Share the expected events of the study among the processes as the selected samples have them."""
     if not isinstance(run.study.source, Collisions):
+        return
+    if (table := _yields(run)) is not None:
+        for line in table.processes:
+            yield ProcessShare(line.process, line.selected, run.study.sizes.expected * table.share(line))
         return
     selected = read_selected(Products(run.study, run.directory).selected())
     counted = {} if selected is None else selected.processes
     total = sum(counted.values())
     for process, events in sorted(counted.items(), key=lambda found: found[1], reverse=True):
-        yield ProcessYield(process, events, run.study.sizes.expected * events / total)
+        yield ProcessShare(process, events, run.study.sizes.expected * events / total)
 
 
 def _configurations(run: RunToys) -> Iterator[ConfigurationSummary]:

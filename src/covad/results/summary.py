@@ -26,6 +26,7 @@ from covad.inference.verdict import Verdict
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 from covad.runs.checks import Departure, SpaceReach, Validation, YieldAt
+from covad.runs.yields import YieldTable
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
@@ -35,7 +36,7 @@ from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 6
+SUMMARY_SCHEMA = 7
 T = TypeVar("T")
 
 
@@ -71,7 +72,7 @@ class Manifest(Record):
 
 
 @dataclass(frozen=True)
-class ProcessYield(Record):
+class ProcessShare(Record):
     """A background process: selected events of the samples, and those that the study expects."""
 
     process: str
@@ -300,7 +301,8 @@ class Summary(Record):
     made_of: str  # digest of versions and files; as long as it holds, the summary is kept
     study: Study
     manifest: Manifest | None
-    processes: tuple[ProcessYield, ...]  # the largest first; none where no events were selected
+    processes: tuple[ProcessShare, ...]  # the largest first; none where no events were selected
+    yields: YieldTable | None  # where the study or its files say what counts
     main_configuration: str
     configurations: tuple[ConfigurationSummary, ...]
     embeddings: tuple[EmbeddingSummary, ...]

@@ -18,16 +18,17 @@ from covad.events.selection import Selection
 from covad.events.splits import disjoint_splits, split_folds
 from covad.events.systematics import Systematic, make_systematic
 from covad.events.users_code import code_digests
+from covad.runs.counting import count_yields
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
-from covad.runs.yields import YieldTable, count_yields, read_yields
+from covad.runs.yields import YieldTable, read_yields
 from covad.storage.digests import content_digest
 from covad.storage.ledger import Product
 from covad.study import Collisions, SampleEntry, Study
 
 #: Simulated events per file: what a kill can cost.
 EVENTS_PER_FILE = 500_000
-#: Tables of yields of this process, by what they were counted from: files are read once if nothing touches them.
+#: Tables of yields by what they were counted from: files are read once as long as nothing touches them.
 _counted: dict[str, YieldTable] = {}
 #: The way out for those whose events are refused as copies.
 COARSE = (
@@ -145,7 +146,7 @@ class CollisionData:
         return table if table.given else table.of(self.study.sizes.expected)
 
     def count_yields(self) -> YieldTable:
-        """Return the table as yields.json has it, counted anew if the files have changed since the last time."""
+        """Return the table as yields.json has it, counted again if the files have changed since."""
         paths = self.paths(BACKGROUND)
         states = [path.stat() for path in (*paths, *filter(None, map(label_file, paths)))]
         key = content_digest(

@@ -4,6 +4,7 @@ study.json       the study that the directory belongs to
 manifest.json    seed, hashes, versions, machine, and the seconds that every stage has taken
 events.json      the event files with their digests; events/ holds the simulated ones, and in
                  events/fingerprints two fingerprints per event of every sample
+yields.json      what is expected of every process, where the study or the files say more than one event each
 selected.json    how many events of every role pass the cuts
 models/          encoders and responses, with the state of a training that goes on
 embedded/        events of the response and check splits at several nu, by content

@@ -246,7 +246,9 @@ class Products:
             return {}
         told = {name: entry.model_dump(mode="json", exclude_defaults=True) for name, entry in entries.items()}
         luminosity = self._collisions.luminosity
-        return {"background": {"processes": told}} | ({} if luminosity is None else {"luminosity": luminosity})
+        return {"background": {"processes": told}} | (
+            {} if luminosity is None else {"luminosity": luminosity}
+        )
 
     def _events_digest(self, sample: str) -> str | None:
         notes = (self.directory.read("events.json") or {}).get(sample)

@@ -16,7 +16,7 @@ from covad.storage.records import Record, restore
 
 @dataclass(frozen=True)
 class WeightSums(Record):
-    """The weights of selected events: their sum, that of their squares and of their sizes, and the largest size.
+    """Sums over selected events: of their weights, the squares and sizes of these, and the largest size.
 
     `offered` is the sum of sizes before the cuts.
     """

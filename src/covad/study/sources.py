@@ -203,7 +203,7 @@ class Collisions(Settings):
         known = [name for name, entry in self.background.processes.items() if entry.cross_section is not None]
         if known and self.luminosity is None:
             raise ValueError(
-                f"luminosity: the cross section of {known[0]} needs it: give it, in 1/pb, or the yield instead"
+                f"luminosity: the cross section of {known[0]} needs it: give it, in 1/pb, or the yield"
             )
         if self.luminosity is not None and not known:
             raise ValueError(
