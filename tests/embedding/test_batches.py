@@ -1,10 +1,12 @@
+import hashlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from samples import random_events
+from scipy import stats
 
-from covad.embedding.batches import Sampler
+from covad.embedding.batches import DrawBySize, Sampler
 from covad.errors import TrainingError
 from covad.events.layout import UNLABELLED, Events
 from covad.events.selection import Selection
@@ -65,3 +67,72 @@ def test_unfit_samples_are_refused() -> None:
         make_sampler(replace(events, process=lonely))
     with pytest.raises(TrainingError, match="too few for batches of 500"):
         make_sampler(events, batch_size=500)
+
+
+def weighted(events: Events, weights: np.ndarray) -> Events:
+    return replace(events, weights=weights)
+
+
+def test_events_are_drawn_by_the_size_of_their_weights() -> None:
+    """Frequencies of 2000 draws of one event, chi2 p-value above 1e-4; the sign does not matter."""
+    sizes = np.random.default_rng(1).lognormal(size=30)
+    sizes[[4, 9]] = 0.0
+    by_size = DrawBySize.of(sizes)
+    assert len(by_size) == 28
+    counts = np.bincount([by_size.draw(1, np.random.default_rng(n))[0] for n in range(2000)], minlength=30)
+    assert counts[[4, 9]].tolist() == [0, 0]
+    expected = 2000 * sizes / sizes.sum()
+    seen = expected > 0
+    assert stats.chisquare(counts[seen], expected[seen]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("sizes", [[1.0, 2.0, 3.0, 4.0], [1e9, 1.0, 2.0, 3.0]])
+def test_draws_are_those_of_one_event_after_the_other(sizes: list[float]) -> None:
+    """Two different events: p_i p_j / (1 - p_i), also where the rounds do not suffice; chi2 p above 1e-4."""
+    by_size = DrawBySize.of(np.array(sizes))
+    p = np.array(sizes) / sum(sizes)
+    expected = np.outer(p / (1 - p), p)
+    np.fill_diagonal(expected, 0.0)
+    counts = np.zeros((4, 4))
+    for seed in range(4000):
+        first, second = by_size.draw(2, np.random.default_rng(seed))
+        counts[first, second] += 1
+    likely = 4000 * expected > 5
+    assert counts[~likely].sum() < 5
+    shares = expected[likely] / expected[likely].sum()
+    assert stats.chisquare(counts[likely], counts[likely].sum() * shares).pvalue > 1e-4
+    everything = by_size.draw(4, np.random.default_rng(1))
+    assert sorted(everything) == [0, 1, 2, 3]
+
+
+def test_batches_of_weighted_events_have_none_twice(events: Events) -> None:
+    weights = np.random.default_rng(2).lognormal(sigma=3.0, size=len(events))
+    sampler = make_sampler(weighted(events, weights))
+    batch = sampler.batch(3)
+    assert len({p.tobytes() for p in batch.particles}) == len(batch.particles) == 64
+    signed = make_sampler(weighted(events, weights * np.where(weights > 1.0, 1.0, -1.0)))
+    assert np.array_equal(
+        signed.batch(3).particles, make_sampler(weighted(events, weights)).batch(3).particles
+    )
+    (heaviest,) = shift_events(events[[np.argmax(weights)]], (), (), Selection()).events.particles
+    for step in range(5):
+        assert (sampler.batch(step).particles == heaviest).all(axis=(1, 2)).any()
+
+
+def test_weights_are_part_of_the_identity_if_there_are_any(events: Events) -> None:
+    content = hashlib.sha256(events.particles.tobytes() + events.process.tobytes()).hexdigest()
+    assert make_sampler(events).describe()["events"] == content
+    ones, twos = (make_sampler(weighted(events, np.full(len(events), w))) for w in (1.0, 2.0))
+    assert len({content, *(sampler.describe()["events"] for sampler in (ones, twos))}) == 3
+
+
+def test_events_without_weight_do_not_count() -> None:
+    events = random_events(200, seed=1)
+    weights = np.where(events.process == 1, 0.0, 1.0)
+    weights[np.flatnonzero(events.process == 1)[0]] = -2.0
+    with pytest.raises(TrainingError, match="process 'qcd' has only one event"):
+        make_sampler(weighted(events, weights))
+    few = np.zeros(200)
+    few[:40] = 1.0
+    with pytest.raises(TrainingError, match="40 events are too few for batches of 64"):
+        make_sampler(weighted(events, few))

@@ -10,6 +10,7 @@ from covad.embedding.embed import EmbeddingCache, embed_family, encode
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events
+from covad.response.fit import Pairs
 
 SELECTION = Selection(trigger_minimum=40.0)
 SCALES = (JetEnergyScale(), LeptonEnergyScale(sigma=0.05))
@@ -104,3 +105,16 @@ def test_only_what_is_missing_is_embedded(events: Events, tmp_path: Path) -> Non
     for nu in whole:
         np.testing.assert_allclose(again[nu].z, whole[nu].z, atol=1e-6)
         assert np.array_equal(again[nu].rows, whole[nu].rows)
+
+
+def test_weights_stay_with_their_events(events: Events) -> None:
+    """They are those of the events at every nu, and the yield ratio is that of their sums."""
+    weights = np.random.default_rng(1).normal(1.0, 1.0, len(events))
+    scales = (LeptonEnergyScale(sigma=0.05),)
+    halves = [replace(events, weights=weights)[rows] for rows in (slice(0, 100), slice(100, None))]
+    family = embed_family(make_encoder(events), halves, scales, [(0.0,), (1.0,)], SELECTION)
+    for embedded in family.values():
+        assert np.array_equal(embedded.weights, weights[embedded.rows])
+    ratio = family[1.0,].weights.sum() / family[0.0,].weights.sum()
+    assert family[1.0,].yield_ratio == pytest.approx(ratio)
+    assert Pairs.align(family[0.0,], {(1.0,): family[1.0,]}).log_yield((1.0,)) == pytest.approx(np.log(ratio))

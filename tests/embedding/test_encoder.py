@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -129,3 +130,20 @@ def test_files_that_are_no_encoders_are_refused(events: Events, tmp_path: Path) 
 def test_impossible_sizes_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(CovadError):
         EncoderSettings(**wrong)
+
+
+def test_inputs_are_scaled_by_the_size_of_weights(events: Events) -> None:
+    """Ones are as none, and a weight of -3 is three events."""
+    plain = InputScaling.fit(events)
+    ones = InputScaling.fit(replace(events, weights=np.ones(len(events))))
+    number = np.random.default_rng(1).integers(0, 4, len(events))
+    signs = np.where(np.arange(len(events)) % 3 == 0, -1.0, 1.0)
+    weighted = InputScaling.fit(replace(events, weights=signs * number))
+    repeated = InputScaling.fit(events[np.repeat(np.arange(len(events)), number)])
+    for one, other in ((ones, plain), (weighted, repeated)):
+        np.testing.assert_allclose(one.centre, other.centre, atol=1e-5)
+        np.testing.assert_allclose(one.width, other.width, rtol=1e-5)
+    assert not np.allclose(weighted.centre, plain.centre, atol=1e-5)
+    without = replace(events, weights=np.where(events.present("jet").any(axis=1), 0.0, 1.0))
+    (jet,) = (i for i, c in enumerate(events.layout.collections) if c.name == "jet")
+    assert InputScaling.fit(without).width[jet].tolist() == [1.0] * len(events.layout.features)

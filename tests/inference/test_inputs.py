@@ -207,3 +207,68 @@ def test_honest_collisions_never_alarm_within_three_sigma():
         for n_events in rng.integers(30, 4000, 6):
             chosen = rng.choice(len(data), n_events, replace=False)
             assert compare_inputs(events.layout, data[chosen], nominal, Shifts(nominal, pairs)).warnings == ()
+
+
+def with_signs(simulation, seed=4):
+    """The same density: every event once more, with weights of +2 and -1 in random order."""
+    order = np.random.default_rng(seed).permutation(2 * len(simulation.particles))
+    weights = np.tile([2.0, -1.0], len(simulation.particles))[order]
+    return WeightedEvents(np.repeat(simulation.particles, 2, axis=0)[order], weights)
+
+
+def test_signed_weights_are_sums_of_events(data, simulation):
+    """Copies of +2 and -1 are one event, with more noise: sums, means and quantiles stay."""
+    once, signed = compare(data, simulation), compare(data, with_signs(simulation))
+    assert signed.warnings == ()
+    for one, other in zip(once.quantities, signed.quantities, strict=True):
+        assert sum(other.expected) == pytest.approx(sum(one.expected))
+        assert other.simulation.mean == pytest.approx(one.simulation.mean)
+        assert other.simulation.quantiles == pytest.approx(one.simulation.quantiles)
+        assert other.difference.distance == pytest.approx(one.difference.distance)
+        assert other.difference.resolved > one.difference.resolved
+    # sum w^2 is five times as large
+    resolved = {q.name: q.difference.resolved for q in signed.quantities}
+    assert resolved["number of jets"] == pytest.approx(resolved_distance(1500, 10_000 / 5), rel=0.02)
+    assert restore(InputComparison, plain(signed), "here") == signed
+
+
+def test_mistakes_are_found_beside_signed_weights(data, simulation):
+    _momenta_in_mev(data)
+    found = compare(data, with_signs(simulation))
+    assert any(re.search(r"jet pt does not .*: 100\.0% of the events .* outside", w) for w in found.warnings)
+
+
+def test_chance_exceeds_the_resolved_distance_of_signed_weights_as_rarely_as_stated(monkeypatch):
+    """With alpha = 5 %, of 150 simulations whose negative weights crowd where few events are expected.
+
+    Sizes that forget where the weights fluctuate would be exceeded more often.
+    """
+    monkeypatch.setattr(inputs, "ALPHA", 0.05)
+    layout = EventLayout((Collection("jet", 1, ("pt",)),))
+    rng = np.random.default_rng(5)
+    beyond, forgetful = [], []
+    for _ in range(150):
+        # 2000 events as expected, and 4000 that cancel below 3
+        values = np.concatenate([10.0 + rng.exponential(20, 2000), rng.uniform(1, 3, 4000)])
+        weights = np.concatenate([np.ones(2000), rng.choice([-1.0, 1.0], 4000)])
+        simulated = WeightedEvents(values.astype(np.float32)[:, None, None], weights)
+        data = (10.0 + rng.exponential(20, 10_000)).astype(np.float32)[:, None, None]
+        found = compare_inputs(layout, data, simulated, Shifts(simulated, ())).quantities[1].difference
+        beyond.append(found.distance > found.resolved)
+        n_effective = weights.sum() ** 2 / len(weights)
+        forgetful.append(found.distance > resolved_distance(10_000, n_effective))
+    assert np.mean(beyond) < 0.12  # 5 % and four standard deviations
+    assert np.mean(forgetful) > 0.15
+
+
+def test_weights_that_add_up_to_nothing_have_no_distribution(data, simulation):
+    """Electrons of a simulation whose signs cancel: their features cannot be compared, all others can."""
+    has = (simulation.particles[:, LAYOUT.slots("electron"), 0] > 0).any(axis=1)
+    weights = np.where(has, np.where(np.arange(len(has)) % 2, 1.0, -1.01), 3.0)
+    found = compare(data, WeightedEvents(simulation.particles, weights))
+    compared = {quantity.name: quantity.difference for quantity in found.quantities}
+    assert compared["electron isolation"] is None
+    assert compared["number of jets"] is not None
+    (isolation,) = (q for q in found.quantities if q.name == "electron isolation")
+    assert isolation.simulation is None
+    assert min(isolation.expected) < 0

@@ -1,10 +1,26 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from samples import random_events
 
+from covad.errors import EventContentError, TooFewEventsError
+from covad.events.files import EventWriter
 from covad.events.layout import Collection, EventLayout
-from covad.observed.dataset import evenly_spaced
-from covad.observed.excess import bin_edges, clipped_counts, observables_of
+from covad.events.selection import Selection
+from covad.events.systematics import JetEnergyScale
+from covad.nplm.dataset import Dataset, Response
+from covad.observed.dataset import (
+    BackgroundEvents,
+    BackgroundSample,
+    ObservedEvents,
+    evenly_spaced,
+    make_dataset,
+    read_observed,
+)
+from covad.observed.excess import bin_edges, clipped_counts, find_excess, observables_of
+from covad.toys.pools import LatentEvents
 
 LAYOUT = EventLayout((Collection("met", 1, ("pt", "phi")), Collection("photon", 3, ("pt", "eta"))))
 
@@ -51,3 +67,88 @@ def test_stretches_are_spread_over_all_rows_and_share_none():
     assert together.min() < 300
     assert together.max() > 2600
     assert np.concatenate(evenly_spaced(rows, 5000, 10)).tolist() == rows.tolist()
+
+
+def weighted_background(weights):
+    particles = np.zeros((len(weights), 4, 3), dtype=np.float32)
+    particles[:, 0, 0] = np.arange(len(weights)) + 1.0
+    z = np.arange(len(weights), dtype=np.float32)[:, None]
+    latent = LatentEvents(z, Response.none(len(weights)))
+    return BackgroundEvents(particles, latent, np.array(weights) / np.sum(weights))
+
+
+def test_an_expectation_of_signed_weights_has_their_errors():
+    """h = z: the observed event at 2.5 is followed by background events of the weights 1, -3 and 1."""
+    background = weighted_background([4.0, 4.0, 3.0, 1.0, -3.0, 1.0])
+    particles = np.zeros((3, 4, 3), dtype=np.float32)
+    events = ObservedEvents(LAYOUT, particles, np.arange(3), 3)
+    outcome = SimpleNamespace(
+        tau=SimpleNamespace(h_data=np.array([5.0, 4.0, 2.5]), parameters=None),
+        delta=SimpleNamespace(nu=np.zeros(0), nu_norm=0.0),
+    )
+    dataset = Dataset(
+        reference=background.embedded.z,
+        data=np.zeros((3, 1), np.float32),
+        weights=np.full(6, 5.0),
+        reference_response=Response.none(6),
+        data_response=Response.none(3),
+        measured=np.zeros(0),
+        normalisation=None,
+    )
+    test = SimpleNamespace(h=lambda _, z: z[:, 0])
+    found = find_excess(events, background, dataset, test, outcome)
+    assert found.expected == pytest.approx(3.0 * (1 - 3 + 1))
+    assert found.expected_error == pytest.approx(3.0 * np.sqrt(1 + 9 + 1))
+    (met,) = (o for o in found.observables if o.name == "met pt")
+    assert met.region_mean is None
+    assert sum(met.region) == pytest.approx(found.expected)
+    assert sum(met.everywhere) == pytest.approx(30.0)
+
+
+def observed_file(path, events):
+    with EventWriter(
+        path, events.layout, events.process_names, weighted=events.weights is not None
+    ) as writer:
+        writer.append(events)
+    return path
+
+
+def test_observed_files_with_weights_are_refused(tmp_path):
+    events = random_events(50, seed=3)
+    plain, ones = (
+        observed_file(tmp_path / f"{n}.h5", replace(events, weights=w))
+        for n, w in enumerate((None, np.ones(50)))
+    )
+    read = [read_observed(path, events.layout, Selection()) for path in (plain, ones)]
+    assert np.array_equal(read[0].particles, read[1].particles)
+    weights = np.ones(50)
+    weights[7] = -0.5
+    weighted = observed_file(tmp_path / "weighted.h5", replace(events, weights=weights))
+    with pytest.raises(
+        EventContentError, match=r"weighted\.h5: event 7 has the weight -0\.5, but observed events count once"
+    ):
+        read_observed(weighted, events.layout, Selection())
+
+
+def test_background_samples_count_with_signs():
+    events = random_events(40_000, seed=4)
+    weights = np.where(np.random.default_rng(1).random(40_000) < 0.3, -1.0, 1.0)
+    data = SimpleNamespace(systematics=(JetEnergyScale(),), selection=Selection())
+    plain, signed = (BackgroundSample.of(data, replace(events, weights=w)) for w in (None, weights))
+    assert len(plain.nominal.particles) == len(signed.nominal.particles)
+    assert len(plain.shifts.nominal.particles) == pytest.approx(10_000, rel=0.01)
+    # a sixth of the events is effective: all of them tell less than the others do
+    assert len(signed.shifts.nominal.particles) == len(signed.nominal.particles)
+    assert (signed.shifts.pairs[0][0].weights < 0).any()
+    with pytest.raises(TooFewEventsError, match=r"40000 background events add up to -4e\+04"):
+        BackgroundSample.of(data, replace(events, weights=-np.ones(40_000)))
+
+
+def test_a_reference_enters_with_its_weights():
+    run = SimpleNamespace(
+        nuisances=(), study=SimpleNamespace(normalisation=None), configuration=SimpleNamespace(treatment=None)
+    )
+    data = LatentEvents(np.zeros((2, 1), np.float32), Response.none(2))
+    for weights, expected in ((None, [4.0, 4.0]), (np.array([1.0, 3.0]), [2.0, 6.0])):
+        reference = LatentEvents(np.ones((2, 1), np.float32), Response.none(2), weights)
+        assert make_dataset(run, data, reference, 8.0, {}).weights.tolist() == expected

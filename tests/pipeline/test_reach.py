@@ -1,13 +1,13 @@
 """The closure reach of a space: points, average and tests of the right size, with two nuisances."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from covad.nplm.dataset import Float32
 from covad.pipeline.checks import _warn_of_yields
-from covad.pipeline.reach import space_reach
+from covad.pipeline.reach import _FreshEvents, space_reach
 from covad.response.fit import Pairs, response_grid
 from covad.response.model import ResponseShape
 from covad.runs.checks import YieldAt
@@ -60,6 +60,44 @@ def test_two_nuisances_add_up_in_the_average(normalisation):
     # both are as wrong: on average the mean of t moves by twice what one of them moves it by at one sigma
     mean_of_ones = np.mean([1.0 / point.n_events for point in wrong.points if max(map(abs, point.nu)) == 1.0])
     assert wrong.average.n_events * mean_of_ones == pytest.approx(0.5, rel=0.3)
+
+
+def signed(n: int) -> Pairs:
+    """The same density in events of which a fifth is negative, of three times the weight where z_0 < 0."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(2 * n, 2)).astype(np.float32)
+    z = z[(z[:, 0] > 0) | (rng.random(2 * n) < 1 / 3)][:n]
+    weights = np.where(rng.random(n) < 0.2, -1.0, 1.0) * np.where(z[:, 0] > 0, 1.0, 3.0)
+    grid, passes = response_grid(2), np.ones(n, dtype=bool)
+    shifted = {nu: z + np.float32(STEP) * np.array(nu, np.float32) for nu in grid}
+    return Pairs(z, passes, shifted, dict.fromkeys(grid, passes), weights)
+
+
+def test_the_reach_of_signed_weights_is_that_of_the_density():
+    """The misfit at two sigma, where it is large, and the null are those of unweighted events."""
+    events = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32)
+    asked = study(normalisation=0.1)
+    ones = replace(pairs(15_000), weights=np.ones(15_000))
+    plain, same, found = (
+        space_reach(asked, Shifts(0.5), p, events)[0] for p in (pairs(15_000), ones, signed(60_000))
+    )
+    assert same.average.n_events == pytest.approx(plain.average.n_events, rel=1e-6)
+    assert found.average.fresh_events == 60_000
+    for one, other in zip((plain.average, *plain.points), (found.average, *found.points), strict=True):
+        # intervals of 68 % that do not even overlap if one is half as wide again: a false alarm below 1 %
+        assert one.interval.low < 1.5 * other.interval.high
+        assert other.interval.low < 1.5 * one.interval.high
+    exact = space_reach(asked, Shifts(1.0), signed(60_000), events)[0]
+    assert exact.average.interval.low > 2 * found.average.interval.high
+
+
+def test_a_weighted_reference_is_worth_less():
+    """The shift is held against a null with more noise, of which the effective share is told."""
+    fresh = _FreshEvents.of(Shifts(1.0), signed(40_000), 0.1, 5.0)
+    share = fresh.reference_share
+    # smoothed weights of 3 and 1 in equal halves of the density: (1/2 + 1/2)^2 / (1/2 3 + 1/2 1) of the mean
+    assert share == pytest.approx(0.75, abs=0.03)
+    assert _FreshEvents.of(Shifts(1.0), pairs(1000), 0.1, 5.0).reference_share == 1.0
 
 
 def test_the_test_is_that_of_a_size():

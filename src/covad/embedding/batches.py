@@ -15,7 +15,6 @@ from covad.events.layout import UNLABELLED, Events
 from covad.events.selection import Selection
 from covad.events.systematics import Shifted, Systematic, shift_events, unchanged_partners
 
-
 #: Rounds in which different events are sought, before what is left is drawn among the others.
 _ROUNDS = 10
 
@@ -24,8 +23,8 @@ _ROUNDS = 10
 class DrawBySize:
     """Draws different events, one after the other, with probabilities in proportion to their sizes.
 
-    Independent draws of which every event counts once are such draws. They take a search in sums that are made
-    once, where `Generator.choice` goes through all events for every batch.
+    Independent draws of which every event counts once are such draws. They take a search in sums that are
+    made once, where `Generator.choice` goes through all events for every batch.
     """
 
     rows: NDArray[np.int64]  # of the events that have a size
@@ -54,7 +53,7 @@ class DrawBySize:
         left = self.sizes.copy()
         left[chosen] = 0.0
         others = rng.choice(len(self), n_events - len(chosen), replace=False, p=left / left.sum())
-        return self.rows[np.concatenate([chosen, others])]
+        return np.asarray(self.rows[np.concatenate([chosen, others])])
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,8 @@ class Sampler:
     """Draws batches from unshifted events; the nominal sample is the one at nu = 0, selected.
 
     Each batch is shifted along one systematic, by plus and minus one size of the grid; sizes and systematics
-    take turns. Events with weights are drawn in proportion to |w|: a space needs no density, and sees all events
-    that the density has.
+    take turns. Events with weights are drawn in proportion to |w|: a space is good for any density that has
+    the same events.
     """
 
     events: Events

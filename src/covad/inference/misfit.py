@@ -30,7 +30,8 @@ class MatchedEvents:
     """Fresh events at nominal and at nu, row by row the same generated event.
 
     Weights are 1, or those of the event with their sign, where it passes the selection and 0 where not, or
-    those of a weight variation; their sums carry the yield ratio. Columns are those of the test, (phi, g, 1), at the respective z.
+    those of a weight variation; their sums carry the yield ratio. Columns are those of the test, (phi, g, 1),
+    at the respective z.
     """
 
     nominal: Columns
@@ -105,7 +106,8 @@ class Misfit:
         total = sums.sum(axis=0)
         if total[-1] <= 0.0:
             raise InferenceError(
-                f"the weights of {n_events} fresh events add up to {total[-1]:.3g}: the misfit needs more events"
+                f"the weights of {n_events} fresh events add up to {total[-1]:.3g}, which leaves no density: "
+                "raise source.splits.check"
             )
         delta = total[:-1] / total[-1]
         beyond = (sums[:, :-1] - np.outer(sums[:, -1], delta)) / total[-1]

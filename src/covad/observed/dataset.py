@@ -24,7 +24,7 @@ from covad.runs.collisions import CollisionData
 from covad.runs.models import response_of
 from covad.study.sources import NORMALISATION
 from covad.toys.ensembles import Treatment
-from covad.toys.pools import LatentEvents
+from covad.toys.pools import LatentEvents, effective_number
 
 #: Background events that are looked at again, and the stretches of the files that they come from.
 BACKGROUND_EVENTS = 50_000
@@ -76,7 +76,7 @@ class BackgroundSample:
                     "positive yield is needed: raise source.splits.reference"
                 )
             # as many as tell as much as that many of equal weight
-            n_shifted *= len(weights) * np.square(weights).sum() / weights.sum() ** 2
+            n_shifted *= len(weights) / effective_number(weights)
         some = events[:: math.ceil(len(events) / n_shifted)]
         pairs = tuple((at(-nu, some), at(nu, some)) for nu in directions)
         return cls(events.layout, nominal, Shifts(at(0.0 * directions[0], some), pairs))
@@ -123,8 +123,8 @@ def read_observed(path: Path, layout: EventLayout, selection: Selection) -> Obse
 def _refuse_weights(path: Path, events: Events, start: int) -> None:
     if events.weights is not None and (other := np.flatnonzero(events.weights != 1.0)).size:
         raise EventContentError(
-            f"{path}: event {start + other[0]} has the weight {events.weights[other[0]]:g}, but observed events "
-            "count once each: leave the weights out of the file"
+            f"{path}: event {start + other[0]} has the weight {events.weights[other[0]]:g}, but observed "
+            "events count once each: leave the weights out of the file"
         )
 
 

@@ -22,6 +22,7 @@ from covad.runs.models import response_of
 from covad.settings import Nu
 from covad.study import Study
 from covad.study.plan import reach_convex
+from covad.toys.pools import effective_number
 
 _BLOCK = 1 << 15
 #: Events that the moments of a null are taken from.
@@ -45,9 +46,9 @@ def space_reach(
 
     def measure(n_events: float) -> Measurement:
         try:
-            test = reach_convex(study, n_events).choose(basis_events)
+            test = reach_convex(study, n_events).choose(basis_events, fresh.reference_share)
         except CapacityError:  # no width makes so few events a test: that of the study's size stands for it
-            test = reach_convex(study).choose(basis_events)
+            test = reach_convex(study).choose(basis_events, fresh.reference_share)
         return fresh.measure(test)
 
     growing = GrowingTest(measure, study.sizes.expected, _LARGEST / max(ratio, 1.0))
@@ -130,6 +131,14 @@ class _FreshEvents:
     def axes(self) -> tuple[Nu, ...]:
         """Return the points where one nuisance alone is shifted."""
         return tuple(nu for nu in self.points if np.count_nonzero(nu) == 1)
+
+    @property
+    def reference_share(self) -> float:
+        """Return what one reference event is worth, if it has the weight of a nominal event here."""
+        if self.blocks[0].density is None:
+            return 1.0
+        density = np.concatenate([b.density[b.density > 0.0] for b in self.blocks if b.density is not None])
+        return effective_number(density) / len(density)
 
     def measure(self, test: ConvexTest) -> Measurement:
         """Measure the misfit at every point in the columns of a test, with the nulls of that test."""

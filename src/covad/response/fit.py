@@ -12,8 +12,8 @@ L does not see the constant, which is the change of the yield. `yield_constants`
 events that pass the selection at each nu.
 
 Where events have weights, all means and numbers are sums with these weights and their signs: E[f] is
-sum w f / sum w. With negative weights E_0[e^f] is positive only if there are events enough. So batches are
-then as large as gives them `_FEWEST_EFFECTIVE` effective events, and a mean that is not positive ends the fit.
+sum w f / sum w. With negative weights E_0[e^f] is positive only if there are events enough. So batches then
+have `_FEWEST_EFFECTIVE` effective events at least, and a mean that is not positive ends the fit.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _PARTS = 10
 #: Effective events of a batch with weights: their sum is then known to 5 %, and not negative by chance.
 _FEWEST_EFFECTIVE = 400
 _NOT_POSITIVE = (
-    "negative weights leave a part of the events that the response is fitted on without a positive sum: raise "
-    "source.splits.response, or source.response.batch"
+    "negative weights leave a part of the events that the response is fitted on without a positive sum: "
+    "raise source.splits.response, or source.response.batch"
 )
 
 
@@ -140,7 +140,7 @@ class Pairs:
 
 
 def weighted_mean(values: Floats, weights: Floats | None) -> float:
-    """Return sum w x / sum w, or the plain mean without weights; raise TrainingError if no sum is positive."""
+    """Return sum w x / sum w, or the plain mean without weights; raise TrainingError if sum w <= 0."""
     if weights is None:
         return float(values.mean())
     if weights.sum() <= 0.0:

@@ -97,8 +97,8 @@ def _mean_squares(
     nominal, shifted = counts[0], counts[1:]
     if (counts <= 0).any():
         raise CovadError(
-            "a cell is empty in one of the samples, or its weights add up to nothing: use fewer cells or more "
-            "events"
+            "a cell is empty in one of the samples, or its weights add up to nothing: use fewer cells or "
+            "more events"
         )
     share, nu = nominal / nominal.sum(), np.array(grid)
     y = np.log(shifted / nominal)
