@@ -4,7 +4,7 @@
     python benchmarks/weights_law.py --out toys.jsonl --summary
 
 The latent world, with 2000 expected data of its background, which have no weights; nuisances are profiled.
-Every toy has a sample of its own: that a smoothing is fitted anew is part of it. A toy is a function of (study,
+Every toy has a sample of its own, which is smoothed anew. A toy is a function of (study,
 index): a run that was stopped goes on where it was.
 """
 
