@@ -9,7 +9,7 @@ from weighted_world import (
     expected_yields,
     negative_share,
     signed_weights,
-    write_mix,
+    write_unweighted,
     write_weighted,
 )
 
@@ -47,7 +47,7 @@ def shares_of_ht(paths):
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
     """The distribution of HT of the unweighted mix, with its variances."""
-    events, _ = read(write_mix(tmp_path_factory.mktemp("mix") / "mix.h5", N_EVENTS, seed=11))
+    events, _ = read(write_unweighted(tmp_path_factory.mktemp("mix") / "mix.h5", N_EVENTS, seed=11))
     assert events.weights is None
     return np.array(binned(events, np.full(N_EVENTS, 1 / N_EVENTS)))
 

@@ -79,9 +79,9 @@ def write_process(path: Path, process: str, n_events: int, seed: int, *, signs: 
     return _write(path, blocks, simulation, (process,), {process: unit * n_events})
 
 
-def write_mix(path: Path, n_events: int, seed: int) -> Path:
-    """Write the unweighted mix."""
-    simulation = Simulation(BACKGROUND, n_events, seed)
+def write_unweighted(path: Path, n_events: int, seed: int, process: str = BACKGROUND) -> Path:
+    """Write events without weights: the mix, or one process."""
+    simulation = Simulation(process, n_events, seed)
     return _write(path, simulation.blocks(), simulation, PROCESS_NAMES, None)
 
 
