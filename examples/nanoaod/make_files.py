@@ -167,8 +167,8 @@ def objects(events: Events, rng: np.random.Generator) -> Columns:
         "Electron": jagged(electron, cutBased=np.where(fake_electron, 1, 4).astype(np.uint8)),
         "Muon": jagged(muon, tightId=~fake_muon),
         "Jet": jagged(jet, jetId=np.where(fake_jet, 0, 6).astype(np.uint8)),
-        "PuppiMET_pt": met[:, events.layout.column("pt")],
-        "PuppiMET_phi": met[:, events.layout.column("phi")],
+        "MET_pt": met[:, events.layout.column("pt")],
+        "MET_phi": met[:, events.layout.column("phi")],
     }
 
 
