@@ -1,18 +1,15 @@
-"""The tutorial and its example: every command of docs/tutorials/own-events.md, in order, in a copy."""
+"""The second example of docs/tutorials/own-events.md: its commands, in order, in a copy."""
 
 import importlib.util
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from event_files import write_events
+from tutorial_page import ROOT, commands, run_in_copy, verbs
 
 from covad.cli.main import commands as cli
 from covad.events.systematics import make_systematic, shift_events
@@ -20,13 +17,9 @@ from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.study import read_study
 
-ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "own_events"
-TUTORIAL = ROOT / "docs" / "tutorials" / "own-events.md"
 HOW_MANY = ROOT / "docs" / "how-to" / "how-many-toys.md"
-SHELL_BLOCK, PYTHON_BLOCK = (
-    re.compile(rf"^```{language}\n(.*?)^```", re.MULTILINE | re.DOTALL) for language in ("sh", "python")
-)
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +28,6 @@ def events():
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module.background(3000, np.random.default_rng(1))
-
-
-def commands() -> list[str]:
-    blocks = SHELL_BLOCK.findall(TUTORIAL.read_text())
-    return [line for block in blocks for line in block.splitlines()]
 
 
 def test_the_study_is_valid_and_finds_its_systematic():
@@ -78,21 +66,6 @@ def test_the_numbers_of_the_sizing_table_are_those_of_its_code(capsys):
     assert set(rows) <= set(HOW_MANY.read_text().splitlines())
 
 
-def test_the_unweighting_of_the_tutorial_gives_the_weighted_distribution(events):
-    exec(python_block(TUTORIAL, "def unweighted"), definitions := {})
-    unweighted, rng = definitions["unweighted"], np.random.default_rng(20)  # not the seed of the events
-    pt = events.objects("photon")[:, 0, 0]
-    weights = np.where(events.process == 0, 0.2, 1.0) * np.minimum(pt / 50, 2)
-    kept = unweighted(events, weights, rng)
-    share = len(kept) / len(events)
-    assert share == pytest.approx(weights.mean() / weights.max(), abs=4 * np.sqrt(share / len(events)))
-    for value, before in ((kept.process, events.process), (kept.objects("photon")[:, 0, 0], pt)):
-        mean = np.average(before, weights=weights)
-        assert value.mean() == pytest.approx(mean, abs=4 * value.std() / np.sqrt(len(kept)))
-    with pytest.raises(ValueError, match="negative weights"):
-        unweighted(events, weights - 0.5, rng)
-
-
 def test_the_shift_lifts_events_over_the_trigger(events):
     data = CollisionData.of(read_study(EXAMPLE / "study.yaml"), RunDirectory(Path("nowhere")))
     up, down = (
@@ -117,19 +90,12 @@ def test_inspect_applies_cuts_and_systematics_of_the_study(events, tmp_path):
 
 
 def test_the_tutorial_has_commands_for_every_step():
-    verbs = [line.split()[1] for line in commands() if line.startswith("covad")]
-    assert verbs == ["inspect", "inspect", "schema", "run", "status", "report", "test", "export"]
+    assert verbs(2) == ["inspect", "inspect", "schema", "run", "status", "report", "test", "export"]
 
 
 @pytest.mark.slow
 def test_every_command_of_the_tutorial_works(tmp_path):
-    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for command in commands():
-        result = subprocess.run(
-            command, shell=True, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True
-        )
-        assert result.returncode == 0, f"{command}: {result.stderr}"
+    run_in_copy(EXAMPLE, tmp_path, commands(2))
     run = tmp_path / "run"
     assert (run / "report.html").exists()
     assert len(list((tmp_path / "onnx").glob("*.onnx"))) == 2
