@@ -489,7 +489,7 @@ def weighted(tmp_path: Path) -> Path:
     ) as writer:
         for part in (events[:700], events[700:]):
             writer.append(part, {"jesTotalUp": part.particles * np.float32(1.25)})
-        writer.sum_of_weights["qcd"] = 12
+        writer.sum_of_weights["qcd"] = np.float32(12)
     return path
 
 

@@ -16,6 +16,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from numbers import Real
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -300,7 +301,7 @@ def _checked_sums(sums: Any, process_names: Sequence[str], path: Path) -> dict[s
         if name not in process_names:
             known = ", ".join(process_names) or "none"
             raise FileFormatError(f"{path}: '{SUM_OF_WEIGHTS}' names '{name}', but the processes are {known}")
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             raise FileFormatError(f"{path}: '{SUM_OF_WEIGHTS}' of '{name}' is {value!r}, not a finite number")
     return {name: float(value) for name, value in sums.items()}
 
