@@ -46,7 +46,7 @@ def signed_weights(events: Events, rng: np.random.Generator) -> Float64:
 
 def expected_yields(expected: float) -> dict[str, float]:
     """Return the yields with which the weighted files are the mix; all events pass the usual cuts."""
-    return {process: expected * share for process, share in BACKGROUND_MIX.items()}
+    return {process: round(expected * share, 9) for process, share in BACKGROUND_MIX.items()}
 
 
 def write_weighted(folder: Path, n_events: int, seed: int, *, signs: bool = True) -> list[Path]:
