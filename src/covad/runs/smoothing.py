@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,17 +11,26 @@ from covad.settings import Nu
 from covad.storage.json_files import read_json
 from covad.storage.ledger import Product
 from covad.storage.records import Record, restore
+from covad.toys.drawing import TOLERATED_OFFSET
+
+#: p of a closure below which a difference is no chance.
+_BEYOND_DOUBT = 1e-4
 
 
 @dataclass(frozen=True)
 class ClosureCheck(Record):
-    """Sums over functions that the smoothing did not know, by signed and by smoothed weights."""
+    """Sums over functions that the smoothing did not know, by signed and by smoothed weights.
+
+    `moves` is what the difference adds to a chi2 over these functions in data of the expected size, without
+    what is noise of the difference; below zero by chance if there is no other.
+    """
 
     functions: int
     largest_pull: float
     chi2: float
     dof: int
     p: float
+    moves: float
 
 
 @dataclass(frozen=True)
@@ -44,8 +54,10 @@ class SmoothedPool(Record):
     cells: ClosureCheck
 
     @property
-    def smallest_p(self) -> float:
-        return min(self.bumps.p, self.cells.p)
+    def doubtful(self) -> bool:
+        """Return whether the difference of both weights in cells is beyond doubt, and large enough to matter."""
+        matters = self.cells.moves > TOLERATED_OFFSET * math.sqrt(2.0 * self.cells.functions)
+        return matters and self.cells.p < _BEYOND_DOUBT
 
 
 @dataclass(frozen=True)
