@@ -80,7 +80,7 @@ class PoolMaker:
         """Warn of pools whose smoothed weights do not stand for the signed ones."""
         doubtful = [pool for pool in self.smoothed if pool.doubtful]
         if doubtful:
-            worst = max(doubtful, key=lambda pool: pool.cells.moves)
+            worst = max(doubtful, key=lambda pool: pool.moves)
             log.warning(
                 "%s: smoothed weights differ from signed ones in %d of %d pools, most in '%s' at nu = %s: by "
                 "chi2 %.0f / %d in cells, which adds %.2g to that of data; a test that sees such detail is "
@@ -92,7 +92,7 @@ class PoolMaker:
                 list(worst.nu),
                 worst.cells.chi2,
                 worst.cells.dof,
-                worst.cells.moves,
+                worst.moves,
             )
 
     @property
@@ -119,7 +119,7 @@ class PoolMaker:
             ]
         except NegativeExpectationError as failure:
             raise NegativeExpectationError(f"the pool '{name}' at nu = {list(nu)}: {failure}") from failure
-        bumps, cells = (_checked(closure, self.study.sizes.expected) for closure in closures)
+        bumps, cells = (_checked(closure) for closure in closures)
         self.smoothed.append(
             SmoothedPool(
                 pool=name,
@@ -133,6 +133,7 @@ class PoolMaker:
                 largest_residual=float(np.abs(smoothing.residuals).max()),
                 bumps=bumps,
                 cells=cells,
+                moves=_moves(closures[1], self.study.sizes.expected),
             )
         )
         return Pool(replace(events, weights=smoothing.weights), yield_ratio, signed=signed)
@@ -163,11 +164,13 @@ def _gaussian(bases: Sequence[object]) -> tuple[GaussianBasis, ...]:
     return tuple(replace(basis, constant=False) for basis in bases if isinstance(basis, GaussianBasis))
 
 
-def _checked(closure: SmoothingClosure, expected: float) -> ClosureCheck:
-    """Return what a closure says, for data of the expected size."""
-    noise = np.diag(closure.covariance)
-    filled = closure.smoothed > 0
-    excess = (closure.smoothed - closure.signed) ** 2 - noise
-    moves = expected * float(np.sum(excess[filled] / closure.smoothed[filled]) / closure.smoothed.sum())
+def _checked(closure: SmoothingClosure) -> ClosureCheck:
     pull = float(np.abs(closure.pulls).max(initial=0.0))
-    return ClosureCheck(len(closure.signed), pull, closure.chi2, closure.dof, closure.p_value, moves)
+    return ClosureCheck(len(closure.signed), pull, closure.chi2, closure.dof, closure.p_value)
+
+
+def _moves(cells: SmoothingClosure, expected: float) -> float:
+    """Return what the difference in cells adds to a chi2 of `expected` data, without its own noise."""
+    excess = (cells.smoothed - cells.signed) ** 2 - np.diag(cells.covariance)
+    filled = cells.smoothed > 0
+    return expected * float(np.sum(excess[filled] / cells.smoothed[filled]) / cells.smoothed.sum())

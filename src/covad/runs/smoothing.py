@@ -19,18 +19,13 @@ _BEYOND_DOUBT = 1e-4
 
 @dataclass(frozen=True)
 class ClosureCheck(Record):
-    """Sums over functions that the smoothing did not know, by signed and by smoothed weights.
-
-    `moves` is what the difference adds to a chi2 over these functions in data of the expected size, without
-    what is noise of the difference; below zero by chance if there is no other.
-    """
+    """Sums over functions that the smoothing did not know, by signed and by smoothed weights."""
 
     functions: int
     largest_pull: float
     chi2: float
     dof: int
     p: float
-    moves: float
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,8 @@ class SmoothedPool(Record):
     """One pool at one nu: `effective` events by smoothed weights, `effective_signed` by those before.
 
     Of the `columns` that tests see, `unmatched` have sums that are off by more than a tenth of their error;
-    `largest_residual` is in units of that error.
+    `largest_residual` is in units of that error. `moves` is what the difference of both weights adds to a chi2
+    over cells in data of the expected size, without its own noise; below zero by chance if there is no other.
     """
 
     pool: str
@@ -52,11 +48,12 @@ class SmoothedPool(Record):
     largest_residual: float
     bumps: ClosureCheck
     cells: ClosureCheck
+    moves: float
 
     @property
     def doubtful(self) -> bool:
-        """Return whether the difference of both weights in cells is beyond doubt, and large enough to matter."""
-        matters = self.cells.moves > TOLERATED_OFFSET * math.sqrt(2.0 * self.cells.functions)
+        """Return whether the difference in cells is beyond doubt, and large enough to matter."""
+        matters = self.moves > TOLERATED_OFFSET * math.sqrt(2.0 * self.cells.functions)
         return matters and self.cells.p < _BEYOND_DOUBT
 
 
