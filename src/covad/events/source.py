@@ -65,8 +65,7 @@ class EventSource(ABC):
     """The events of one file, handed out in pieces and in file order. A context manager.
 
     Peak memory of a pass is at most `BUFFERS_AT_PEAK` times the buffer asked for, whatever the size of the
-    file (plus HDF5's cache of 8 MiB, or one storage chunk of the file where that is larger, for the objects
-    and for each kind of weight that is asked for).
+    file (plus HDF5's cache of 8 MiB, or one storage chunk of the file where that is larger).
 
     A file may hold other weights of its events (`variations`), and other objects of the same events
     (`varied`), each under a name. They are read where they are asked for.
@@ -105,6 +104,10 @@ class EventSource(ABC):
 
     @abstractmethod
     def close(self) -> None: ...
+
+    def _where(self, varied: str | None) -> str:
+        """Name the file for an error, with the varied objects if it concerns those."""
+        return str(self.path) if varied is None else f"{self.path}: '{varied}'"
 
     def chunks(
         self,
@@ -174,8 +177,7 @@ class EventSource(ABC):
     def _piece(self, start: int, stop: int, variations: Sequence[str], varied: str | None) -> Events:
         """Return events start..stop-1, checked and mended."""
         particles, labels = self._load(start, stop, varied)
-        where = str(self.path) if varied is None else f"{self.path}: '{varied}'"
-        self.layout.check(particles, where, first_event=start)
+        self.layout.check(particles, self._where(varied), first_event=start)
         known = (labels == np.rint(labels)) & (labels >= UNLABELLED) & (labels < len(self.process_names))
         if not known.all():
             event = int(np.argmin(known))
