@@ -1,6 +1,5 @@
 """A study of signed weights, from its files to an observed one: every stage is real, nothing is learned."""
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.smoothing import read_smoothing
 from covad.runs.status import run_status
+from covad.storage.sealed import read_sealed, write_sealed
 from covad.toys.pools import open_pools, pools_digest
 
 SPACE = ("covariant", 1)
@@ -81,7 +81,7 @@ def test_a_run_that_is_done_has_nothing_to_do(study, run):
     assert [name for name in before if before[name] != after[name] and name != "manifest.json"] == []
 
 
-def test_other_bumps_make_the_pools_anew_and_an_unweighted_study_keeps_its_own(study, run, tmp_path):
+def test_other_tests_make_the_pools_anew(study, run):
     """Weights are smoothed for the tests of the study; the models have nothing to do with them."""
     changed = study.model_copy(update={"tests": study.tests.model_copy(update={"network": None})})
     directory = RunDirectory(run)
@@ -89,10 +89,19 @@ def test_other_bumps_make_the_pools_anew_and_an_unweighted_study_keeps_its_own(s
     assert before.pools(SPACE).made
     assert not after.pools(SPACE).made
     assert after.response("covariant", 0, 1).made
-    lines = dry_run(changed, run)
-    assert any(line.startswith("pools: ") and "anew" in line for line in lines), lines
-    notes = json.loads((run / "events.json").read_text())
-    assert notes["background"][0]["weighted"]
+    assert any(line.startswith("pools: ") and "anew" in line for line in dry_run(changed, run))
+
+
+def test_pools_without_weights_do_not_depend_on_the_tests(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    directory = RunDirectory(copy)
+    products = Products(directory.study(), directory)
+    assert "smoothed_for" in products.pools(SPACE).recipe
+    notes = read_sealed(copy / "events.json")
+    for note in (note for sample in notes.values() for note in sample):
+        note.pop("weighted", None)
+    write_sealed(copy / "events.json", notes)
+    assert "smoothed_for" not in Products(directory.study(), directory).pools(SPACE).recipe
 
 
 def test_the_status_tells_how_weights_were_smoothed_and_what_it_cost(run):
