@@ -1,4 +1,4 @@
-"""Background as an analysis has it: a file per process, signed weights, raw fractions that are not the mix."""
+"""Background as an analysis has it: a file per process, signed weights, a mix that is not the raw one."""
 
 from dataclasses import replace
 from pathlib import Path

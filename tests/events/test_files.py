@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from samples import random_events, weighted_events
 
 from covad.errors import FileFormatError, TooFewEventsError
 from covad.events.files import BUFFERS_AT_PEAK, EventWriter, FileSet, open_events
+from covad.events.fingerprints import row_fingerprints
 from covad.events.layout import Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 
@@ -255,10 +257,81 @@ def test_no_rows_are_no_events(files):
 def test_a_file_of_another_kind_is_named(files, tmp_path):
     layout = EventLayout((Collection("photon", 2),))
     other = write(tmp_path / "other.h5", random_events(10, 1, layout))
-    with pytest.raises(FileFormatError, match=r"other\.h5: has other collections or processes"):
+    with pytest.raises(FileFormatError, match=r"other\.h5: has other collections than"):
         FileSet([*files, other])
 
 
 def test_a_sample_without_files_is_refused():
     with pytest.raises(FileFormatError, match="at least one event file"):
         FileSet([])
+
+
+def labelled(n_events: int, seed: int, names: tuple[str, ...], weights: float | None = None) -> Events:
+    events = random_events(n_events, seed)
+    column = None if weights is None else weights * (1.0 + np.arange(n_events))
+    codes = (np.arange(n_events) % len(names)).astype(np.int16)
+    return replace(events, process=codes, process_names=names, weights=column)
+
+
+def weighted(path: Path, events: Events) -> Path:
+    names, has_weights = events.process_names, events.weights is not None
+    with EventWriter(path, events.layout, names, {}, weighted=has_weights) as writer:
+        writer.append(events)
+    return path
+
+
+def test_files_with_other_names_are_one_sample(tmp_path: Path) -> None:
+    """Names count, not numbers; every piece has the names of the whole sample."""
+    first, second = labelled(20, 1, ("w", "qcd")), labelled(10, 2, ("z", "w"))
+    paths = [weighted(tmp_path / "a.h5", first), weighted(tmp_path / "b.h5", second)]
+    with FileSet(paths) as files:
+        assert files.process_names == ("w", "qcd", "z")
+        assert not files.weighted
+        events = files.read(np.array([0, 1, 20, 21]))
+        assert events.weights is None
+        assert [events.process_names[code] for code in events.process] == ["w", "qcd", "z", "w"]
+        for part in (files.read(np.array([25])), *files.chunks(), *files.pieces(np.arange(30), 7)):
+            assert part.process_names == files.process_names
+        assert [part.process_names for part in files.raw_chunks()] == [("w", "qcd"), ("z", "w")]
+        assert [len(rows) for _, rows in files.parts] == [20, 10]
+
+
+def test_scales_multiply_weights_and_labels_merge(tmp_path: Path) -> None:
+    first, second = labelled(20, 1, ("w", "qcd"), 0.5), labelled(10, 2, ("v",))
+    paths = [weighted(tmp_path / "a.h5", first), weighted(tmp_path / "b.h5", second)]
+    with FileSet(paths, scales={"w": 2.0, "qcd": 3.0, "v": 5.0}, labels={"v": "w"}) as files:
+        assert files.process_names == ("w", "qcd")
+        events = files.read(np.arange(30))
+        known = row_fingerprints(first), row_fingerprints(second)
+    expected = np.concatenate([first.weights * np.where(first.process == 0, 2.0, 3.0), np.full(10, 5.0)])
+    np.testing.assert_allclose(events.weights, expected)
+    np.testing.assert_array_equal(events.process, [*first.process, *[0] * 10])
+    # rows are compared with what stands in the files, whatever scales and labels are
+    with FileSet(paths, np.concatenate(known), scales={"w": 9.0, "qcd": 1.0, "v": 1.0}) as files:
+        files.read(np.arange(30))
+    with (
+        FileSet(paths, np.concatenate(known)[::-1], scales={"w": 9.0, "qcd": 1.0, "v": 1.0}) as files,
+        pytest.raises(
+            FileFormatError, match=r"a\.h5: has changed since the run was made, for instance event 0"
+        ),
+    ):
+        files.read(np.arange(30))
+
+
+def test_some_files_with_weights_and_some_without_are_refused(tmp_path: Path) -> None:
+    paths = [
+        weighted(tmp_path / "a.h5", labelled(5, 1, ("w",))),
+        weighted(tmp_path / "b.h5", labelled(5, 2, ("w",), 1.0)),
+    ]
+    for order in (paths, paths[::-1]):
+        with pytest.raises(FileFormatError, match=r"a\.h5: has no weights, but .*b\.h5 has"):
+            FileSet(order)
+
+
+def test_events_without_a_scale_are_refused(tmp_path: Path) -> None:
+    path = weighted(tmp_path / "a.h5", labelled(5, 1, ("w", "qcd")))
+    with (
+        FileSet([path], scales={"w": 2.0}) as files,
+        pytest.raises(FileFormatError, match=r"a\.h5: has events of the process 'qcd', of which source"),
+    ):
+        files.read(np.arange(5))

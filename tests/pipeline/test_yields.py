@@ -1,4 +1,4 @@
-"""Expected events that follow from processes: settled once, kept by the run, and shown before any training."""
+"""Expected events that follow from processes: settled once, kept by the run, shown before any training."""
 
 import json
 import logging
@@ -121,7 +121,11 @@ def test_given_events_agree_within_a_fifth_or_are_refused(tmp_path, files, expec
 
 
 def test_sizes_of_configurations_follow_too(tmp_path, files):
-    configurations = [{"treatment": "none"}, {"sizes": {"reference": 900}}, {"sizes": {"expected": 50}}]
+    configurations = [
+        {"treatment": "none"},
+        {"sizes": {"reference": 900}},
+        {"sizes": {"expected": 50, "reference": 900}},
+    ]
     study = settle(weighted_study(files, KEYS, configurations=configurations), tmp_path)
     assert [c.sizes and c.sizes.expected for c in study.configurations] == [None, TOTAL, 50]
 
@@ -139,13 +143,14 @@ def test_simulated_background_takes_yields(tmp_path, caplog):
     background = TINY["source"]["background"] | {"processes": {k: {"yield": v} for k, v in yields.items()}}
     source = TINY["source"] | {"background": background}
     source["splits"] = source["splits"] | {"encoder": 4000, "response": 1800, "check": 1200}
-    study = tiny_study(source=source, sizes={"reference": 1500})
+    changes = {"source": source, "sizes": {"reference": 1500}}
+    study = tiny_study(**changes)
     assert (
         dry_run(study, tmp_path)[0] == "events: new: background, the yields of their processes are counted, "
         "those that pass the cuts are counted"
     )
-    with pytest.raises(TooFewEventsError, match="and count as .* events without weights"):
-        run_study(study, tmp_path, here, until="events", workers=1)
+    with pytest.raises(TooFewEventsError, match=r"and count as .* events without weights"):
+        make_run(tmp_path, until="events", **changes)
     assert RunDirectory(tmp_path).study().sizes.expected == 200
     table = CollisionData.of(RunDirectory(tmp_path).study(), RunDirectory(tmp_path)).yields
     assert {line.process: round(line.expected, 6) for line in table.processes} == yields
@@ -164,17 +169,19 @@ def test_a_process_that_is_thin_where_shapes_come_from_is_told(tmp_path, files):
 def test_more_selected_than_generated_is_told(tmp_path, files):
     processes = KEYS | {"z": {"cross_section": 1.0, "sum_of_weights": 500.0}}
     (told,) = doubts(collisions(tmp_path, files, processes, source={"luminosity": 10.0}))
-    assert told.startswith("source.background.processes.z: the weights of its selected events add up to 9")
+    assert told.startswith(
+        "source.background.processes.z: the weights of its selected events add up to 1016, more"
+    )
     assert told.endswith("is the sum of generator weights right?")
 
 
 # how many events are left
 
 
-def counts(path, role_sums):
-    """Exact counts of 2000 events in every role, with these sums of weights in some."""
+def counts(role_sums):
+    """Exact counts of every role: 2000 events with these sums of weights, 4500 without weights."""
     found = [
-        WeightedCountAt(role, nu, 2000, role_sums[role]) if role in role_sums else CountAt(role, nu, 2000)
+        WeightedCountAt(role, nu, 2000, role_sums[role]) if role in role_sums else CountAt(role, nu, 4500)
         for role in ("encoder", "response", "check", "basis", "reference", "data")
         for nu in ((0.0,), (1.0,))
     ]
@@ -198,22 +205,21 @@ def of_equal(n, negative=0.0, outlier=1.0):
         (
             "data",
             of_equal(2000, outlier=50.0),
-            r"splits\.data: of 2200 events 2000 pass the cuts at nu = 0, which count as 2000 without weights and of "
-            r"which drawing by weight leaves about 40, but a toy takes up to 30\d: raise it to 17000, or lower",
+            r"splits\.data: of 2200 events 2000 .* about 40, but a toy takes up to 30\d: raise it to 17000",
         ),
     ],
 )
 def test_what_weights_leave_is_compared_with_what_toys_take(tmp_path, files, role, sums, message):
     data = settled(collisions(tmp_path, files))
     with pytest.raises(TooFewEventsError, match=message):
-        check_needs(data, counts(tmp_path, {role: sums}))
+        check_needs(data, counts({role: sums}))
 
 
 def test_a_doubtful_draw_is_a_warning_and_a_reference_keeps_its_weights(tmp_path, files, caplog):
     data = settled(collisions(tmp_path, files))
-    check_needs(data, counts(tmp_path, {"reference": of_equal(2000, negative=0.4, outlier=100.0)}))
+    check_needs(data, counts({"reference": of_equal(2000, negative=0.4, outlier=100.0)}))
     assert not caplog.messages
-    check_needs(data, counts(tmp_path, {"data": of_equal(2000, outlier=10.0)}))  # 200 at least, 400 at most
+    check_needs(data, counts({"data": of_equal(2000, outlier=10.0)}))  # 200 at least, 400 at most
     (told,) = caplog.messages
     assert told.startswith(
         "perhaps too few events, which the stage 'pools' will count: source.splits.data: of"
@@ -239,4 +245,4 @@ def test_sums_of_weights_are_counted_and_restored(run):
     sums = found.weights("reference", (0.0,))
     assert sums == WeightSums.of(weights, weights)
     assert sums.effective == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
-    assert found.weights("data", (1.0,)).total != found.weights("data", (0.0,)).total
+    assert found.weights("data", (1.0,)).total > 0

@@ -35,7 +35,7 @@ def files(tmp_path_factory):
 
 
 def test_cross_sections_give_yields_with_errors(tmp_path, files):
-    """The definition, spelt out: L sigma sum(w, selected) / sum(w, generated), and the root of sum of squares."""
+    """The definition: L sigma sum(w, selected) / sum(w, generated), and the root of the sum of squares."""
     cuts = {"trigger_minimum": 30.0}
     table = table_of(tmp_path, files, CROSS_SECTIONS, source={"luminosity": 5000.0, "cuts": cuts})
     assert {line.process for line in table.processes} == set(RAW)
@@ -140,7 +140,7 @@ def fewer(keys, *names):
         ),
         (
             {"processes": YIELD_KEYS | {"zz": {"yield": 3}}},
-            r"source\.background\.processes\.zz: no background file has events of it, they have qcd, ttbar, w, z",
+            r"background\.processes\.zz: no background file has events of it, they have qcd, ttbar, w, z",
         ),
         (
             {"extra": {"process": "w", "name": "g", "negative": 0.8}},

@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from covad.errors import StudyError
-from covad.study import Change, Study, changes, json_schema, parse_study, read_study
+from covad.study import Change, Study, changes, expecting, json_schema, parse_study, read_study
 from covad.toys.ensembles import Treatment
 
 ROOT = Path(__file__).parents[2]
@@ -203,6 +203,44 @@ EVENTS = {
             {"systematics": [{"name": "jet_energy_scale"}, {"name": "jet_energy_scale", "sigma": 0.1}]},
             "systematics: the name jet_energy_scale stands twice",
         ),
+        (
+            {"background": {"files": ["a.h5"], "processes": {"w": {"cross_section": 1, "yield": 3}}}},
+            "source.background.processes.w: either cross_section or yield is needed: give one of them",
+        ),
+        (
+            {"background": {"files": ["a.h5"], "processes": {"w": {}}}},
+            "source.background.processes.w: either cross_section or yield is needed: give one of them",
+        ),
+        (
+            {"background": {"files": ["a.h5"], "processes": {"w": {"yield": 3, "sum_of_weights": 2}}}},
+            "processes.w: sum_of_weights does nothing beside yield: leave it out",
+        ),
+        (
+            {"background": {"files": ["a.h5"], "processes": {"w": {"cross_section": 1}}}},
+            "source: luminosity: the cross section of w needs it: give it, in 1/pb, or the yield",
+        ),
+        ({"luminosity": 3.0}, "source: luminosity: no entry of background.processes has a cross_section"),
+        ({"luminosity": float("nan")}, "source.luminosity: it should be greater than 0"),
+        (
+            {"background": {"files": ["a.h5"], "processes": {"w": {"expected": 3}}}},
+            "processes.w.expected: there is no such key (is 'yield' meant?)",
+        ),
+        (
+            {"background": {"files": ["a.h5"], "processes": {"w": {"yield": float("nan")}}}},
+            "processes.w.yield: it should be greater than 0",
+        ),
+        (
+            {"background": {"files": ["a.h5"], "processes": {"w": {"yield": -1}}}},
+            "processes.w.yield: it should be greater than 0",
+        ),
+        (
+            {"signals": {"a4l": {"simulate": 100, "processes": {"a4l": {"yield": 3}}}}},
+            "source.signals.a4l.processes: there is no such key",
+        ),
+        (
+            {"background": {"simulate": 6_100_000, "processes": {"w": {"yield": 3}}}},
+            "source.background: processes: simulated background has w, qcd, z, ttbar: name them",
+        ),
         ({"signals": {"check": {"simulate": 90}}}, "source: signals.check: the name is taken"),
         ({"signals": {"encoder": {"simulate": 90}}}, "source: signals.encoder: the name is taken"),
         ({"signals": {"response": {"simulate": 90}}}, "source: signals.response: the name is taken"),
@@ -218,6 +256,37 @@ def test_events_that_cannot_do_are_refused_with_their_key(changes, message):
     with pytest.raises(StudyError) as failure:
         parse_study(content | {"source": EVENTS | changes}, "here")
     assert message in str(failure.value)
+
+
+PROCESSES = {"w": {"yield": 7000}, "qcd": {"yield": 4000, "label": "w"}}
+
+
+def of_processes(**changes):
+    source = EVENTS | {"background": {"files": ["/a.h5"], "processes": PROCESSES}}
+    return parse_study({"seed": 1, "source": source, "tests": {"convex": {}}} | changes, "here")
+
+
+def test_expected_events_that_follow_are_settled_once():
+    """A study file may leave them open, also where no split would have the default; a run may not."""
+    study = of_processes(sizes={"reference": 60_000}, configurations=[{}, {"sizes": {"reference": 70_000}}])
+    assert study.leaves_open(study.sizes)
+    made = expecting(study, 11_000.0)
+    assert (made.sizes.expected, made.sizes.reference) == (11_000.0, 60_000)
+    assert made.configurations[1].sizes.expected == 11_000.0
+    assert not made.leaves_open(made.sizes)
+    assert parse_study(json.loads(json.dumps(made.plain())), "again") == made
+    assert made.plain()["source"]["background"]["processes"]["w"]["yield"] == 7000
+    with pytest.raises(
+        StudyError, match=r"2e\+06 events are expected of .*: source.splits.data: toys need 2e"
+    ):
+        expecting(study, 2e6)
+
+
+def test_expected_events_that_are_given_stay():
+    study = of_processes(sizes={"expected": 12_000})
+    assert expecting(study, 11_000.0).sizes.expected == 12_000
+    with pytest.raises(StudyError, match=r"source.splits.data: toys need 2e\+06"):
+        of_processes(sizes={"expected": 2e6})
 
 
 @pytest.mark.parametrize("key", ["weights", "weight_decay", "expected"])

@@ -89,8 +89,8 @@ def doubts(data: CollisionData) -> list[str]:
     for line in table.processes:
         if (line.efficiency or 0.0) > _MOST_EFFICIENT:
             told.append(
-                f"{KEY}.{line.process}: the weights of its selected events add up to {line.total:.6g}, more than "
-                f"the {line.generated:.6g} of all generated ones: is the sum of generator weights right?"
+                f"{KEY}.{line.process}: the weights of its selected events add up to {line.total:.6g}, more "
+                f"than the {line.generated:.6g} of all generated ones: is the sum of generator weights right?"
             )
         for role in _SHAPES:
             given = getattr(data.source.splits, role)
