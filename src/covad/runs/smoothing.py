@@ -33,8 +33,8 @@ class SmoothedPool(Record):
     """One pool at one nu: `effective` events by smoothed weights, `effective_signed` by those before.
 
     Of the `columns` that tests see, `unmatched` have sums that are off by more than a tenth of their error;
-    `largest_residual` is in units of that error. `moves` is what the difference of both weights adds to a chi2
-    over cells in data of the expected size, without its own noise; below zero by chance if there is no other.
+    `largest_residual` is in units of that error. `moves` is what the difference of both weights adds to a
+    chi2 over cells in data of the expected size, without its own noise; below zero by chance if it is none.
     """
 
     pool: str
