@@ -91,6 +91,10 @@ class DatasetError(CovadError):
     """A latent dataset cannot be tested: NaN, empty, bad weights, mismatched columns, bad settings."""
 
 
+class NegativeExpectationError(CovadError):
+    """Signed weights whose sum is negative where no expectation can be, beyond what chance explains."""
+
+
 class SimulationError(CovadError):
     """A setting of a simulation cannot be used, or the generator could not make the events."""
 

@@ -31,6 +31,21 @@ def print_status(status: RunStatus) -> None:
     for configuration in status.bases_to_choose:
         console.print(f"basis of the convex test, {configuration.label}: not chosen yet")
 
+    for space in dict.fromkeys(each.space for each in status.costs):
+        lines = table(
+            f"events of equal weight, accepted from weighted ones: {space}",
+            *("pool", "at", "events", "accepted", "share", "negative"),
+            box=SIMPLE,
+            padding=(0, 1, 0, 0),
+        )
+        for each in status.costs:
+            if each.space == space:
+                cost = each.cost
+                at = "fewest" if each.pool == "prior" else truth_text(each.nu)
+                numbers = str(cost.events), str(cost.accepted), f"{cost.share:.1%}", f"{cost.negative:.1%}"
+                lines.add_row(each.pool, at, *numbers)
+        console.print(lines)
+
     totals = ", ".join(f"{status.total(name)} {name}" for name in _COUNTS)
     console.print(f"toys of {status.path}: {totals}")
     groups: dict[str, list[EnsembleStatus]] = {}

@@ -13,9 +13,20 @@ from covad.runs.directory import RunDirectory
 from covad.runs.products import LEARNING_STAGES, Products
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_bases, read_clips
+from covad.settings import Nu
 from covad.study import Collisions, Configuration, Study
-from covad.study.plan import Clips, Entry, bases_to_choose, clips_to_tune, plan, requests
-from covad.toys.drawing import PoolOffset, pool_offset
+from covad.study.plan import (
+    Clips,
+    Entry,
+    Sources,
+    bases_to_choose,
+    clips_to_tune,
+    plan,
+    requests,
+    space_label,
+)
+from covad.toys.drawing import PoolOffset, PoolSource, pool_offset
+from covad.toys.pools import Cost
 from covad.toys.store import Counts
 
 
@@ -48,6 +59,16 @@ class EnsembleStatus:
 
 
 @dataclass(frozen=True)
+class PoolCost:
+    """What accept-reject cost a pool of weighted events."""
+
+    space: str
+    pool: str
+    nu: Nu
+    cost: Cost
+
+
+@dataclass(frozen=True)
 class RunStatus:
     """All ensembles of a run, and what came before them."""
 
@@ -61,6 +82,8 @@ class RunStatus:
     corrupt: Sequence[Path]
     #: Toys that the report tells of; None if there is no report.
     reported: int | None
+    #: Of the pools whose events had weights.
+    costs: Sequence[PoolCost] = ()
 
     @property
     def stages(self) -> list[StageProgress]:
@@ -116,6 +139,10 @@ class RunStatus:
             }
             for e in self.ensembles
         ]
+        costs = [
+            {"space": c.space, "pool": c.pool, "nu": c.nu, **asdict(c.cost), "share": c.cost.share}
+            for c in self.costs
+        ]
         return {
             "run": str(self.path),
             "stages": stages,
@@ -123,6 +150,7 @@ class RunStatus:
             "core_seconds_left": self.core_seconds_left,
             "corrupt_blocks_set_aside": [str(path) for path in self.corrupt],
             "ensembles": ensembles,
+            **({"accept_reject": costs} if costs else {}),
         }
 
 
@@ -150,7 +178,21 @@ def run_status(path: Path) -> RunStatus:
         ensembles,
         directory.toys.corrupt(),
         _reported(directory),
+        pool_costs(sources),
     )
+
+
+def pool_costs(sources: Sources) -> list[PoolCost]:
+    """Return what accept-reject cost in every space; nothing where events have no weights."""
+    spaces: dict[PoolSource, list[str]] = {}
+    for space, source in sources.items():
+        if isinstance(source, PoolSource):
+            spaces.setdefault(source, []).append(space_label(space))
+    return [
+        PoolCost("; ".join(names), pool, nu, cost)
+        for source, names in spaces.items()
+        for pool, nu, cost in source.costs()
+    ]
 
 
 def _reported(directory: RunDirectory) -> int | None:

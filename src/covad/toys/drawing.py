@@ -25,6 +25,8 @@ LATENT_VERSION = 2
 BASIS_EVENTS = 50_000
 #: An offset of t beyond this share of the null's standard deviation deserves a warning.
 TOLERATED_OFFSET = 0.1
+#: Relative spread of the variance of the score, over toys, that the law of t bears.
+_UNEVEN = 0.05
 #: Standard deviations of a Poisson number that a pool must be able to serve.
 _MARGIN = 6.0
 
@@ -161,6 +163,10 @@ class PoolSource:
     def basis_events(self) -> Float32:
         return pools.open_verified(self.directory, self.digest).basis
 
+    def costs(self) -> list[tuple[str, Nu, pools.Cost]]:
+        """Return what accept-reject cost the pools, by name and nu; nothing if events had no weights."""
+        return pools.read_unchanged(self.directory, self.digest).costs
+
     def reference_events(self) -> Float32:
         """Return z of all reference events."""
         return self._pools().reference.sample.z
@@ -203,6 +209,15 @@ class PoolSource:
             raise TooFewEventsError(
                 f"{self.directory}: the pool '{name}' has {has} at {where}, "
                 f"but toys may need {need:.0f}: {enough}, or smaller sizes"
+            )
+        worth = draw.n_reference * there.reference.effective_share
+        uneven = there.reference.unevenness(draw.n_reference) / (1.0 + worth / draw.expected_background)
+        if uneven > _UNEVEN:
+            raise TooFewEventsError(
+                f"{self.directory}: the weights of the pool 'reference' are too uneven: {draw.n_reference} "
+                f"events are worth {worth:.0f}, and their noise makes the variance of the score differ by "
+                f"{100 * uneven:.0f} % between toys, where {100 * _UNEVEN:.0f} % are tolerated: raise "
+                "sizes.reference, or use more even weights"
             )
 
     def _pools(self) -> pools.Pools:

@@ -4,11 +4,16 @@ Background: a mixture of Gaussians in four dimensions. A nuisance tilts it: n(z|
 bounded g, so that the log density ratio is linear in nu without approximation, for any nu, and the yield
 ratio is E_0[e^{nu.g}]. Drawing is exact too: a Poisson number of candidates is thinned with probability
 e^{nu.g - max}, which gives the tilted Poisson process, yield included. Fresh events for every toy: no pools.
+
+Samples with weights have the background as their density, too: they are drawn from another one, and weighted
+with the ratio, or with signs of that mean.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +87,52 @@ def tilted_background(
     candidates = background(rng.poisson(expected * np.exp(bound)), rng)
     accept = np.exp(response(candidates, len(nu)) @ nu - bound)
     return candidates.compress(rng.random(len(candidates)) < accept, axis=0)
+
+
+def weighted_background(
+    n_events: int, rng: np.random.Generator, spread: float, tilt: float = 0.0
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Draw events with positive weights, log-normal with this `spread`, whose density is the background.
+
+    With a `tilt` the events are drawn from another density, and the weights make up for it: they vary by
+    e^{+-tilt} along the first coordinate.
+    """
+    z = _thinned(n_events, rng, lambda z: np.exp(-tilt * (np.tanh(z[:, 0]) + 1.0)))
+    logarithm = rng.normal(-0.5 * spread**2, spread, n_events)
+    return z, np.exp(tilt * np.tanh(z[:, 0].astype(np.float64)) + logarithm)
+
+
+def signed_background(
+    n_events: int, rng: np.random.Generator, negative: tuple[float, float] = (0.05, 0.4), uneven: float = 1.0
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Draw events with weights of both signs, whose density is the background.
+
+    The share of `negative` ones grows along the first coordinate from one value to the other where all
+    weights are +-1; the negative ones are `uneven` times as large and as rare.
+    """
+    low, high = negative
+
+    def mean(z: NDArray[np.float32]) -> NDArray[np.float64]:
+        growth = 1.0 / (1.0 + np.exp(-1.5 * z[:, 0].astype(np.float64)))
+        return 1.0 - 2.0 * (low + (high - low) * growth)
+
+    z = _thinned(n_events, rng, lambda z: (1.0 - 2.0 * high) / mean(z))
+    share = 0.5 * (1.0 - mean(z)) / uneven
+    positive = (mean(z) + uneven * share) / (1.0 - share)
+    return z, np.where(rng.random(n_events) < share, -uneven, positive)
+
+
+def _thinned(
+    n_events: int,
+    rng: np.random.Generator,
+    accept: Callable[[NDArray[np.float32]], NDArray[np.floating[Any]]],
+) -> NDArray[np.float32]:
+    """Draw background events that are accepted with a probability which depends on z."""
+    parts: list[NDArray[np.float32]] = []
+    while sum(map(len, parts)) < n_events:
+        z = background(n_events, rng)
+        parts.append(z.compress(rng.random(n_events) < accept(z), axis=0))
+    return np.concatenate(parts)[:n_events]
 
 
 @dataclass(frozen=True)

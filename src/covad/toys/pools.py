@@ -98,6 +98,14 @@ class Manifest(Record):
     signals: dict[str, tuple[PoolAtNu, ...]]
 
     @property
+    def costs(self) -> list[tuple[str, Nu, Cost]]:
+        """Return what accept-reject cost, by name and nu; of the prior, where the fewest events are left."""
+        prior = [(pool.cost.accepted, pool) for pool in self.prior if pool.cost]
+        fewest = [min(prior, key=lambda pair: pair[0])[1]] if prior else []
+        named = [("data", self.data), ("prior", fewest), *self.signals.items()]
+        return [(name, pool.nu, pool.cost) for name, at in named for pool in at if pool.cost]
+
+    @property
     def arrays(self) -> list[ArrayEntry]:
         at_nu = (*self.data, *self.prior, *(pool for pools in self.signals.values() for pool in pools))
         return [self.basis, *(array for pool in (self.reference, *at_nu) for array in pool.arrays)]
@@ -190,6 +198,13 @@ class Pool:
     def effective_share(self) -> float:
         """Return what one event is worth: n events of the pool count as many times this."""
         return self.effective / len(self)
+
+    def unevenness(self, n_events: int) -> float:
+        """Return the relative spread of sum w^2 over random choices of so many events."""
+        if self.weights is None:
+            return 0.0
+        squares = np.square(self.weights)
+        return float(np.sqrt(np.square(squares).mean() / n_events) / squares.mean())
 
     @cached_property
     def signed_variance(self) -> float:

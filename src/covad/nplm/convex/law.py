@@ -183,7 +183,8 @@ def analytic_nulls(
     if further is not None:
         if further.shape != moments.information.shape:
             raise DatasetError(
-                f"the further covariance has the shape {further.shape}, the score has {columns.shape[1]} columns"
+                f"the further covariance has the shape {further.shape}, but the score has {columns.shape[1]} "
+                "columns"
             )
         squared = float(sample.weights @ growth / sample.weights.sum()) ** 2
         moments = ScoreMoments(moments.information, moments.reference_variance + squared * further)
