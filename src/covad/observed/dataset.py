@@ -155,7 +155,7 @@ def make_dataset(
     return Dataset(
         reference=reference.z,
         data=data.z,
-        weights=np.full(len(reference), expected / len(reference)),
+        weights=reference.weights_for(expected),
         reference_response=Response.none(len(reference)) if untreated else reference.response,
         data_response=Response.none(len(data)) if untreated else data.response,
         measured=np.array(shape, dtype=np.float64),
