@@ -132,7 +132,7 @@ def main(out: Path, name: str | None, toys: int, summary: bool) -> None:
             for index in sorted(set(range(toys)) - done):
                 print(json.dumps({"study": name, **toy(STUDIES[name], index)}), file=file, flush=True)
     if summary:
-        print("| study | law | toys | mean of t | law | standard deviation | law | KS p | beyond 2, 3 sigma |")
+        print("| study | law | toys | mean of t | law | its spread | law | KS p | beyond 2, 3 sigma |")
         print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
         for name in STUDIES:
             t = np.array([row["t"] for row in rows if row["study"] == name])
