@@ -277,9 +277,9 @@ def _warnings(
         raised = added * math.sqrt(group.ensemble.test.capacity / 2.0)
         if group.quoted != "analytic" and raised > TOLERATED_OFFSET:
             yield (
-                f"negative weights of the simulation add {100 * added:.0f} % to the fluctuations that toys of "
-                f"the {group.test} test have: t is larger by {raised:.2f} standard deviations on average, and "
-                "its p too small; simulate more events"
+                f"negative weights of the simulation add {100 * added:.0f} % to the fluctuations that toys "
+                f"of the {group.test} test have: t is larger by {raised:.2f} standard deviations on average, "
+                "and its p too small; simulate more events"
             )
     for test in tests:
         if test.status is not Status.CONVERGED:

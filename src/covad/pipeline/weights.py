@@ -1,9 +1,9 @@
 """Pools of events with weights: signed ones are smoothed by what the tests of a space see.
 
-The order matters. Events for the basis come first, of equal weight, then the bases of all tests, as the stage
-`tune` will choose them, then every pool is smoothed at its own nu so that the sums over these bumps, and over
-the response, are those of the signed weights. Reference events keep their weights; data and signals become
-events of equal weight.
+The order matters. Events for the basis come first, made equal in weight by a rough density, then the bases
+of all tests, as the stage `tune` will choose them. Then every pool is smoothed at its own nu so that the sums
+over these bumps, and over the response, are those of the signed weights. Reference events keep their weights;
+data and signals become events of equal weight.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from covad.errors import NegativeExpectationError
 from covad.nplm.convex.basis import GaussianBasis
 from covad.nplm.dataset import Float32, Float64
 from covad.nplm.smoothing import Functions, Smoothing, SmoothingClosure, bump_places, smooth
+from covad.response.density import of_equal_weight, positive_weights
 from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells
 from covad.runs.collisions import derived_seed
@@ -51,19 +52,13 @@ class PoolMaker:
     def basis(self, embedded: Embedded) -> Float32:
         """Return events of equal weight, from which the tests choose their bumps."""
         events = self._latent(embedded)
-        if events.weights is None:
-            return events.z
-        sizes = Pool(replace(events, weights=np.abs(events.weights)))
-        first = reach_convex(self.study).choose(sizes.unweighted(self._seed).sample.z)
-        self._bases = _gaussian([first.basis])
-        return self._pool("basis", (), events, embedded.yield_ratio).unweighted(self._seed).sample.z
+        return events.z[of_equal_weight(events.z, events.weights, derived_seed(self.study, "basis"))]
 
     def reference(self, embedded: Embedded, nu: Nu, basis: Float32, where: Space) -> Pool:
         """Return the reference with its weights, smoothed by the bumps that tests choose from `basis`."""
         events = self._latent(embedded)
         if events.weights is not None:
-            smoothing, _ = self._smooth(events, events.weights)
-            share = effective_number(smoothing.weights) / len(events)
+            share = effective_number(positive_weights(events.z, events.weights)) / len(events)
             configurations = [c for c in self.study.configurations if space(c) == where]
             sizes = dict.fromkeys(sizes_of(self.study, c) for c in configurations)
             tests = [tuned_convex(self.study, each) or reach_convex(self.study) for each in sizes]
