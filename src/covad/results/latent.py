@@ -56,7 +56,8 @@ class Marginal:
     def ratio(self, counts: Float64) -> Float64:
         """Return counts over nominal ones, NaN where these are not positive: weights may have signs."""
         nominal = self.nominal
-        return np.divide(counts, nominal, out=np.full(len(nominal), np.nan), where=nominal > 0)
+        ratio: Float64 = np.divide(counts, nominal, out=np.full(len(nominal), np.nan), where=nominal > 0)
+        return ratio
 
     def log_ratio(self, counts: Float64) -> Float64:
         """Return log(N_nu/N_0), NaN where either is not positive."""
