@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 #: Cells in which the smoothing is checked: at most 2 to this power, and each of so many effective events.
 _DEPTH, _EVENTS_PER_CELL = 7, 500
-#: Width of the bumps that are added for a network, which sees more detail, in units of those of the tests.
+#: Width of bumps that show more detail, in units of those of the tests: a network sees it.
 _FINE = 0.5
 
 
@@ -146,9 +146,9 @@ class PoolMaker:
         return smooth(columns, weights, names), columns
 
     def _unknown_functions(self, z: Float32, weights: Float64) -> list[Functions]:
-        """Return functions that the smoothing does not know: bumps at other places, and cells."""
+        """Return functions that the smoothing does not know: narrow bumps at other places, and cells."""
         first, seed = self._bases[0], derived_seed(self.study, "smoothing")
-        other = GaussianBasis.from_pool(z, first.n_ridged, seed, first.width)
+        other = GaussianBasis.from_pool(z, first.n_ridged, seed, _FINE * first.width)
         depth = int(np.log2(max(effective_number(weights) / _EVENTS_PER_CELL, 2.0)))
         cells = AdaptiveCells.build(z, min(_DEPTH, depth)).index(z)
         return [Functions.of_bumps(replace(other, constant=False), z), Functions.of_cells(cells, z)]
