@@ -9,7 +9,7 @@ data and signals become events of equal weight.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -48,6 +48,7 @@ class PoolMaker:
     model: ResponseModel
     smoothed: list[SmoothedPool] = field(default_factory=list)
     _bases: tuple[GaussianBasis, ...] = ()
+    _tests: Callable[[], tuple[GaussianBasis, ...]] = tuple  # chooses the bumps of all tests
 
     def basis(self, embedded: Embedded) -> Float32:
         """Return events of equal weight, from which the tests choose their bumps."""
@@ -56,15 +57,11 @@ class PoolMaker:
 
     def reference(self, embedded: Embedded, nu: Nu, basis: Float32, where: Space) -> Pool:
         """Return the reference with its weights, smoothed by the bumps that tests choose from `basis`."""
-        events = self._latent(embedded)
+        events, share = self._latent(embedded), 1.0
         if events.weights is not None:
             share = effective_number(positive_weights(events.z, events.weights)) / len(events)
-            configurations = [c for c in self.study.configurations if space(c) == where]
-            sizes = dict.fromkeys(sizes_of(self.study, c) for c in configurations)
-            tests = [tuned_convex(self.study, each) or reach_convex(self.study) for each in sizes]
-            self._bases = _gaussian([test.choose(basis, share).basis for test in dict.fromkeys(tests)])
-            if self.study.tests.network is not None:
-                self._bases += tuple(replace(bumps, width=_FINE * bumps.width) for bumps in self._bases)
+        # they are chosen where a negative weight asks for them, be it that of a signal
+        self._tests = lambda: self._bases_of_tests(basis, share, where)
         return self._pool("reference", nu, events, embedded.yield_ratio)
 
     def equal(self, name: str, embedded: Embedded, nu: Nu) -> Pool:
@@ -90,6 +87,15 @@ class PoolMaker:
                 worst.moves,
             )
 
+    def _bases_of_tests(self, basis: Float32, share: float, where: Space) -> tuple[GaussianBasis, ...]:
+        configurations = [c for c in self.study.configurations if space(c) == where]
+        sizes = dict.fromkeys(sizes_of(self.study, c) for c in configurations)
+        tests = [tuned_convex(self.study, each) or reach_convex(self.study) for each in sizes]
+        bases = _gaussian([test.choose(basis, share).basis for test in dict.fromkeys(tests)])
+        if self.study.tests.network is not None:
+            bases += tuple(replace(bumps, width=_FINE * bumps.width) for bumps in bases)
+        return bases
+
     @property
     def _seed(self) -> int:
         return derived_seed(self.study, "unweight")
@@ -106,6 +112,7 @@ class PoolMaker:
         signed = events.weights
         if signed is None or (signed > 0).all():
             return Pool(events, yield_ratio)
+        self._bases = self._bases or self._tests()
         try:
             smoothing, columns = self._smooth(events, signed)
             closures = [
