@@ -1,9 +1,9 @@
 """Fingerprints of events, 64 bits each: is a row still what it was, and is an event there twice?
 
-Every row has two. `row` is of the numbers of the objects and of the name of the process, and shows whether
-they have changed; layout and provenance of the file are not in it. `event` is of the objects that the cuts
-leave, whatever the process is called: events of one such fingerprint are the same event to every test, even
-if one of the files was cut before.
+Every row has two. `row` is of the numbers of the objects, of the name of the process and of the weight, and
+shows whether they have changed; layout and provenance of the file are not in it. `event` is of the objects
+that the cuts leave, whatever the process is called and the event weighs: events of one such fingerprint are
+the same event to every test, even if one of the files was cut before.
 
 Numbers are absorbed two at a time by splitmix64, whose step is one to one: rows that differ in one number
 never have the same fingerprint. Among 10^7 different events two share one by chance in 3 of 10^6 cases.
@@ -39,9 +39,15 @@ def fingerprints(events: Events, selection: Selection) -> NDArray[np.void]:
 
 
 def row_fingerprints(events: Events) -> Fingerprints:
-    """Return the fingerprint of everything in the rows: objects and the name of the process."""
+    """Return the fingerprint of everything in the rows: objects, the name of the process, and the weight.
+
+    An event of weight one has that of an event without a weight, which counts as much.
+    """
     names = np.array([_of_name(name) for name in (*events.process_names, "")], dtype=np.uint64)
-    return mix(_of_numbers(events.particles) + names[events.process])
+    state = _of_numbers(events.particles) + names[events.process]
+    if events.weights is not None:
+        state += (events.weights + 0.0).view(np.uint64) - np.float64(1.0).view(np.uint64)
+    return mix(state)
 
 
 def event_fingerprints(particles: NDArray[np.float32]) -> Fingerprints:

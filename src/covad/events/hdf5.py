@@ -4,6 +4,9 @@ Those of covad add labels, layout and provenance. Both hold `Particles` (events,
 floating point, whose last column numbers the collection of the object from 1, with 0 for padding. It is
 redundant, so it is only looked at to find files whose slots are in another order: a filled slot that claims
 to belong to another collection is refused, a missing class (0) and a class in an empty slot are not.
+
+Simulation may have weights: `weight`, and further ones by name in the group `weights`. The group `varied`
+holds other objects of the same events, shifted by an uncertainty for instance, each like `Particles`.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -22,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import EventContentError, FileFormatError, LayoutError
-from covad.events.layout import UNLABELLED, EventLayout, Events
+from covad.events.layout import UNLABELLED, EventLayout, Events, check_weights
 from covad.events.processes import ADC2021_LAYOUT
-from covad.events.source import DEFAULT_BUFFER, EventSource, reading
+from covad.events.source import DEFAULT_BUFFER, WEIGHT_LIKE, EventSource, reading
 from covad.storage.atomic import replacing, writing
 from covad.storage.json_files import parse_json
 
@@ -35,6 +38,10 @@ PARTICLES = "Particles"
 COLUMN_NAMES = "Particles_Names"
 CLASS_NAMES = "Particles_Classes"
 PROCESS = "process"
+WEIGHT = "weight"
+#: Groups: other weights, and other objects, of the same events.
+VARIATIONS, VARIED = "weights", "varied"
+SUM_OF_WEIGHTS = "sum_of_weights"
 #: Raised when files of this version can no longer be read by covad as it was before.
 FORMAT_VERSION = 1
 
@@ -50,6 +57,8 @@ _READ_CACHE_BYTES = 8 * 2**20
 _STORAGE_CHUNK_BYTES = 2**20
 #: Room for the chunk that is being filled, so that it is compressed once.
 _WRITE_CACHE_BYTES = 16 * 2**20
+#: The same of weights, of which there may be a hundred kinds.
+_WEIGHT_CHUNK_BYTES = 2**17
 _ADC2021_CLASSES = ("MET_class_1", "Four_Ele_class_2", "Four_Mu_class_3", "Ten_Jet_class_4")
 
 
@@ -81,22 +90,30 @@ class Hdf5Events(EventSource):
         """Find header, objects and labels, and raise FileFormatError if they do not fit together."""
         super().__init__(path, *_header(self._file, path))
         self._refuse_misspelt_names()
-        self._particles = self._dataset(PARTICLES, "f", "floating-point numbers")
-        slots, features = self.layout.shape
-        shape = self._particles.shape
-        if shape is None or len(shape) != 3 or shape[1:] != (slots, features + 1):
-            expected = f"(events, {slots}, {features + 1})"
-            raise FileFormatError(f"{path}: dataset '{PARTICLES}' has shape {shape}, not {expected}")
-        self._refuse_holes(self._particles, PARTICLES)
+        self._particles = self._objects(PARTICLES)
         self._check_column_names()
         self._process = None  # the public files have no labels
         if PROCESS in self._file or self.process_names or _VERSION in self._file.attrs:
-            self._process = self._dataset(PROCESS, "iu", "whole numbers")
-            if self._process.shape != (len(self),):
+            self._process = self._column(PROCESS, "iu", "whole numbers")
+        self.weighted = WEIGHT in set(self._file)
+        self.variation_names = self._group(VARIATIONS)
+        self.varied_names = self._group(VARIED)
+        if self.variation_names and not self.weighted:
+            raise FileFormatError(
+                f"{path}: has weights in '{VARIATIONS}' but no dataset '{WEIGHT}', which they vary: write "
+                "it, with ones if need be"
+            )
+        # none of these stays open, because HDF5 has a cache for each dataset that is
+        for name in (WEIGHT,) * self.weighted + tuple(f"{VARIATIONS}/{n}" for n in self.variation_names):
+            self._column(name, "f", "floating-point numbers")
+        for name in self.varied_names:
+            if len(self._objects(f"{VARIED}/{name}")) != len(self):
                 raise FileFormatError(
-                    f"{path}: dataset '{PROCESS}' has shape {self._process.shape} for {len(self)} events"
+                    f"{path}: dataset '{VARIED}/{name}' has {len(self._file[VARIED][name])} events for "
+                    f"{len(self)}"
                 )
-            self._refuse_holes(self._process, PROCESS)
+        sums = _attribute(self._file, path, SUM_OF_WEIGHTS, {})
+        self.sum_of_weights = _checked_sums(sums, self.process_names, path)
 
     def __len__(self) -> int:
         return len(self._particles)
@@ -108,20 +125,24 @@ class Hdf5Events(EventSource):
     def close(self) -> None:
         self._file.close()
 
-    def raw_pieces(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """Yield objects and labels of all events as they stand in the file, whatever they are."""
-        for start, stop in self._pieces(DEFAULT_BUFFER):
-            yield self._raw(start, stop)
+    def raw_pieces(self) -> Iterator[NDArray[Any]]:
+        """Yield all that the file has on its events, piece by piece as it stands there, whatever it is."""
+        names = [PARTICLES] + [PROCESS] * (self._process is not None) + [WEIGHT] * self.weighted
+        names += [f"{VARIATIONS}/{name}" for name in self.variation_names]
+        names += [f"{VARIED}/{name}" for name in self.varied_names]
+        for name in names:
+            for start, stop in self._pieces(DEFAULT_BUFFER):
+                with reading(self.path):
+                    piece = self._file[name][start:stop]
+                yield piece
 
-    def _raw(self, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _load(self, start: int, stop: int, varied: str | None) -> tuple[NDArray[np.float32], NDArray[Any]]:
         with reading(self.path):
-            raw = self._particles[start:stop]
-            if self._process is None:
-                return raw, np.full(stop - start, UNLABELLED, dtype=np.int16)
-            return raw, self._process[start:stop]
-
-    def _load(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        raw, labels = self._raw(start, stop)
+            dataset = self._particles if varied is None else self._file[VARIED][varied]
+            raw = dataset[start:stop]
+            labels = np.full(stop - start, UNLABELLED, dtype=np.int16)
+            if self._process is not None:
+                labels = self._process[start:stop]
         classes = raw[..., -1]
         expected = self.layout.slot_collection + 1
         wrong = (raw[..., 0] > 0) & (classes != 0) & (classes != expected)
@@ -133,6 +154,43 @@ class Hdf5Events(EventSource):
             )
         with np.errstate(over="ignore"):  # too large for single precision: infinite, and refused as such
             return raw[..., :-1].astype(np.float32), labels
+
+    def _load_weights(self, start: int, stop: int, variation: str | None) -> NDArray[Any]:
+        with reading(self.path):
+            dataset = self._file[WEIGHT] if variation is None else self._file[VARIATIONS][variation]
+            weights: NDArray[Any] = dataset[start:stop]
+        return weights
+
+    def _objects(self, name: str) -> Any:
+        """Return a dataset of objects, or raise FileFormatError if it is not one of this layout."""
+        dataset = self._dataset(name, "f", "floating-point numbers")
+        slots, features = self.layout.shape
+        shape = dataset.shape
+        if shape is None or len(shape) != 3 or shape[1:] != (slots, features + 1):
+            expected = f"(events, {slots}, {features + 1})"
+            raise FileFormatError(f"{self.path}: dataset '{name}' has shape {shape}, not {expected}")
+        self._refuse_holes(dataset, name)
+        return dataset
+
+    def _column(self, name: str, kinds: str, what: str) -> Any:
+        """Return a dataset of one number per event, or raise FileFormatError if it is none."""
+        dataset = self._dataset(name, kinds, what)
+        if dataset.shape != (len(self),):
+            raise FileFormatError(
+                f"{self.path}: dataset '{name}' has shape {dataset.shape} for {len(self)} events"
+            )
+        self._refuse_holes(dataset, name)
+        return dataset
+
+    def _group(self, name: str) -> tuple[str, ...]:
+        """Return the names in a group, none if there is no such group."""
+        if name not in set(self._file):
+            return ()
+        link = self._file.get(name, getlink=True)
+        group = None if isinstance(link, h5py.ExternalLink) else self._file.get(name)
+        if not isinstance(group, h5py.Group):
+            raise FileFormatError(f"{self.path}: '{name}' is not a group of datasets in this file")
+        return tuple(group)
 
     def _dataset(self, name: str, kinds: str, what: str) -> Any:
         """Return a dataset, or raise FileFormatError if it is missing or of another kind of numbers."""
@@ -176,7 +234,12 @@ class Hdf5Events(EventSource):
     def _refuse_misspelt_names(self) -> None:
         """Raise FileFormatError where a name is all but one of ours: what it holds would be left out."""
         for found in self._file:
-            for name in (PARTICLES, PROCESS, COLUMN_NAMES, CLASS_NAMES):
+            if WEIGHT_LIKE.search(found) and found not in (WEIGHT, VARIATIONS):
+                raise FileFormatError(
+                    f"{self.path}: has '{found}', which would not be read: call the weights of the events "
+                    f"'{WEIGHT}', and put other ones into the group '{VARIATIONS}'"
+                )
+            for name in (PARTICLES, PROCESS, COLUMN_NAMES, CLASS_NAMES, WEIGHT, VARIATIONS, VARIED):
                 differing = sum(a != b for a, b in zip(found, name, strict=False))
                 if found != name and len(found) == len(name) and differing <= _MISSPELT_LETTERS:
                     raise FileFormatError(f"{self.path}: has '{found}'; is '{name}' meant?")
@@ -216,6 +279,19 @@ def _header(file: Any, path: Path) -> tuple[EventLayout, tuple[str, ...], dict[s
     return layout, tuple(names), provenance
 
 
+def _checked_sums(sums: Any, process_names: Sequence[str], path: Path) -> dict[str, float]:
+    """Return sums of generator weights, or raise FileFormatError if they are not numbers by process."""
+    if not isinstance(sums, Mapping):
+        raise FileFormatError(f"{path}: '{SUM_OF_WEIGHTS}' is not a mapping from processes to numbers")
+    for name, value in sums.items():
+        if name not in process_names:
+            known = ", ".join(process_names) or "none"
+            raise FileFormatError(f"{path}: '{SUM_OF_WEIGHTS}' names '{name}', but the processes are {known}")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            raise FileFormatError(f"{path}: '{SUM_OF_WEIGHTS}' of '{name}' is {value!r}, not a finite number")
+    return {name: float(value) for name, value in sums.items()}
+
+
 def _attribute(file: Any, path: Path, name: str, default: Any) -> Any:
     """Read an attribute that holds JSON text."""
     text = file.attrs.get(name)
@@ -227,8 +303,11 @@ def _attribute(file: Any, path: Path, name: str, default: Any) -> Any:
 class EventWriter:
     """Append events to a new HDF5 file, which stands at `path` only when the block has ended well.
 
-    `provenance` is plain data (what JSON holds). After an exception, a full disk among them, nothing of the
-    new file is left, and a file that was there before is untouched.
+    `provenance` is plain data (what JSON holds). A `weighted` file holds the weights of the events, and
+    beside them those of `variations`; `varied` names other objects of the same events. `sum_of_weights` is
+    the sum of the generator's weights before any selection, by process; it may change until the block ends.
+    After an exception, a full disk among them, nothing of the new file is left, and a file that was there
+    before is untouched.
     """
 
     def __init__(
@@ -237,12 +316,30 @@ class EventWriter:
         layout: EventLayout,
         process_names: tuple[str, ...] = (),
         provenance: Mapping[str, Any] | None = None,
+        *,
+        weighted: bool = False,
+        variations: Sequence[str] = (),
+        varied: Sequence[str] = (),
+        sum_of_weights: Mapping[str, float] | None = None,
     ) -> None:
         self.path = path
         self.layout = layout
         self.process_names = process_names
         self.provenance = dict(provenance or {})
+        self.weighted = weighted
+        self.variations = tuple(variations)
+        self.varied = tuple(varied)
+        self.sum_of_weights = dict(sum_of_weights or {})
         self.n_events = 0
+        self._datasets: dict[str, Any] = {}
+        if variations and not weighted:
+            raise LayoutError(f"{path}: variations of weights need weights: say weighted=True")
+        for names in (self.variations, self.varied):
+            if len(set(names)) != len(names):
+                raise LayoutError(f"{path}: a variation is named twice: {', '.join(names)}")
+            for name in names:
+                if name in ("", ".", "..") or "/" in name or "\0" in name:
+                    raise LayoutError(f"{path}: {name!r} cannot name a variation: take letters and digits")
 
     def __enter__(self) -> Self:
         with writing(self.path), ExitStack() as stack:
@@ -250,6 +347,7 @@ class EventWriter:
             self._disk = stack.enter_context(_FileBelowHdf5(temporary, "w+"))
             stack.push(self._confirm)
             self._file = stack.enter_context(h5py.File(self._disk, "w", rdcc_nbytes=_WRITE_CACHE_BYTES))
+            stack.push(self._finish)
             for name, texts in (
                 (COLUMN_NAMES, column_names(self.layout)),
                 (CLASS_NAMES, class_names(self.layout)),
@@ -263,26 +361,72 @@ class EventWriter:
             ):
                 self._file.attrs[name] = json.dumps(content)
             slots, features = self.layout.shape
-            self._particles = self._growing(PARTICLES, np.float32, (slots, features + 1))
-            self._process = self._growing(PROCESS, np.int16, ())
+            self._growing(PARTICLES, np.float32, (slots, features + 1))
+            self._growing(PROCESS, np.int16, ())
+            for group, names in ((VARIATIONS, self.variations), (VARIED, self.varied)):
+                if names:
+                    self._file.create_group(group, track_order=True)
+            weights = [WEIGHT] * self.weighted + [f"{VARIATIONS}/{name}" for name in self.variations]
+            for name in weights:
+                self._growing(name, np.float64, (), _WEIGHT_CHUNK_BYTES, rdcc_nbytes=2 * _WEIGHT_CHUNK_BYTES)
+            for name in self.varied:
+                self._growing(
+                    f"{VARIED}/{name}",
+                    np.float32,
+                    (slots, features + 1),
+                    rdcc_nbytes=2 * _STORAGE_CHUNK_BYTES,
+                )
+            self._silent = set(weights)
             self._stack = stack.pop_all()
         return self
 
-    def append(self, events: Events) -> None:
-        """Write events behind those that are there; their labels are renumbered by name."""
-        if events.layout != self.layout:
-            raise LayoutError(f"{self.path}: events of another layout cannot be appended")
-        self.layout.check(events.particles, str(self.path), first_event=self.n_events)
-        labels = events.labels_among(self.process_names)
-        # The last column is the number of the object's collection, 0 for padding.
-        classes = (self.layout.slot_collection + 1) * (events.particles[..., 0] > 0)
-        record = np.concatenate([events.particles, classes[..., None].astype(np.float32)], axis=-1)
+    def append(self, events: Events, varied: Mapping[str, NDArray[np.float32]] | None = None) -> None:
+        """Write events behind those that are there; their labels are renumbered by name.
+
+        `varied` are their other objects, by the names that the file was begun with.
+        """
+        objects = {PARTICLES: events.particles}
+        objects |= {f"{VARIED}/{name}": particles for name, particles in (varied or {}).items()}
+        weights = {f"{VARIATIONS}/{name}": column for name, column in events.variations.items()}
+        if self.weighted:
+            weights[WEIGHT] = events.event_weights
+        self._refuse_others(events, {PROCESS, *objects, *weights})
+        content: dict[str, NDArray[Any]] = {}
+        for name, particles in objects.items():
+            where = str(self.path) if name == PARTICLES else f"{self.path}: '{name}'"
+            if particles.dtype != np.float32 or particles.shape != events.particles.shape:
+                raise LayoutError(
+                    f"{where} needs a float32 array of shape {events.particles.shape}, "
+                    f"not {particles.dtype} {particles.shape}"
+                )
+            self.layout.check(particles, where, first_event=self.n_events)
+            # The last column is the number of the object's collection, 0 for padding.
+            classes = (self.layout.slot_collection + 1) * (particles[..., 0] > 0)
+            content[name] = np.concatenate([particles, classes[..., None].astype(np.float32)], axis=-1)
+        content |= {PROCESS: events.labels_among(self.process_names), **weights}
+        for name, column in weights.items():
+            check_weights(column, f"{self.path}: '{name}'", first_event=self.n_events)
+            if column.any():
+                self._silent.discard(name)
         start, self.n_events = self.n_events, self.n_events + len(events)
-        for dataset, content in ((self._particles, record), (self._process, labels)):
+        for name, dataset in self._datasets.items():
             dataset.resize(self.n_events, axis=0)
-            dataset[start:] = content
+            dataset[start:] = content[name]
         with writing(self.path):
             self._disk.raise_failure()
+
+    def _refuse_others(self, events: Events, given: set[str]) -> None:
+        """Raise LayoutError if the events have not just what the file was begun with."""
+        if events.layout != self.layout:
+            raise LayoutError(f"{self.path}: events of another layout cannot be appended")
+        if events.weights is not None and not self.weighted:
+            raise LayoutError(f"{self.path}: the file was begun without weights, but the events have some")
+        for problem, names in (
+            ("the events lack", self._datasets.keys() - given),
+            ("the file was begun without", given - self._datasets.keys()),
+        ):
+            if names:
+                raise LayoutError(f"{self.path}: {problem} {', '.join(sorted(names))}")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -290,18 +434,37 @@ class EventWriter:
         with writing(self.path):
             self._stack.__exit__(kind, error, trace)
 
-    def _growing(self, name: str, dtype: type, shape: tuple[int, ...]) -> Any:
+    def _growing(
+        self,
+        name: str,
+        dtype: type,
+        shape: tuple[int, ...],
+        chunk_bytes: int = _STORAGE_CHUNK_BYTES,
+        **cache: int,
+    ) -> None:
         """Make an empty dataset to append to. Fast gzip: every HDF5 program reads it."""
         event_bytes = np.dtype(dtype).itemsize * int(np.prod(shape))
-        return self._file.create_dataset(
+        self._datasets[name] = self._file.create_dataset(
             name,
             shape=(0, *shape),
             maxshape=(None, *shape),
-            chunks=(max(1, _STORAGE_CHUNK_BYTES // event_bytes), *shape),
+            chunks=(max(1, chunk_bytes // event_bytes), *shape),
             dtype=dtype,
             compression="gzip",
             compression_opts=1,
+            **cache,
         )
+
+    def _finish(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write what is only known at the end, and raise if no event counts."""
+        if kind is not None:
+            return
+        if self.n_events and self._silent:
+            name = min(self._silent)
+            raise EventContentError(f"{self.path}: '{name}' is zero in all events, of which none would count")
+        if self.sum_of_weights:
+            sums = _checked_sums(self.sum_of_weights, self.process_names, self.path)
+            self._file.attrs[SUM_OF_WEIGHTS] = json.dumps(sums)
 
     def _confirm(self, kind: type[BaseException] | None, *_: object) -> None:
         """Raise, after HDF5 has closed, the failure of a write that did not reach the disk."""

@@ -8,7 +8,7 @@ study with other objects or features declares another. Nothing downstream counts
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -189,15 +189,32 @@ class EventLayout:
         return result, len(rows)
 
 
+def check_weights(weights: NDArray[Any], what: str, first_event: int = 0) -> None:
+    """Raise EventContentError if a weight is not finite: it names `what`, and the event.
+
+    `first_event` is the number that the first of these events has in its file.
+    """
+    bad = ~np.isfinite(weights)
+    if bad.any():
+        event = int(np.argmax(bad))
+        raise EventContentError(f"{what} is {weights[event]} in event {first_event + event}")
+
+
 @dataclass(frozen=True)
 class Events:
-    """Events of one layout: objects as float32, one process label per event, and where they come from."""
+    """Events of one layout: objects as float32, one process label per event, and where they come from.
+
+    `weights` have a sign; None says that every event counts once. `variations` are other weights of the same
+    events, by name: absolute ones, which take the place of `weights`.
+    """
 
     layout: EventLayout
     particles: NDArray[np.float32]
     process: NDArray[np.int16]
     process_names: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    weights: NDArray[np.float64] | None = None
+    variations: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.particles.dtype != np.float32 or self.particles.shape[1:] != self.layout.shape:
@@ -216,6 +233,18 @@ class Events:
                 f"process labels run from {self.process.min()} to {self.process.max()}, "
                 f"but there are {len(self.process_names)} process names"
             )
+        if self.weights is not None:
+            self._check_weights(self.weights, "the weight")
+        for name, weights in self.variations.items():
+            self._check_weights(weights, f"the weight '{name}'")
+
+    def _check_weights(self, weights: NDArray[Any], what: str) -> None:
+        if weights.dtype != np.float64 or weights.shape != (len(self),):
+            raise LayoutError(
+                f"{len(self)} events need as many float64 numbers as {what}, "
+                f"not {weights.dtype} {weights.shape}"
+            )
+        check_weights(weights, what)
 
     @classmethod
     def unlabelled(
@@ -229,14 +258,24 @@ class Events:
 
     def __getitem__(self, rows: slice | NDArray[Any]) -> Events:
         """Return the chosen events, in the order asked for."""
-        return self.with_particles(self.particles[rows], self.process[rows])
+        return replace(
+            self,
+            particles=self.particles[rows],
+            process=self.process[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            variations={name: weights[rows] for name, weights in self.variations.items()},
+        )
 
     def with_particles(
         self, particles: NDArray[np.float32], process: NDArray[np.int16] | None = None
     ) -> Events:
         """Return the same events with other objects, as a systematic does."""
-        labels = self.process if process is None else process
-        return Events(self.layout, particles, labels, self.process_names, self.provenance)
+        return replace(self, particles=particles, process=self.process if process is None else process)
+
+    @property
+    def event_weights(self) -> NDArray[np.float64]:
+        """The weight of every event, one where there are none."""
+        return np.ones(len(self)) if self.weights is None else self.weights
 
     def objects(self, collection: str) -> NDArray[np.float32]:
         """Return one collection as a view: events x slots x features."""
@@ -266,13 +305,21 @@ class Events:
 
 
 def concatenate(parts: Sequence[Events]) -> Events:
-    """Join events of one layout; labels keep their names even where the parts number them differently."""
+    """Join events of one layout; labels keep their names even where the parts number them differently.
+
+    Events without weights count once beside events that have some.
+    """
     if not parts:
         raise LayoutError("nothing to concatenate")
     first = parts[0]
     if any(p.layout != first.layout for p in parts):
         raise LayoutError("events of different layouts cannot be joined")
+    if any(p.variations.keys() != first.variations.keys() for p in parts):
+        raise LayoutError("events with different variations of their weights cannot be joined")
     names = tuple(dict.fromkeys(name for p in parts for name in p.process_names))
     particles = np.concatenate([p.particles for p in parts])
     labels = np.concatenate([p.labels_among(names) for p in parts])
-    return Events(first.layout, particles, labels, names, first.provenance)
+    weighted = any(p.weights is not None for p in parts)
+    weights = np.concatenate([p.event_weights for p in parts]) if weighted else None
+    variations = {name: np.concatenate([p.variations[name] for p in parts]) for name in first.variations}
+    return Events(first.layout, particles, labels, names, first.provenance, weights, variations)

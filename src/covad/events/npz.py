@@ -4,7 +4,9 @@ The published HDF5 files hold no process labels; `covad.events.hdf5` reads them.
 (events, slots, features), mostly with a further axis of length one, and without the class column:
 
 - x_train, x_val, x_test: the background, read in this order, with labels background_ID_train/val/test;
-- leptoquark, ato4l, hChToTauNu, hToTauTau: one signal each, labelled by the name of its array.
+- leptoquark, ato4l, hChToTauNu, hToTauTau: one signal each, labelled by the name of its array;
+- weight_train, weight_val, weight_test, weight_leptoquark, ...: the weights of these events, in all arrays of
+  a file or in none, and under weight_train/NAME, ... other weights of the same events.
 
 The background's labels are taken from the file that was named for them; else from the file itself; else from
 the one npz file in the same directory that has such arrays, whatever its name. More than one such file is an
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +29,7 @@ from numpy.typing import NDArray
 from covad.errors import FileFormatError
 from covad.events.layout import UNLABELLED
 from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES, process_code
-from covad.events.source import EventSource, reading
+from covad.events.source import WEIGHT_LIKE, EventSource, reading
 
 ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
 
@@ -85,6 +88,9 @@ class NpzArray:
     def __len__(self) -> int:
         return int(self.shape[0])
 
+    def close(self) -> None:
+        self._stream.close()
+
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """Return rows start..stop-1 as they stand in the file."""
         rows = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
@@ -106,17 +112,27 @@ class NpzArray:
 
 #: Array of events -> array of its labels.
 _BACKGROUND_ARRAYS = {f"x_{split}": f"background_ID_{split}" for split in ("train", "val", "test")}
+#: Array of events -> array of its weights; other weights have a name behind a slash.
+_WEIGHT_ARRAYS = {f"x_{split}": f"weight_{split}" for split in ("train", "val", "test")}
 #: Array of events -> process.
 _SIGNAL_ARRAYS = {"leptoquark": "lq", "ato4l": "a4l", "hChToTauNu": "hpm", "hToTauTau": "h0"}
+_WEIGHT_ARRAYS |= {name: f"weight_{name}" for name in _SIGNAL_ARRAYS}
 
 
 @dataclass(frozen=True)
 class _Part:
-    """One array of events, with an array of labels or one label for all."""
+    """One array of events, with an array of labels or one label for all.
+
+    Its weights are in the array `weights` of the same file, if there is one.
+    """
 
     events: NpzArray
     labels: NpzArray | None = None
     label: int = UNLABELLED
+
+    @property
+    def weights(self) -> str:
+        return _WEIGHT_ARRAYS[self.events.name]
 
     def load(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
         raw = self.events.rows(start, stop).reshape(-1, *ADC2021_LAYOUT.shape)
@@ -159,6 +175,12 @@ class PreparedEvents(EventSource):
         #: The other file that the labels come from, None if there is none.
         self.label_file = label_file.path if label_file and label_file.path != path else None
         self._starts = np.cumsum([0, *(len(part.events) for part in self._parts)])
+        self._columns: dict[str, NpzArray] = {}
+        try:
+            self._find_weights()
+        except BaseException:
+            self.close()
+            raise
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -171,15 +193,58 @@ class PreparedEvents(EventSource):
         for file in self._files:
             file.close()
 
-    def _load(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        pieces = []
-        for part, first in zip(self._parts, self._starts, strict=False):
-            low, high = max(start - first, 0), min(stop - first, len(part.events))
-            if low < high:
-                pieces.append(part.load(int(low), int(high)))
+    def _load(
+        self,
+        start: int,
+        stop: int,
+        varied: str | None,  # noqa: ARG002, these files have no varied objects
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        pieces = [part.load(low, high) for part, low, high in self._parts_of(start, stop)]
         if len(pieces) == 1:
             return pieces[0]
         return np.concatenate([p for p, _ in pieces]), np.concatenate([labels for _, labels in pieces])
+
+    def _load_weights(self, start: int, stop: int, variation: str | None) -> NDArray[Any]:
+        pieces = []
+        for part, low, high in self._parts_of(start, stop):
+            name = part.weights if variation is None else f"{part.weights}/{variation}"
+            if name not in self._columns:
+                self._columns[name] = self._files[0].array(name)
+            pieces.append(self._columns[name].rows(low, high).reshape(-1))
+        return np.concatenate(pieces)
+
+    def _parts_of(self, start: int, stop: int) -> Iterator[tuple[_Part, int, int]]:
+        """Yield the parts that events start..stop-1 are in, with the rows that they have there."""
+        for part, first in zip(self._parts, self._starts, strict=False):
+            low, high = max(start - first, 0), min(stop - first, len(part.events))
+            if low < high:
+                yield part, int(low), int(high)
+
+    def _find_weights(self) -> None:
+        """Find the weights of all parts, or raise FileFormatError if they do not fit together."""
+        n_events = {part.weights: len(part.events) for part in self._parts}
+        kinds: dict[str, set[str]] = {array: set() for array in n_events}
+        for file in self._files:
+            beside = not file.path.samefile(self.path)
+            for name in sorted(filter(WEIGHT_LIKE.search, file.arrays)):
+                array, _, variation = name.partition("/")
+                if beside or array not in n_events:
+                    raise FileFormatError(
+                        f"{file.path}: array '{name}' would not be read: weights are called "
+                        f"{', '.join(n_events)}, and are in {self.path.name} itself"
+                    )
+                _weights_array(self._files[0], name, n_events[array]).close()
+                kinds[array].add(variation)
+        everything = set().union(*kinds.values())
+        self.weighted = bool(everything)
+        self.variation_names = tuple(sorted(everything - {""}))
+        for array, found in kinds.items():
+            for missing in sorted({"", *everything} - found) if everything else ():
+                name = f"{array}/{missing}" if missing else array
+                raise FileFormatError(
+                    f"{self.path}: has no array '{name}', but other weights: either all events have them, "
+                    "or none"
+                )
 
     def _find_labels(self, path: Path, named: Path | None) -> NpzFile | None:
         """Return the file with the labels of the background, None if there are none."""
@@ -235,4 +300,13 @@ def _labels_array(file: NpzFile, name: str, events: NpzArray) -> NpzArray:
         )
     if array.dtype.kind not in "iuf":
         raise FileFormatError(f"{file.path}: array '{name}' holds {array.dtype}, not whole numbers")
+    return array
+
+
+def _weights_array(file: NpzFile, name: str, n_events: int) -> NpzArray:
+    array = file.array(name)
+    if array.shape not in ((n_events,), (n_events, 1)):
+        raise FileFormatError(f"{file.path}: array '{name}' has shape {array.shape} for {n_events} events")
+    if array.dtype.kind != "f":
+        raise FileFormatError(f"{file.path}: array '{name}' holds {array.dtype}, not floating-point numbers")
     return array

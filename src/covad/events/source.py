@@ -1,16 +1,17 @@
 """An opened event file: what every reader offers, and the checks that all of them share.
 
 Policy on content. NaN, infinity and negative scale are refused, with the file and the number of the event in
-it. Unsorted objects, and leftovers in empty slots, carry no wrong physics: they are mended on the way in, and
-counted in `untidied`.
+it; so are weights that are not finite, or zero in all events. Unsorted objects, and leftovers in empty slots,
+carry no wrong physics: they are mended on the way in, and counted in `untidied`.
 """
 
 from __future__ import annotations
 
+import re
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -19,14 +20,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import EventContentError, FileFormatError, TooFewEventsError
-from covad.events.layout import UNLABELLED, EventLayout, Events
+from covad.errors import EventContentError, FileFormatError, TooFewEventsError, UnknownNameError
+from covad.events.layout import UNLABELLED, EventLayout, Events, check_weights
 
 #: Bytes of one piece of a file, in the precision of the file.
 DEFAULT_BUFFER = 32 * 2**20
 #: Peak memory of a pass in units of the buffer, when every event must be mended and the piece before is still
 #: held by the caller. The arrays of a tidy file take about half of it.
 BUFFERS_AT_PEAK = 5
+#: Names that speak of weights, misspelt or not. Where covad would not read them, it refuses the file: events
+#: that count once each by mistake are wrong physics.
+WEIGHT_LIKE = re.compile("w(ei|ie)g(h?t|th)", re.IGNORECASE)
 
 _UNREADABLE = (
     OSError,
@@ -61,7 +65,11 @@ class EventSource(ABC):
     """The events of one file, handed out in pieces and in file order. A context manager.
 
     Peak memory of a pass is at most `BUFFERS_AT_PEAK` times the buffer asked for, whatever the size of the
-    file (plus HDF5's cache of 8 MiB, or one storage chunk of the file where that is larger).
+    file (plus HDF5's cache of 8 MiB, or one storage chunk of the file where that is larger, for the objects
+    and for each kind of weight that is asked for).
+
+    A file may hold other weights of its events (`variations`), and other objects of the same events
+    (`varied`), each under a name. They are read where they are asked for.
     """
 
     def __init__(
@@ -73,6 +81,11 @@ class EventSource(ABC):
         self.provenance = provenance
         #: Events read so far whose objects had to be sorted, or whose empty slots were not empty.
         self.untidied = 0
+        self.weighted = False
+        self.variation_names: tuple[str, ...] = ()
+        self.varied_names: tuple[str, ...] = ()
+        #: Sum of the generator's weights before any selection, for the processes of which the file has it.
+        self.sum_of_weights: dict[str, float] = {}
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -83,22 +96,45 @@ class EventSource(ABC):
         """Size of one event in the file, before compression."""
 
     @abstractmethod
-    def _load(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    def _load(self, start: int, stop: int, varied: str | None) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """Return objects and process labels of events start..stop-1 as they stand in the file."""
+
+    @abstractmethod
+    def _load_weights(self, start: int, stop: int, variation: str | None) -> NDArray[Any]:
+        """Return the weights of events start..stop-1 as they stand in the file."""
 
     @abstractmethod
     def close(self) -> None: ...
 
-    def chunks(self, buffer_bytes: int = DEFAULT_BUFFER) -> Iterator[Events]:
-        """Yield all events, piece by piece."""
-        for start, stop in self._pieces(buffer_bytes):
-            yield self._piece(start, stop)
+    def chunks(
+        self,
+        buffer_bytes: int = DEFAULT_BUFFER,
+        *,
+        variations: Sequence[str] = (),
+        varied: str | None = None,
+    ) -> Iterator[Events]:
+        """Yield all events, piece by piece, with the variations asked for, or with the varied objects."""
+        self._refuse_strangers(variations, varied)
+        silent = {None, *variations} if self.weighted else set()
+        for start, stop in self._pieces(buffer_bytes, len(variations)):
+            piece = self._piece(start, stop, variations, varied)
+            silent -= _counting(piece)
+            yield piece
+        self._refuse_silent(silent)
 
-    def read(self, rows: NDArray[np.int64] | None = None, buffer_bytes: int = DEFAULT_BUFFER) -> Events:
+    def read(
+        self,
+        rows: NDArray[np.int64] | None = None,
+        buffer_bytes: int = DEFAULT_BUFFER,
+        *,
+        variations: Sequence[str] = (),
+        varied: str | None = None,
+    ) -> Events:
         """Return all events, or those asked for, in the order asked for.
 
         Memory: the events themselves, and a pass over the file as in `chunks`.
         """
+        self._refuse_strangers(variations, varied)
         wanted = np.arange(len(self)) if rows is None else rows
         outside = (wanted < 0) | (wanted >= len(self))
         if outside.any():
@@ -109,25 +145,37 @@ class EventSource(ABC):
         ascending = wanted[order]
         particles = np.empty((len(wanted), *self.layout.shape), dtype=np.float32)
         process = np.empty(len(wanted), dtype=np.int16)
-        for start, stop in self._pieces(buffer_bytes):
+        weights = np.empty(len(wanted)) if self.weighted else None
+        others = {name: np.empty(len(wanted)) for name in variations}
+        for start, stop in self._pieces(buffer_bytes, len(variations)):
             low, high = np.searchsorted(ascending, [start, stop])
             if low == high:
                 continue
             first, last = int(ascending[low]), int(ascending[high - 1])
-            piece = self._piece(first, last + 1)
-            particles[order[low:high]] = piece.particles[ascending[low:high] - first]
-            process[order[low:high]] = piece.process[ascending[low:high] - first]
-        return self._events(particles, process)
+            piece = self._piece(first, last + 1, variations, varied)
+            places, found = order[low:high], ascending[low:high] - first
+            particles[places] = piece.particles[found]
+            process[places] = piece.process[found]
+            if weights is not None:
+                weights[places] = piece.event_weights[found]
+            for name, column in others.items():
+                column[places] = piece.variations[name][found]
+        events = self._events(particles, process, weights, others)
+        if rows is None and self.weighted:
+            self._refuse_silent({None, *variations} - _counting(events))
+        return events
 
-    def _pieces(self, buffer_bytes: int) -> Iterator[tuple[int, int]]:
-        length = max(1, buffer_bytes // self.bytes_per_event)
+    def _pieces(self, buffer_bytes: int, n_variations: int = 0) -> Iterator[tuple[int, int]]:
+        weight_bytes = np.dtype(np.float64).itemsize * (self.weighted + n_variations)
+        length = max(1, buffer_bytes // (self.bytes_per_event + weight_bytes))
         for start in range(0, len(self), length):
             yield start, min(start + length, len(self))
 
-    def _piece(self, start: int, stop: int) -> Events:
+    def _piece(self, start: int, stop: int, variations: Sequence[str], varied: str | None) -> Events:
         """Return events start..stop-1, checked and mended."""
-        particles, labels = self._load(start, stop)
-        self.layout.check(particles, str(self.path), first_event=start)
+        particles, labels = self._load(start, stop, varied)
+        where = str(self.path) if varied is None else f"{self.path}: '{varied}'"
+        self.layout.check(particles, where, first_event=start)
         known = (labels == np.rint(labels)) & (labels >= UNLABELLED) & (labels < len(self.process_names))
         if not known.all():
             event = int(np.argmin(known))
@@ -136,11 +184,47 @@ class EventSource(ABC):
                 f"{UNLABELLED} (unlabelled) to {len(self.process_names) - 1}"
             )
         tidy, mended = self.layout.tidy(particles)
-        self.untidied += mended
-        return self._events(tidy, labels.astype(np.int16))
+        if varied is None:
+            self.untidied += mended
+        weights = self._weights(start, stop) if self.weighted else None
+        others = {name: self._weights(start, stop, name) for name in variations}
+        return self._events(tidy, labels.astype(np.int16), weights, others)
 
-    def _events(self, particles: NDArray[np.float32], process: NDArray[np.int16]) -> Events:
-        return Events(self.layout, particles, process, self.process_names, self.provenance)
+    def _weights(self, start: int, stop: int, variation: str | None = None) -> NDArray[np.float64]:
+        """Return weights of events start..stop-1, checked."""
+        with np.errstate(over="ignore"):  # too large for double precision: infinite, and refused as such
+            weights = self._load_weights(start, stop, variation).astype(np.float64)
+        check_weights(weights, f"{self.path}: {_named(variation)}", first_event=start)
+        return weights
+
+    def _events(
+        self,
+        particles: NDArray[np.float32],
+        process: NDArray[np.int16],
+        weights: NDArray[np.float64] | None,
+        variations: Mapping[str, NDArray[np.float64]],
+    ) -> Events:
+        return Events(
+            self.layout, particles, process, self.process_names, self.provenance, weights, variations
+        )
+
+    def _refuse_strangers(self, variations: Sequence[str], varied: str | None) -> None:
+        """Raise UnknownNameError if the file lacks what is asked for."""
+        for what, asked, known in (
+            ("weights", variations, self.variation_names),
+            ("varied objects", () if varied is None else (varied,), self.varied_names),
+        ):
+            for name in asked:
+                if name not in known:
+                    raise UnknownNameError(
+                        f"{self.path}: has no {what} '{name}' (it has {', '.join(known) or 'none'})"
+                    )
+
+    def _refuse_silent(self, silent: set[str | None]) -> None:
+        """Raise EventContentError if there are events, but none of them counts."""
+        if silent and len(self):
+            named = _named(min(silent, key=str))
+            raise EventContentError(f"{self.path}: {named} is zero in all events: write the weights again")
 
     def __enter__(self) -> Self:
         return self
@@ -149,3 +233,13 @@ class EventSource(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _named(variation: str | None) -> str:
+    return "the weight" if variation is None else f"the weight '{variation}'"
+
+
+def _counting(events: Events) -> set[str | None]:
+    """Return the kinds of weights that are not zero in some of the events."""
+    counting: set[str | None] = {name for name, weights in events.variations.items() if weights.any()}
+    return counting | {None} if events.event_weights.any() else counting

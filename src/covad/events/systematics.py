@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Protocol
@@ -73,8 +73,9 @@ class Variation:
 class Shifted:
     """Selected events at nu: the input row of each, its weight, and the yield that nu = 0 has.
 
-    `rows` is None for a separately simulated sample: its events come from no event of the input. The yields
-    of the pieces of a sample add up, at nu and at nu = 0; their ratios do not.
+    `weights` are those of the events themselves, with their sign, times what the systematics multiply them
+    by. `rows` is None for a separately simulated sample: its events come from no event of the input. The
+    yields of the pieces of a sample add up, at nu and at nu = 0; their ratios do not.
     """
 
     events: Events
@@ -92,6 +93,11 @@ def relative_yield(shifted: float, nominal: float) -> float:
     """Return the yield at nu in units of that at nu = 0."""
     if nominal == 0:
         raise EventContentError("no event passes the selection at nu = 0: loosen source.cuts")
+    if nominal < 0:
+        raise EventContentError(
+            f"the weights of the events that pass the selection at nu = 0 add up to {nominal:.4g}, and a "
+            "negative yield has no density: add events, or loosen source.cuts"
+        )
     return shifted / nominal
 
 
@@ -143,13 +149,20 @@ def _compose(events: Events, systematics: Sequence[Systematic], nu: Sequence[flo
         step = systematic.shift(total.events, float(value))
         if position and not step.matched:
             raise CovadError(f"'{systematic.name}' brings its own events: it must be the first systematic")
-        weights = step.weights if total.weights is None else total.weights * _weights(step)
+        weights = step.weights if total.weights is None else total.weights * _factors(step)
         total = Variation(step.events, weights, total.matched and step.matched)
     return total
 
 
-def _weights(variation: Variation) -> NDArray[np.float64]:
+def _factors(variation: Variation) -> NDArray[np.float64]:
     return np.ones(len(variation.events)) if variation.weights is None else variation.weights
+
+
+def _weights(variation: Variation) -> NDArray[np.float64]:
+    """Return the weights of the events, with their sign, times what the systematics multiply them by."""
+    if variation.weights is None or variation.events.weights is None:
+        return variation.events.event_weights if variation.weights is None else variation.weights
+    return variation.events.weights * variation.weights
 
 
 def _check_margin(before: Events, after: Events, selection: Selection) -> None:
@@ -320,10 +333,17 @@ class UserSystematic:
                 f"{who} must keep the order of the events and their processes, but changed that of event",
                 int(np.argmax(moved)),
             )
+        if varied.weights is not None and not np.array_equal(varied.weights, events.event_weights):
+            raise BadEventError(
+                f"{who} must move objects and keep the weights, but changed that of event",
+                int(np.argmax(varied.weights != events.event_weights)),
+            )
         if (found := events.layout.first_bad(varied.particles)) is not None:
             raise BadEventError(f"{who}: {found[1]} at the amount {self.sigma * nu:g} in event", found[0])
         tidy, _ = varied.layout.tidy(varied.particles)
-        return Variation(varied.with_particles(tidy))
+        return Variation(
+            replace(varied, particles=tidy, weights=events.weights, variations=events.variations)
+        )
 
     def _call(self, events: Events, amount: float) -> Any:
         """Call the function; whatever it raises becomes one sentence with its line, `sys.exit` as well.
@@ -350,8 +370,17 @@ class UserSystematic:
 
 def _read_only(events: Events) -> Events:
     """Return a copy of the events that cannot be written to, not even by setting the flag back."""
-    particles = np.frombuffer(events.particles.tobytes(), np.float32).reshape(events.particles.shape)
-    return events.with_particles(particles, np.frombuffer(events.process.tobytes(), events.process.dtype))
+    return replace(
+        events,
+        particles=_frozen(events.particles),
+        process=_frozen(events.process),
+        weights=None if events.weights is None else _frozen(events.weights),
+        variations={name: _frozen(weights) for name, weights in events.variations.items()},
+    )
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
 
 
 def _first_forgotten(before: Events, after: Events) -> int:
