@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -141,13 +140,13 @@ class EventMapping(Settings):
                 )
         return self
 
-    @cached_property
+    @property
     def layout(self) -> EventLayout:
         return EventLayout(
             tuple(Collection(name, c.n_slots, tuple(c.features)) for name, c in self.collections.items())
         )
 
-    @cached_property
+    @property
     def used_by_objects(self) -> frozenset[str]:
         """All names that the collections depend on."""
         return frozenset(name for c in self.collections for name in self.used_by(c))
