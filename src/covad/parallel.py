@@ -110,7 +110,7 @@ def run_jobs(function: Callable[..., None], jobs: Sequence[tuple[Any, ...]], wor
 def in_order(
     function: Callable[..., _Result], jobs: Sequence[tuple[Any, ...]], workers: int
 ) -> Iterator[_Result]:
-    """Yield `function(*job)` for every job, in their order, computed by `workers` processes ahead of the caller.
+    """Yield `function(*job)` for every job, in their order, by `workers` processes ahead of the caller.
 
     At most two results per worker wait for the caller. One worker is this very process.
     """

@@ -15,6 +15,7 @@ from covad.storage.yaml_files import read_yaml
 from covad.study.model import Study
 from covad.study.sources import KINDS, Collisions, PoolSection, SampleEntry
 
+
 def read_study(path: Path) -> Study:
     """Read and check a study file."""
     try:

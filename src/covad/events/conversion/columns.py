@@ -39,11 +39,17 @@ class Column:
     def is_whole(self) -> bool:
         return self.values.dtype.kind in "iu"
 
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """The offsets; raise MappingError if there are none."""
+        if self.offsets is None:
+            raise MappingError("a list of numbers per event is needed, and there is only one number")
+        return self.offsets
+
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """Length of every list."""
-        assert self.offsets is not None
-        return np.diff(self.offsets)
+        return np.diff(self.edges)
 
     def with_values(self, values: NDArray[Any]) -> Column:
         return Column(values, self.offsets)
@@ -76,7 +82,7 @@ def aligned(columns: Sequence[Column]) -> tuple[list[NDArray[Any]], NDArray[np.i
     if first is None:
         return [c.values for c in columns], None
     for c in columns:
-        if c.is_list and c.offsets is not first.offsets and not np.array_equal(c.offsets, first.offsets):
+        if c.is_list and c.offsets is not first.offsets and not np.array_equal(c.edges, first.edges):
             raise MappingError(
                 "lists of different lengths are combined: they belong to different objects; "
                 "make one number of each first, with sum, max, any or an index such as [0]"
@@ -88,22 +94,20 @@ def aligned(columns: Sequence[Column]) -> tuple[list[NDArray[Any]], NDArray[np.i
 
 def reduced(column: Column, operation: np.ufunc, empty: Any) -> Column:
     """Return one number per event: an operation over its list, or `empty` where the list is."""
-    assert column.offsets is not None
     filled = column.counts > 0
     kind = np.result_type(column.values.dtype, np.asarray(empty).dtype)
     result = np.full(len(column.counts), empty, dtype=kind)
-    starts = column.offsets[:-1][filled]
+    starts = column.edges[:-1][filled]
     if len(starts):  # the lists between two filled ones are empty: each runs to the next start
-        result[filled] = operation.reduceat(column.values[: column.offsets[-1]].astype(kind), starts)
+        result[filled] = operation.reduceat(column.values[: column.edges[-1]].astype(kind), starts)
     return Column(result)
 
 
 def entry(column: Column, index: int, default: Column | None = None) -> Column:
     """Return entry `index` of every list, counted from its end if negative; or the default where it ends."""
-    assert column.offsets is not None
     needed = index + 1 if index >= 0 else -index
     there = column.counts >= needed
-    begins = column.offsets[:-1] if index >= 0 else column.offsets[1:]
+    begins = column.edges[:-1] if index >= 0 else column.edges[1:]
     if default is None:
         if not there.all():
             event = int(np.argmin(there))

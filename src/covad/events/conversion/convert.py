@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -41,7 +41,7 @@ class Survey:
     recipe: Recipe
     n_events: int
     #: Number or list, for every branch that is used.
-    kinds: dict[str, str]
+    kinds: Mapping[str, str]
     steps: list[tuple[int, int]]
     #: The sum of generator weights, where a tree of its own tells it.
     sum_of_weights: float | None
@@ -75,8 +75,8 @@ class Tally:
         for name, (kept, beyond) in block.objects.items():
             before = self.objects.get(name, (0, 0))
             self.objects[name] = before[0] + kept, before[1] + beyond
-        if block.events.weights is not None:
-            events = block.events
+        events = block.events
+        if events.weights is not None:
             for name, total in _by_process(events.process_names, events.process, events.weights).items():
                 self.weights[name] = self.weights.get(name, 0.0) + total
 
@@ -112,7 +112,7 @@ class Conversion:
         yield from in_order(convert_rows, jobs, min(workers, len(jobs)))
 
     def known_sums(self) -> dict[str, float]:
-        """Return the sum of generator weights by process, as far as it is known before the events are read."""
+        """Return the sum of generator weights by process, as far as it is known in advance."""
         given = self.recipe.mapping.sum_of_weights
         names = self.recipe.process_names
         if given is None or len(names) != 1:
@@ -142,7 +142,9 @@ class Conversion:
                     writer.sum_of_weights[name] = writer.sum_of_weights.get(name, 0.0) + part
                 tally.add(block)
             if not tally.n_written:
-                raise TooFewEventsError(f"{out}: none of {tally.n_read} events passes `select`: nothing is written")
+                raise TooFewEventsError(
+                    f"{out}: none of {tally.n_read} events passes `select`: nothing is written"
+                )
         return tally
 
     def provenance(self) -> dict[str, Any]:
@@ -160,7 +162,9 @@ def prepare(mapping: EventMapping, paths: Sequence[Path], out: Path, workers: in
     filled = [one for one in found if one.n_events]
     if not filled:
         names = ", ".join(path.name for path in paths)
-        raise TooFewEventsError(f"{names}: {'has' if len(paths) == 1 else 'have'} 0 events, nothing to convert")
+        raise TooFewEventsError(
+            f"{names}: {'has' if len(paths) == 1 else 'have'} 0 events, nothing to convert"
+        )
     for one in found:
         if not one.n_events:
             log.warning("%s: has 0 events, and is skipped", one.path)
@@ -169,13 +173,15 @@ def prepare(mapping: EventMapping, paths: Sequence[Path], out: Path, workers: in
     wanted = mapping.sum_of_weights
     if isinstance(wanted, SumEntry) and wanted.tree is not None and filled[0].sum_of_weights is None:
         log.warning(
-            "%s: has no tree '%s', so that the sum of generator weights stays unknown: give it in the study, or "
-            "with --sum-of-weights; `--sum-of-weights events` takes the events of these files",
+            "%s: has no tree '%s', so that the sum of generator weights stays unknown: give it in the study, "
+            "or with --sum-of-weights; `--sum-of-weights events` takes the events of these files",
             filled[0].path,
             wanted.tree,
         )
     elif wanted is not None and not filled[0].recipe.process_names:
-        log.warning("the sum of generator weights is not kept, because no process is named: say --process NAME")
+        log.warning(
+            "the sum of generator weights is not kept, because no process is named: say --process NAME"
+        )
     _warn_of_shifted_selection(filled[0].recipe)
     # skipped files count here: their generator weights belong to the sample
     return Conversion(tuple(one for one in found if one.n_events or one.sum_of_weights))
@@ -192,7 +198,11 @@ def _refuse_repeated(paths: Sequence[Path], out: Path) -> None:
         state = path.stat()
         twin = seen.get((state.st_dev, state.st_ino))
         for other in seen.values():
-            if twin is None and other.stat().st_size == state.st_size and file_digest(other) == file_digest(path):
+            if (
+                twin is None
+                and other.stat().st_size == state.st_size
+                and file_digest(other) == file_digest(path)
+            ):
                 twin = other
         if twin is not None:
             raise DuplicateEventsError(f"{path}: holds the same events as {twin}: give each file once")
@@ -215,8 +225,8 @@ def _refuse_different(first: Survey, other: Survey) -> None:
         )
     if (first.sum_of_weights is None) != (other.sum_of_weights is None):
         raise MappingError(
-            f"{other.path}: only one of this file and {first.path} has the tree of the sum of generator weights: "
-            "convert such files one by one"
+            f"{other.path}: only one of this file and {first.path} has the tree of the sum of generator "
+            "weights: convert such files one by one"
         )
 
 
@@ -228,8 +238,8 @@ def _warn_of_shifted_selection(recipe: Recipe) -> None:
     for name, replaced in mapping.varied.items():
         if shifted := used & set(replaced):
             log.warning(
-                "`select` uses %s, which '%s' replaces: events that pass only when it is replaced are not written; "
-                "select more loosely here, and cut in the study",
+                "`select` uses %s, which '%s' replaces: events that pass only when it is replaced are not "
+                "written; select more loosely here, and cut in the study",
                 min(shifted),
                 name,
             )
@@ -304,7 +314,9 @@ def _convert(piece: Piece, labels: NDArray[np.int16], start: int) -> Block:
     if mapping.select is not None:
         selected = parse(mapping.select).truth(piece.column)
         if selected.is_list:
-            raise MappingError(f"select: '{mapping.select}' is a list of yes and no per event: write any or all")
+            raise MappingError(
+                f"select: '{mapping.select}' is a list of yes and no per event: write any or all"
+            )
         rows = np.flatnonzero(np.broadcast_to(selected.values, piece.n_events))
     weights = None if mapping.weight is None else _weights(piece, "weight", mapping.weight, rows, start)
     events = Events(
@@ -335,7 +347,9 @@ def _convert(piece: Piece, labels: NDArray[np.int16], start: int) -> Block:
     return Block(piece.n_events, events, varied, sums, objects)
 
 
-def _weights(piece: Piece, key: str, text: str, rows: NDArray[np.int64] | None, start: int) -> NDArray[np.float64]:
+def _weights(
+    piece: Piece, key: str, text: str, rows: NDArray[np.int64] | None, start: int
+) -> NDArray[np.float64]:
     """Return one weight per row; raise EventContentError at one that is not finite."""
     try:
         weights = piece.per_event(text).astype(np.float64)
@@ -369,8 +383,8 @@ def _refuse_not_finite(objects: Objects, collection: str, rows: NDArray[np.int64
         bad = np.intersect1d(objects.events[~finite], rows)
         if len(bad):
             raise EventContentError(
-                f"{feature} of {collection} is not finite in event {start + bad[0]}: leave such objects out by "
-                f"a cut, such as isfinite({feature})"
+                f"{feature} of {collection} is not finite in event {start + bad[0]}: leave such objects out "
+                f"by a cut, such as isfinite({feature})"
             )
 
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,10 @@ _ELEMENTWISE: dict[str, tuple[int, Callable[..., Values]]] = {
     "abs": (1, lambda x: np.abs(_numbers(x))),
     "isfinite": (1, lambda x: np.isfinite(_real(x))),
     **{
-        name: (1, lambda x, function=getattr(np, name): function(_real(x)))
-        for name in (
-            *("sqrt", "exp", "log", "log10", "floor", "ceil"),
-            *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh"),
+        function.__name__: (1, lambda x, function=function: function(_real(x)))
+        for function in (
+            *(np.sqrt, np.exp, np.log, np.log10, np.floor, np.ceil, np.sin, np.cos, np.tan),
+            *(np.arcsin, np.arccos, np.arctan, np.sinh, np.cosh, np.tanh, np.arcsinh),
         )
     },
     "hypot": (2, lambda x, y: np.hypot(_real(x), _real(y))),
@@ -131,7 +132,9 @@ class Expression:
 def parse(text: str) -> Expression:
     """Read an expression; raise MappingError if it is more than arithmetic on columns."""
     if len(text) > _LONGEST:
-        raise MappingError(f"an expression has {len(text)} characters, more than {_LONGEST}: write it shorter")
+        raise MappingError(
+            f"an expression has {len(text)} characters, more than {_LONGEST}: write it shorter"
+        )
     stripped = text.strip()
     try:
         tree = ast.parse(stripped, mode="eval").body
@@ -252,10 +255,10 @@ def _evaluate(node: ast.expr, lookup: Lookup) -> Column:
             left, right = _evaluate(node.left, lookup), _evaluate(node.right, lookup)
             if type(node.op) in _ARITHMETIC:
                 return elementwise(_ARITHMETIC[type(node.op)], left, right)
-            if not (left.is_truth and right.is_truth or left.is_whole and right.is_whole):
+            if not ((left.is_truth and right.is_truth) or (left.is_whole and right.is_whole)):
                 raise MappingError(
-                    "'&', '|' and '^' need comparisons or whole numbers on both sides: put each comparison in "
-                    "parentheses, or write 'and' and 'or'"
+                    "'&', '|' and '^' need comparisons or whole numbers on both sides: put each comparison "
+                    "in parentheses, or write 'and' and 'or'"
                 )
             return elementwise(_BITWISE[type(node.op)], left, right)
         case ast.BoolOp():
@@ -265,11 +268,11 @@ def _evaluate(node: ast.expr, lookup: Lookup) -> Column:
             parts = [_evaluate(part, lookup) for part in (node.left, *node.comparators)]
             links = [
                 elementwise(lambda a, b, op=op: _COMPARISONS[type(op)](_numbers(a), _numbers(b)), *pair)
-                for op, pair in zip(node.ops, zip(parts[:-1], parts[1:], strict=True), strict=True)
+                for op, pair in zip(node.ops, pairwise(parts), strict=True)
             ]
             return _joined(np.logical_and, links)
         case ast.Subscript():
-            return entry(_list_of(_evaluate(node.value, lookup), "an index"), _index(node))
+            return entry(_evaluate(node.value, lookup), _index(node))
         case ast.Call(func=ast.Name(id=name)):
             return _call(name, node.args, lookup)
     raise AssertionError(f"{type(node).__name__} was not refused")
@@ -289,7 +292,9 @@ def _unary(operation: ast.unaryop, column: Column) -> Column:
 def _truth(values: Values) -> Values:
     """Return yes or no; whole numbers, such as flags in bytes, are yes unless they are 0."""
     if values.dtype.kind == "f":
-        raise MappingError("yes or no is needed, not a number with a fraction: write a comparison, such as > 0")
+        raise MappingError(
+            "yes or no is needed, not a number with a fraction: write a comparison, such as > 0"
+        )
     return values if values.dtype.kind == "b" else values != 0
 
 
@@ -300,17 +305,10 @@ def _joined(operation: np.ufunc, columns: list[Column]) -> Column:
     return result
 
 
-def _list_of(column: Column, wanted_by: str) -> Column:
-    if not column.is_list:
-        raise MappingError(f"{wanted_by} needs a list of numbers per event, and there is only one number")
-    return column
-
-
 def _call(name: str, arguments: list[ast.expr], lookup: Lookup) -> Column:
     if name == "at":
-        column = _list_of(_evaluate(arguments[0], lookup), name)
         index = _index(ast.Subscript(arguments[0], arguments[1]))
-        return entry(column, index, _evaluate(arguments[2], lookup))
+        return entry(_evaluate(arguments[0], lookup), index, _evaluate(arguments[2], lookup))
     columns = [_evaluate(part, lookup) for part in arguments]
     if name in _ELEMENTWISE:
         return elementwise(_ELEMENTWISE[name][1], *columns)
@@ -323,7 +321,7 @@ def _call(name: str, arguments: list[ast.expr], lookup: Lookup) -> Column:
         for column in columns[1:]:
             result = elementwise(lambda a, b: _EXTREMES[name](_numbers(a), _numbers(b)), result, column)
         return result
-    column = _list_of(columns[0], name)
+    column = columns[0]
     match name:
         case "count":
             return Column(column.counts)

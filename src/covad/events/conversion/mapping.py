@@ -16,7 +16,7 @@ from covad.settings import Name, Real, Settings, Size, describe_mistake
 from covad.storage.yaml_files import parse_yaml, read_yaml
 
 #: Ready mappings: `covad convert --mapping NAME`.
-READY = ("nanoaod", "atlas-flat", "physlite", "delphes")
+READY = ("nanoaod", "atlas-flat", "atlas-open-data", "physlite", "delphes")
 #: Stands in a key and a pattern of `variations` for whatever the branches have there.
 WILDCARD = "*"
 
@@ -47,7 +47,7 @@ class CollectionEntry(Settings):
 
     #: Left out where the features are lists of expressions: as many as these have.
     slots: Size | None = None
-    #: One expression per feature; or a list of them, one per object, where each object has branches of its own.
+    #: One expression per feature; or a list, one per object, where each object has branches of its own.
     features: dict[Name, Formula | tuple[Formula, ...]] = Field(min_length=1)
     #: Objects that are kept. Names of features stand for them, here and in `sort`.
     cut: Formula | None = None
@@ -101,16 +101,16 @@ class EventMapping(Settings):
     #: Left out where the file has only one tree. Several names: the first one that the file has.
     tree: Candidates | None = None
     #: Names for branches that are called differently in different files: the first one that is there.
-    aliases: dict[str, Candidates] = {}
+    aliases: dict[str, Candidates] = Field(default_factory=dict)
     collections: dict[Name, CollectionEntry] = Field(min_length=1)
     #: Expressions with a name, for use in others.
-    derived: dict[str, Formula] = {}
+    derived: dict[str, Formula] = Field(default_factory=dict)
     #: Events that are kept.
     select: Formula | None = None
     weight: Formula | None = None
-    variations: dict[str, Annotated[str, BeforeValidator(_written)]] = {}
+    variations: dict[str, Annotated[str, BeforeValidator(_written)]] = Field(default_factory=dict)
     #: Other versions of the objects: what replaces a branch or a derived quantity in each.
-    varied: dict[Name, dict[str, Formula]] = {}
+    varied: dict[Name, dict[str, Formula]] = Field(default_factory=dict)
     sum_of_weights: SumEntry | Real | None = None
     process: Name | ProcessEntry | None = None
 
@@ -132,12 +132,12 @@ class EventMapping(Settings):
                 )
         if self.weight is None and (self.variations or self.sum_of_weights is not None):
             raise ValueError("variations and sum_of_weights need a weight")
-        if isinstance(self.sum_of_weights, SumEntry) and self.sum_of_weights.tree is not None:
-            if isinstance(self.process, ProcessEntry):
-                raise ValueError(
-                    "sum_of_weights: one tree cannot say what each process has where a branch tells the "
-                    "process: leave `tree` out, or convert the processes one by one"
-                )
+        told_apart = isinstance(self.sum_of_weights, SumEntry) and self.sum_of_weights.tree is None
+        if isinstance(self.process, ProcessEntry) and self.sum_of_weights is not None and not told_apart:
+            raise ValueError(
+                "sum_of_weights: one number cannot say what each process has where a branch tells the "
+                "process: leave `tree` out, or convert the processes one by one"
+            )
         return self
 
     @property
@@ -154,11 +154,13 @@ class EventMapping(Settings):
     def used_by(self, collection: str) -> frozenset[str]:
         """Return all names that one collection depends on, directly or through others."""
         return frozenset(
-            name for _, text, local in self.collections[collection].formulas() for name in self.closure(text, local)
+            name
+            for _, text, local in self.collections[collection].formulas()
+            for name in self.closure(text, local)
         )
 
     def formulas(self) -> Iterator[tuple[str, str, frozenset[str]]]:
-        """Yield key, expression and local names of everything that is computed from the tree of the events."""
+        """Yield key, expression and local names of all that is computed from the tree of the events."""
         for name, collection in self.collections.items():
             for key, text, local in collection.formulas():
                 yield f"collections.{name}.{key}", text, local
@@ -196,13 +198,12 @@ class EventMapping(Settings):
         found: set[str] = set()
         for name in parse(text).names - local:
             found.add(name)
-            collection, _, feature = name.partition(".")
             if name in path:
                 raise MappingError(f"'{name}' needs itself: {' needs '.join((*path, name))}")
             if name in self.derived:
                 found |= self.closure(self.derived[name], frozenset(), (*path, name))
             elif self.defines(name):
-                for _, one, inner in self.collections[collection].formulas():
+                for _, one, inner in self.collections[name.partition(".")[0]].formulas():
                     found |= self.closure(one, inner, (*path, name))
         return found
 

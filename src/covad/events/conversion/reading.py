@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -102,7 +103,7 @@ class Table(ABC):
                 edges.append(end)
         if edges[-1] < len(self):
             edges.append(len(self))
-        return list(zip(edges[:-1], edges[1:], strict=True))
+        return list(pairwise(edges))
 
 
 class Source(ABC):
@@ -229,7 +230,7 @@ class RootTree(Table):
         found = len(column.values) if column.offsets is None else len(column.offsets) - 1
         if found != stop - start:
             raise FileFormatError(
-                f"{self.path}: branch '{name}' has {found} of the rows {start} to {stop - 1}: the file is damaged"
+                f"{self.path}: branch '{name}' has {found} of {stop - start} rows: the file is damaged"
             )
         return column
 
@@ -268,11 +269,11 @@ class ParquetSource(Source):
     def trees(self) -> dict[str, int]:
         return {PARQUET_TABLE: self._file.metadata.num_rows}
 
-    def find(self, candidates: Sequence[str] | None) -> Table:
+    def find(self, candidates: Sequence[str] | None) -> Table:  # noqa: ARG002
         """Return the table: a Parquet file has no trees, so that the mapping's `tree` does not matter."""
         return self.open(PARQUET_TABLE)
 
-    def open(self, name: str) -> ParquetTable:
+    def open(self, name: str) -> ParquetTable:  # noqa: ARG002, it has one table
         return ParquetTable(self.path, self._file)
 
 
@@ -297,7 +298,9 @@ class ParquetTable(Table):
 
         found = self._types[name]
         content = _content_type(found)
-        numeric = pa.types.is_integer(content) or pa.types.is_floating(content) or pa.types.is_boolean(content)
+        numeric = (
+            pa.types.is_integer(content) or pa.types.is_floating(content) or pa.types.is_boolean(content)
+        )
         kind: Kind = "other"
         if numeric:
             kind = "number" if content == found else "list"
@@ -311,7 +314,7 @@ class ParquetTable(Table):
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         return [0, *np.cumsum(sizes).tolist()]
 
-    def pieces(self, names: Sequence[str]) -> Sequence[int]:
+    def pieces(self, names: Sequence[str]) -> Sequence[int]:  # noqa: ARG002
         return self._groups
 
     def read(self, names: Sequence[str], start: int, stop: int) -> dict[str, Column]:
@@ -327,7 +330,9 @@ class ParquetTable(Table):
         """Return a table of these rows; the row groups that were read last are kept."""
         first = int(np.searchsorted(self._groups, start, side="right")) - 1
         last = int(np.searchsorted(self._groups, stop, side="left"))
-        columns = sorted({name if name in self._file.schema_arrow.names else name.split(".")[0] for name in names})
+        columns = sorted(
+            {name if name in self._file.schema_arrow.names else name.split(".")[0] for name in names}
+        )
         key = (first, last, tuple(columns))
         if self._cached[0] != key:
             self._cached = (key, self._file.read_row_groups(list(range(first, last)), columns=columns))

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import CovadError, EventContentError, MappingError
+from covad.errors import CovadError, MappingError
 from covad.events.conversion.columns import Column, aligned, stack
 from covad.events.conversion.expressions import Lookup, parse
-from covad.events.conversion.mapping import WILDCARD, EventMapping, ProcessEntry, SumEntry
+from covad.events.conversion.mapping import WILDCARD, EventMapping, ProcessEntry
 from covad.events.conversion.padding import Objects, wrapped
 from covad.events.conversion.reading import Table
-from covad.events.layout import UNLABELLED, EventLayout
+from covad.events.layout import EventLayout
 
 #: Kinds of branches that a formula may use.
 _USABLE = ("number", "list")
@@ -163,7 +163,9 @@ class Piece:
         features: dict[str, NDArray[np.float32]] = {}
         with np.errstate(over="ignore", invalid="ignore"):  # too large is infinite, and refused as such
             for name, numbers in zip(columns, values, strict=True):
-                features[name] = np.broadcast_to(numbers[:n] if numbers.ndim else numbers, n).astype(np.float32)
+                features[name] = np.broadcast_to(numbers[:n] if numbers.ndim else numbers, n).astype(
+                    np.float32
+                )
         rank = None if entry.sort is None else self._per_object(parse(entry.sort).evaluate, columns, offsets)
         objects = Objects(features, offsets, rank)
         kept = ~(objects.scale <= 0)  # no object, as in flat trees; NaN is none of these, and refused
