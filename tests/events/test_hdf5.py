@@ -160,7 +160,8 @@ def test_bad_labels(
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("covad_format", "2", "has event format 2, but this covad reads formats up to 1"),
+        ("covad_format", "2", "has no dataset 'weight'"),  # a file with weights has lost them
+        ("covad_format", "3", "has event format 3, but this covad reads formats up to 2"),
         ("covad_format", '"new"', "has event format 'new'"),
         ("layout", "[{", "the attribute 'layout': cannot be read, "),
         ("layout", 3.0, "the attribute 'layout': cannot be read, "),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -44,6 +44,8 @@ VARIATIONS, VARIED = "weights", "varied"
 SUM_OF_WEIGHTS = "sum_of_weights"
 #: Raised when files of this version can no longer be read by covad as it was before.
 FORMAT_VERSION = 1
+#: That of files with weights, which covad as it was before would leave out.
+WEIGHTED_VERSION = 2
 
 #: Attribute that files of covad have.
 _VERSION = "covad_format"
@@ -57,9 +59,17 @@ _READ_CACHE_BYTES = 8 * 2**20
 _STORAGE_CHUNK_BYTES = 2**20
 #: Room for the chunk that is being filled, so that it is compressed once.
 _WRITE_CACHE_BYTES = 16 * 2**20
-#: The same of weights, of which there may be a hundred kinds.
+#: The same as `_STORAGE_CHUNK_BYTES`, of weights.
 _WEIGHT_CHUNK_BYTES = 2**17
 _ADC2021_CLASSES = ("MET_class_1", "Four_Ele_class_2", "Four_Mu_class_3", "Ten_Jet_class_4")
+
+
+def _weight_datasets(weighted: bool, variations: Sequence[str]) -> list[str]:
+    return [WEIGHT] * weighted + [f"{VARIATIONS}/{name}" for name in variations]
+
+
+def _varied_datasets(varied: Iterable[str]) -> list[str]:
+    return [f"{VARIED}/{name}" for name in varied]
 
 
 def column_names(layout: EventLayout) -> tuple[str, ...]:
@@ -95,7 +105,8 @@ class Hdf5Events(EventSource):
         self._process = None  # the public files have no labels
         if PROCESS in self._file or self.process_names or _VERSION in self._file.attrs:
             self._process = self._column(PROCESS, "iu", "whole numbers")
-        self.weighted = WEIGHT in set(self._file)
+        version = _attribute(self._file, path, _VERSION, FORMAT_VERSION)
+        self.weighted = WEIGHT in set(self._file) or version == WEIGHTED_VERSION
         self.variation_names = self._group(VARIATIONS)
         self.varied_names = self._group(VARIED)
         if self.variation_names and not self.weighted:
@@ -103,14 +114,13 @@ class Hdf5Events(EventSource):
                 f"{path}: has weights in '{VARIATIONS}' but no dataset '{WEIGHT}', which they vary: write "
                 "it, with ones if need be"
             )
-        # none of these stays open, because HDF5 has a cache for each dataset that is
-        for name in (WEIGHT,) * self.weighted + tuple(f"{VARIATIONS}/{n}" for n in self.variation_names):
+        # none of these stays open: HDF5 has a cache for each dataset that is
+        for name in _weight_datasets(self.weighted, self.variation_names):
             self._column(name, "f", "floating-point numbers")
-        for name in self.varied_names:
-            if len(self._objects(f"{VARIED}/{name}")) != len(self):
+        for name in _varied_datasets(self.varied_names):
+            if (n_events := len(self._objects(name))) != len(self):
                 raise FileFormatError(
-                    f"{path}: dataset '{VARIED}/{name}' has {len(self._file[VARIED][name])} events for "
-                    f"{len(self)}"
+                    f"{path}: dataset '{name}' has {n_events} events beside {len(self)} of '{PARTICLES}'"
                 )
         sums = _attribute(self._file, path, SUM_OF_WEIGHTS, {})
         self.sum_of_weights = _checked_sums(sums, self.process_names, path)
@@ -127,9 +137,9 @@ class Hdf5Events(EventSource):
 
     def raw_pieces(self) -> Iterator[NDArray[Any]]:
         """Yield all that the file has on its events, piece by piece as it stands there, whatever it is."""
-        names = [PARTICLES] + [PROCESS] * (self._process is not None) + [WEIGHT] * self.weighted
-        names += [f"{VARIATIONS}/{name}" for name in self.variation_names]
-        names += [f"{VARIED}/{name}" for name in self.varied_names]
+        names = [PARTICLES] if self._process is None else [PARTICLES, PROCESS]
+        names += _weight_datasets(self.weighted, self.variation_names)
+        names += _varied_datasets(self.varied_names)
         for name in names:
             for start, stop in self._pieces(DEFAULT_BUFFER):
                 with reading(self.path):
@@ -138,10 +148,11 @@ class Hdf5Events(EventSource):
 
     def _load(self, start: int, stop: int, varied: str | None) -> tuple[NDArray[np.float32], NDArray[Any]]:
         with reading(self.path):
-            dataset = self._particles if varied is None else self._file[VARIED][varied]
-            raw = dataset[start:stop]
-            labels = np.full(stop - start, UNLABELLED, dtype=np.int16)
-            if self._process is not None:
+            objects = self._particles if varied is None else self._file[VARIED][varied]
+            raw = objects[start:stop]
+            if self._process is None:
+                labels = np.full(stop - start, UNLABELLED, dtype=np.int16)
+            else:
                 labels = self._process[start:stop]
         classes = raw[..., -1]
         expected = self.layout.slot_collection + 1
@@ -196,9 +207,11 @@ class Hdf5Events(EventSource):
         """Return a dataset, or raise FileFormatError if it is missing or of another kind of numbers."""
         link = self._file.get(name, getlink=True)
         dataset = None if isinstance(link, h5py.ExternalLink) else self._file.get(name)
-        if not isinstance(dataset, h5py.Dataset):
-            found = ", ".join(self._file) or "nothing"
-            raise FileFormatError(f"{self.path}: has no dataset '{name}' (it has {found})")
+        if not isinstance(dataset, h5py.Dataset) or dataset.file.filename != self._file.filename:
+            found = f" (it has {', '.join(self._file) or 'nothing'})"
+            if link is not None:
+                found = ": what is called so is a group, or a link to elsewhere"
+            raise FileFormatError(f"{self.path}: has no dataset '{name}'{found}")
         if dataset.dtype.kind not in kinds:
             raise FileFormatError(f"{self.path}: dataset '{name}' holds {dataset.dtype}, not {what}")
         return dataset
@@ -259,9 +272,9 @@ class Hdf5Events(EventSource):
 def _header(file: Any, path: Path) -> tuple[EventLayout, tuple[str, ...], dict[str, Any]]:
     """Read layout, process names and provenance from the attributes; a public file has none of them."""
     version = _attribute(file, path, _VERSION, FORMAT_VERSION)
-    if version not in range(1, FORMAT_VERSION + 1):
+    if version not in (FORMAT_VERSION, WEIGHTED_VERSION):
         raise FileFormatError(
-            f"{path}: has event format {version!r}, but this covad reads formats up to {FORMAT_VERSION}: "
+            f"{path}: has event format {version!r}, but this covad reads formats up to {WEIGHTED_VERSION}: "
             "install a newer covad"
         )
     names = _attribute(file, path, "process_names", [])
@@ -354,28 +367,26 @@ class EventWriter:
             ):
                 self._file[name] = np.array([text.encode() for text in texts])  # fixed-length UTF-8
             for name, content in (
-                (_VERSION, FORMAT_VERSION),
+                (_VERSION, WEIGHTED_VERSION if self.weighted else FORMAT_VERSION),
                 ("layout", self.layout.describe()),
                 ("process_names", list(self.process_names)),
                 ("provenance", self.provenance),
             ):
                 self._file.attrs[name] = json.dumps(content)
             slots, features = self.layout.shape
-            self._growing(PARTICLES, np.float32, (slots, features + 1))
+            record = (slots, features + 1)
+            self._growing(PARTICLES, np.float32, record)
             self._growing(PROCESS, np.int16, ())
             for group, names in ((VARIATIONS, self.variations), (VARIED, self.varied)):
                 if names:
                     self._file.create_group(group, track_order=True)
-            weights = [WEIGHT] * self.weighted + [f"{VARIATIONS}/{name}" for name in self.variations]
+            # there may be a hundred of these, so that each has room for the chunk that is being filled alone
+            weights = _weight_datasets(self.weighted, self.variations)
             for name in weights:
-                self._growing(name, np.float64, (), _WEIGHT_CHUNK_BYTES, rdcc_nbytes=2 * _WEIGHT_CHUNK_BYTES)
-            for name in self.varied:
-                self._growing(
-                    f"{VARIED}/{name}",
-                    np.float32,
-                    (slots, features + 1),
-                    rdcc_nbytes=2 * _STORAGE_CHUNK_BYTES,
-                )
+                room = 2 * _WEIGHT_CHUNK_BYTES
+                self._growing(name, np.float64, (), _WEIGHT_CHUNK_BYTES, shuffle=True, rdcc_nbytes=room)
+            for name in _varied_datasets(self.varied):
+                self._growing(name, np.float32, record, rdcc_nbytes=2 * _STORAGE_CHUNK_BYTES)
             self._silent = set(weights)
             self._stack = stack.pop_all()
         return self
@@ -385,48 +396,47 @@ class EventWriter:
 
         `varied` are their other objects, by the names that the file was begun with.
         """
-        objects = {PARTICLES: events.particles}
-        objects |= {f"{VARIED}/{name}": particles for name, particles in (varied or {}).items()}
-        weights = {f"{VARIATIONS}/{name}": column for name, column in events.variations.items()}
-        if self.weighted:
-            weights[WEIGHT] = events.event_weights
-        self._refuse_others(events, {PROCESS, *objects, *weights})
-        content: dict[str, NDArray[Any]] = {}
-        for name, particles in objects.items():
-            where = str(self.path) if name == PARTICLES else f"{self.path}: '{name}'"
+        if events.layout != self.layout:
+            raise LayoutError(f"{self.path}: events of another layout cannot be appended")
+        shifted = dict(zip(_varied_datasets(varied or {}), (varied or {}).values(), strict=True))
+        content: dict[str, NDArray[Any]] = {PARTICLES: events.particles, **shifted}
+        content[PROCESS] = events.labels_among(self.process_names)
+        if self.weighted or events.weights is not None:
+            content[WEIGHT] = events.event_weights
+        content |= {f"{VARIATIONS}/{name}": weights for name, weights in events.variations.items()}
+        for problem, names in (
+            ("has no room for", content.keys() - self._datasets.keys()),
+            ("needs", self._datasets.keys() - content.keys()),
+        ):
+            if names:
+                raise LayoutError(
+                    f"{self.path}: {problem} '{min(names)}' of the events: it was begun with "
+                    f"{', '.join(self._datasets)}"
+                )
+        self.layout.check(events.particles, str(self.path), first_event=self.n_events)
+        for name, particles in shifted.items():
             if particles.dtype != np.float32 or particles.shape != events.particles.shape:
                 raise LayoutError(
-                    f"{where} needs a float32 array of shape {events.particles.shape}, "
+                    f"{self.path}: '{name}' needs a float32 array of shape {events.particles.shape}, "
                     f"not {particles.dtype} {particles.shape}"
                 )
-            self.layout.check(particles, where, first_event=self.n_events)
-            # The last column is the number of the object's collection, 0 for padding.
-            classes = (self.layout.slot_collection + 1) * (particles[..., 0] > 0)
-            content[name] = np.concatenate([particles, classes[..., None].astype(np.float32)], axis=-1)
-        content |= {PROCESS: events.labels_among(self.process_names), **weights}
-        for name, column in weights.items():
-            check_weights(column, f"{self.path}: '{name}'", first_event=self.n_events)
-            if column.any():
+            self.layout.check(particles, f"{self.path}: '{name}'", first_event=self.n_events)
+        for name in _weight_datasets(self.weighted, self.variations):
+            check_weights(content[name], f"{self.path}: '{name}'", first_event=self.n_events)
+            if content[name].any():
                 self._silent.discard(name)
         start, self.n_events = self.n_events, self.n_events + len(events)
         for name, dataset in self._datasets.items():
+            column = self._record(content[name]) if name == PARTICLES or name in shifted else content[name]
             dataset.resize(self.n_events, axis=0)
-            dataset[start:] = content[name]
+            dataset[start:] = column
         with writing(self.path):
             self._disk.raise_failure()
 
-    def _refuse_others(self, events: Events, given: set[str]) -> None:
-        """Raise LayoutError if the events have not just what the file was begun with."""
-        if events.layout != self.layout:
-            raise LayoutError(f"{self.path}: events of another layout cannot be appended")
-        if events.weights is not None and not self.weighted:
-            raise LayoutError(f"{self.path}: the file was begun without weights, but the events have some")
-        for problem, names in (
-            ("the events lack", self._datasets.keys() - given),
-            ("the file was begun without", given - self._datasets.keys()),
-        ):
-            if names:
-                raise LayoutError(f"{self.path}: {problem} {', '.join(sorted(names))}")
+    def _record(self, particles: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Add the last column, the number of the object's collection, 0 for padding."""
+        classes = (self.layout.slot_collection + 1) * (particles[..., 0] > 0)
+        return np.concatenate([particles, classes[..., None].astype(np.float32)], axis=-1)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -440,7 +450,7 @@ class EventWriter:
         dtype: type,
         shape: tuple[int, ...],
         chunk_bytes: int = _STORAGE_CHUNK_BYTES,
-        **cache: int,
+        **storage: Any,
     ) -> None:
         """Make an empty dataset to append to. Fast gzip: every HDF5 program reads it."""
         event_bytes = np.dtype(dtype).itemsize * int(np.prod(shape))
@@ -452,7 +462,7 @@ class EventWriter:
             dtype=dtype,
             compression="gzip",
             compression_opts=1,
-            **cache,
+            **storage,
         )
 
     def _finish(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
-from covad.events.layout import Events
+from covad.events.layout import UNLABELLED, UNLABELLED_NAME, Events
 from covad.events.selection import Selection
 from covad.events.systematics import Systematic, relative_yield, shift_events
 
@@ -58,6 +59,31 @@ class CollectionSummary:
 
 
 @dataclass
+class WeightSummary:
+    """Running totals of the weights of one process."""
+
+    n_events: int = 0
+    n_negative: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def add(self, weights: NDArray[np.float64]) -> None:
+        self.n_events += len(weights)
+        self.n_negative += int((weights < 0).sum())
+        self.total += float(weights.sum())
+        self.squares += float(weights @ weights)
+
+    @property
+    def negative_share(self) -> float:
+        return self.n_negative / max(self.n_events, 1)
+
+    @property
+    def effective(self) -> float:
+        """Events of equal weight that would know the total as well."""
+        return self.total**2 / self.squares if self.squares > 0 else 0.0
+
+
+@dataclass
 class ShiftSummary:
     """Running totals of one collection, shifted by one systematic to one nu, after the selection."""
 
@@ -78,15 +104,48 @@ class ShiftSummary:
         return relative_yield(self.n_events, self.n_nominal)
 
 
+@dataclass
+class VariedSummary:
+    """Running totals of one collection among varied objects of the same events, after the selection."""
+
+    name: str
+    collection: CollectionSummary
+    selected_yield: float = 0.0
+
+    def add(self, events: Events, systematics: Sequence[Systematic], selection: Selection | None) -> None:
+        """Add events with the varied objects, at nu = 0 of every systematic."""
+        selected = shift_events(events, systematics, [0.0] * len(systematics), selection)
+        self.collection.add(selected.events)
+        self.selected_yield += float(selected.weights.sum())
+
+
 @dataclass(frozen=True)
 class SampleSummary:
-    """Everything that `covad inspect` shows; `n_selected` events pass the cuts at nu = 0."""
+    """Everything that `covad inspect` shows of the events; objects are counted without weights.
+
+    `n_selected` events pass the cuts at nu = 0, and their weights add up to `selected_yield`. `weights` are
+    by process, empty if there are none; `variations` are the sums of other weights.
+    """
 
     n_events: int
     n_selected: int
+    selected_yield: float
     processes: dict[str, int]
+    weights: dict[str, WeightSummary]
+    variations: dict[str, float]
     collections: list[CollectionSummary]
     shifts: list[ShiftSummary]
+
+    @property
+    def all_weights(self) -> WeightSummary:
+        """The weights of all processes together."""
+        total = WeightSummary()
+        for weights in self.weights.values():
+            total.n_events += weights.n_events
+            total.n_negative += weights.n_negative
+            total.total += weights.total
+            total.squares += weights.squares
+        return total
 
 
 def summarise(
@@ -98,13 +157,24 @@ def summarise(
 ) -> SampleSummary:
     """Walk through the chunks once, and shift each by every systematic to every nu."""
     processes: Counter[str] = Counter()
+    weights: dict[str, WeightSummary] = {}
+    variations: Counter[str] = Counter()
     collections: dict[str, CollectionSummary] = {}
     shifts: dict[tuple[str, float], ShiftSummary] = {}
     n_events = n_selected = 0
+    selected_yield = 0.0
     for chunk in chunks:
         n_events += len(chunk)
-        n_selected += len(shift_events(chunk, systematics, [0.0] * len(systematics), selection).events)
+        nominal = shift_events(chunk, systematics, [0.0] * len(systematics), selection)
+        n_selected += len(nominal.events)
+        selected_yield += nominal.nominal_yield
         processes.update(chunk.process_counts())
+        if chunk.weights is not None:
+            for code in np.unique(chunk.process):
+                name = UNLABELLED_NAME if code == UNLABELLED else chunk.process_names[code]
+                weights.setdefault(name, WeightSummary()).add(chunk.weights[chunk.process == code])
+        for name, column in chunk.variations.items():
+            variations[name] += column.sum()
         for c in chunk.layout.collections:
             collections.setdefault(c.name, CollectionSummary(c.name, c.features)).add(chunk)
         for systematic, value in product(systematics, nu):
@@ -114,7 +184,10 @@ def summarise(
     return SampleSummary(
         n_events,
         n_selected,
+        selected_yield,
         dict(processes.most_common()),
+        weights,
+        {name: float(total) for name, total in variations.items()},
         list(collections.values()),
         list(shifts.values()),
     )

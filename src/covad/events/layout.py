@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from covad.errors import EventContentError, LayoutError, UnknownNameError
 
 UNLABELLED = -1
+#: What events without a label are called in tables.
+UNLABELLED_NAME = "unlabelled"
 
 
 @dataclass(frozen=True)
@@ -296,11 +298,11 @@ class Events:
         return recode[self.process]
 
     def process_counts(self) -> dict[str, int]:
-        """Count the events per process name; those without a label count as 'unlabelled'."""
+        """Count the events per process name; those without a label have a name of their own."""
         counts = {name: int((self.process == code).sum()) for code, name in enumerate(self.process_names)}
         unlabelled = int((self.process == UNLABELLED).sum())
         if unlabelled:
-            counts["unlabelled"] = unlabelled
+            counts[UNLABELLED_NAME] = unlabelled
         return {name: n for name, n in counts.items() if n}
 
 

@@ -65,8 +65,7 @@ class EventSource(ABC):
     """The events of one file, handed out in pieces and in file order. A context manager.
 
     Peak memory of a pass is at most `BUFFERS_AT_PEAK` times the buffer asked for, whatever the size of the
-    file (plus HDF5's cache of 8 MiB, or one storage chunk of the file where that is larger, for the objects
-    and for each kind of weight that is asked for).
+    file (plus HDF5's cache of 8 MiB, or one storage chunk of the file where that is larger).
 
     A file may hold other weights of its events (`variations`), and other objects of the same events
     (`varied`), each under a name. They are read where they are asked for.
