@@ -172,7 +172,7 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
     short_help="Convert ROOT or Parquet files to an event file.",
     examples=(
         "covad convert --describe nano.root",
-        "covad convert --mapping nanoaod --process ttbar tt_1.root tt_2.root --out tt.h5",
+        "covad convert --mapping nanoaod --process tt 1.root 2.root --out tt.h5",
         "covad convert --mapping nanoaod --data run2016.root --out observed.h5",
         "covad convert mapping.yaml tree.root --out events.h5",
         "covad convert --mapping nanoaod --print > mapping.yaml",

@@ -23,7 +23,7 @@ from covad.errors import (
 from covad.events.conversion.expressions import parse
 from covad.events.conversion.mapping import EventMapping, ProcessEntry, SumEntry
 from covad.events.conversion.padding import Objects
-from covad.events.conversion.reading import Table, open_source
+from covad.events.conversion.reading import Table, open_source, reading_foreign
 from covad.events.conversion.recipe import Piece, Recipe
 from covad.events.hdf5 import EventWriter
 from covad.events.layout import UNLABELLED, Events
@@ -31,6 +31,9 @@ from covad.parallel import in_order
 from covad.storage.digests import file_digest
 
 log = logging.getLogger(__name__)
+
+#: So many files are surveyed faster than worker processes start.
+_FEW_FILES = 16
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,10 @@ class Conversion:
     def blocks(self, workers: int) -> Iterator[Block]:
         """Yield all events in the order of the files, converted by so many processes."""
         jobs = [(s.path, self.recipe, *step) for s in self.surveys for step in s.steps]
-        yield from in_order(convert_rows, jobs, min(workers, len(jobs)))
+        try:
+            yield from in_order(convert_rows, jobs, min(workers, len(jobs)))
+        finally:
+            _opened.cache_clear()
 
     def known_sums(self) -> dict[str, float]:
         """Return the sum of generator weights by process, as far as it is known in advance."""
@@ -150,7 +156,8 @@ class Conversion:
     def provenance(self) -> dict[str, Any]:
         """Return where the events come from, as plain data."""
         return {
-            "converted_from": [{"file": s.path.name, "events": s.n_events} for s in self.surveys],
+            "converted_from": ", ".join(s.path.name for s in self.surveys),
+            "events_read": self.n_events,
             "mapping": self.recipe.mapping.plain(),
         }
 
@@ -158,7 +165,8 @@ class Conversion:
 def prepare(mapping: EventMapping, paths: Sequence[Path], out: Path, workers: int = 1) -> Conversion:
     """Survey all files; raise if one does not fit the mapping or the others, before anything is written."""
     _refuse_repeated(paths, out)
-    found = list(in_order(survey, [(path, mapping) for path in paths], min(workers, len(paths))))
+    processes = workers if len(paths) > _FEW_FILES else 1
+    found = list(in_order(survey, [(path, mapping) for path in paths], processes))
     filled = [one for one in found if one.n_events]
     if not filled:
         names = ", ".join(path.name for path in paths)
@@ -275,14 +283,21 @@ def _summed(text: str, mapping: EventMapping, table: Table) -> float:
 
 
 @lru_cache(maxsize=1)
-def _opened(path: Path, tree: tuple[str, ...] | None) -> Table:
-    """Return a tree that stays open until another one is asked for: opening takes longer than a step."""
+def _opened(path: Path, tree: tuple[str, ...] | None, *state: int) -> Table:  # noqa: ARG001
+    """Return a tree that stays open until another one is asked for: opening takes longer than a step.
+
+    `state` tells one file from another that has taken its name.
+    """
     return open_source(path).find(tree)
 
 
 def convert_rows(path: Path, recipe: Recipe, start: int, stop: int) -> Block:
     """Convert rows start..stop-1 of one file."""
-    table = _opened(path, recipe.mapping.tree)
+    with reading_foreign(path):
+        state = path.stat()
+    table = _opened(
+        path.absolute(), recipe.mapping.tree, state.st_dev, state.st_ino, state.st_size, state.st_ctime_ns
+    )
     columns = table.read(recipe.columns, start, stop)
     labels = _labels(recipe, table, start, stop)
     try:

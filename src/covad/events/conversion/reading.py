@@ -212,18 +212,17 @@ class RootTree(Table):
             return sorted(edges | {0, len(self)})
 
     def read(self, names: Sequence[str], start: int, stop: int) -> dict[str, Column]:
-        with reading_foreign(self.path):
-            return {name: self._column(name, start, stop) for name in names}
+        return {name: self._column(name, start, stop) for name in names}
 
     def _column(self, name: str, start: int, stop: int) -> Column:
         import awkward as ak
 
-        branch = self._branches[name]
-        layout = branch.array(entry_start=start, entry_stop=stop, library="ak").layout
+        with reading_foreign(self.path):
+            layout = self._branches[name].array(entry_start=start, entry_stop=stop, library="ak").layout
         if isinstance(layout, ak.contents.NumpyArray):
             column = Column(layout.data) if layout.data.ndim == 1 else of_fixed_length(layout.data)
         elif isinstance(layout, ak.contents.RegularArray):
-            column = of_fixed_length(layout.to_NumpyArray(layout.content.dtype).data)
+            column = of_fixed_length(layout.content.data.reshape(-1, layout.size))
         else:
             lists = layout.to_ListOffsetArray64(True)
             column = Column(lists.content.data, lists.offsets.data)
