@@ -72,8 +72,12 @@ def fill(path: Path) -> None:
 
 
 def write_events(path: Path, events: Events, **provenance: object) -> Path:
-    """A file of covad's own."""
-    with EventWriter(path, events.layout, events.process_names, provenance) as writer:
+    """A file of covad's own, with the weights of the events where they have some."""
+    names, variations = events.process_names, tuple(events.variations)
+    weighted = events.weights is not None
+    with EventWriter(
+        path, events.layout, names, provenance, weighted=weighted, variations=variations
+    ) as writer:
         writer.append(events)
     return path
 

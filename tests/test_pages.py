@@ -27,7 +27,7 @@ RUN_IN = {
     "explanation/convex.md": "test_the_convex_test_step_by_step",
     "how-to/how-many-toys.md": "test_tutorial.py, and test_the_numbers_of_toys_that_can_tell",
     "how-to/test-observed-data.md": "observed/test_result.py",
-    "reference/file-formats.md": "test_pools_of_ones_own",
+    "reference/file-formats.md": "test_weights_of_ones_own, test_pools_of_ones_own",
     "reference/python.md": "test_public.py",
     "reference/summary.md": "test_public.py",
     "tutorials/own-events.md": "test_tutorial.py",
@@ -96,10 +96,18 @@ def test_the_tutorial_is_the_notebook():
 
 def test_pools_of_ones_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (code,) = blocks("reference/file-formats.md", "python")
-    exec(code, {})
+    exec(blocks("reference/file-formats.md", "python")[1], {})
     pools = open_pools(tmp_path / "pools", pools_digest(tmp_path / "pools"))
     assert len(pools.background((1.0,))) == 20_000
+
+
+def test_weights_of_ones_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    exec(blocks("reference/file-formats.md", "python")[0], found)
+    assert found["nominal"].weights.tolist() == [0.7, -0.7]
+    assert found["nominal"].variations["scaleUp"].tolist() == [0.8, -0.9]
+    assert found["shifted"].particles[0, 0].tolist() == pytest.approx([41.41, 0.3, 1.2])
 
 
 def test_every_column_of_the_toys_is_documented():

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from event_files import write_events
 from public_service import Service
-from samples import random_events
+from samples import random_events, weighted_events
 
 from covad.cli import bench
 from covad.cli.inspection import inspect_file
@@ -188,6 +188,45 @@ def test_inspect_refuses_bad_numbers(sample: Path, tmp_path: Path) -> None:
     sentence = complaint(covad("inspect", bad))
     assert "bad.h5" in sentence
     assert "event 7" in sentence
+
+
+def test_inspect_shows_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events = weighted_events(200, seed=1)
+    path = tmp_path / "weighted.h5"
+    with EventWriter(
+        path,
+        events.layout,
+        ("w", "qcd", "z"),
+        weighted=True,
+        variations=tuple(events.variations),
+        varied=("jesTotalUp",),
+        sum_of_weights={"w": 12345.0, "z": 678.0},
+    ) as writer:
+        writer.append(events, {"jesTotalUp": events.particles * np.float32([1.5, 1.0, 1.0])})
+    inspect_file(path)
+    shown = [
+        [cell.strip() for cell in line.split("│")[1:-1]] for line in capsys.readouterr().out.splitlines()
+    ]
+    for code, name in enumerate(("w", "qcd")):
+        w = events.event_weights[events.process == code]
+        cells = [str(len(w)), f"{len(w) / 200:.2%}", f"{w.sum():.6g}", f"{(w < 0).mean():.2%}"]
+        cells += [f"{w.sum() ** 2 / (w @ w):.1f}", "12345" if name == "w" else ""]
+        assert [name, *cells] in shown
+    assert ["z", "0", "0.00%", "0", "0.00%", "0.0", "678"] in shown  # generated, but all cut away
+    total = events.event_weights.sum()
+    assert ["scaleUp", f"{1.2 * total:.6g}", "1.2000"] in shown
+    jets = events.objects("jet")[events.present("jet")][:, 0]
+    varied = next(row for row in shown if row[:1] == ["jesTotalUp"])
+    assert varied[2] == f"{1.5 * jets.mean(dtype=float):.2f}"
+
+
+def test_inspect_of_weights_that_add_up_to_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = replace(random_events(50, seed=1), weights=np.where(np.arange(50) % 2, -2.0, 1.0))
+    inspect_file(write_events(tmp_path / "negative.h5", events))
+    shown = capsys.readouterr().out
+    assert "no shifts are shown, because the weights of the selected events add up to -25 at nu = 0" in shown
 
 
 def test_inspect_works_without_the_collection_of_the_systematic(tmp_path: Path) -> None:

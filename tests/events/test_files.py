@@ -8,12 +8,13 @@ import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from event_files import assert_refused, public_record, unprivileged, write_events, write_public
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import random_events
+from samples import random_events, weighted_events
 
 from covad.errors import FileFormatError, TooFewEventsError
 from covad.events.files import BUFFERS_AT_PEAK, EventWriter, FileSet, open_events
@@ -34,6 +35,11 @@ def assert_same(found: Events, expected: Events) -> None:
     np.testing.assert_array_equal(found.particles, expected.particles)
     np.testing.assert_array_equal(found.process, expected.process)
     assert found.process_names == expected.process_names
+    assert (found.weights is None) == (expected.weights is None)
+    np.testing.assert_array_equal(found.event_weights, expected.event_weights)
+    assert found.variations.keys() == expected.variations.keys()
+    for name, weights in expected.variations.items():
+        np.testing.assert_array_equal(found.variations[name], weights)
 
 
 @given(
@@ -42,26 +48,28 @@ def assert_same(found: Events, expected: Events) -> None:
     cuts=st.lists(st.integers(0, 60), max_size=4),
     buffer_bytes=st.integers(1, 20_000),
     seed=st.integers(0, 1000),
+    weighted=st.booleans(),
 )
 @settings(deadline=None, max_examples=40)
 def test_round_trip_does_not_depend_on_pieces(
-    layout: EventLayout, n_events: int, cuts: list[int], buffer_bytes: int, seed: int
+    layout: EventLayout, n_events: int, cuts: list[int], buffer_bytes: int, seed: int, weighted: bool
 ) -> None:
-    events = random_events(n_events, seed, layout)
+    events = (weighted_events if weighted else random_events)(n_events, seed, layout)
+    names = tuple(events.variations)
     bounds = sorted({0, n_events, *(min(c, n_events) for c in cuts)})
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "events.h5"
-        with EventWriter(path, layout, events.process_names) as writer:
+        with EventWriter(path, layout, events.process_names, weighted=weighted, variations=names) as writer:
             for start, stop in pairwise(bounds):
                 writer.append(events[start:stop])
         with open_events(path) as source:
             assert len(source) == n_events
-            assert_same(source.read(), events)
-            pieces = list(source.chunks(buffer_bytes))
+            assert_same(source.read(variations=names), events)
+            pieces = list(source.chunks(buffer_bytes, variations=names))
             if pieces:
                 assert_same(concatenate(pieces), events)
             rows = np.random.default_rng(seed).integers(0, max(n_events, 1), 9 if n_events else 0)
-            assert_same(source.read(rows, buffer_bytes), events[rows])
+            assert_same(source.read(rows, buffer_bytes, variations=names), events[rows])
 
 
 def test_file_carries_labels_names_and_provenance(tmp_path: Path, events: Events) -> None:
@@ -95,6 +103,7 @@ def test_rows_outside_the_file_are_refused(tmp_path: Path, events: Events) -> No
                 source.read(np.array([0, row]))
 
 
+HDF5_CACHE = 8 * 2**20
 _PEAK = r"""
 import re, sys
 from pathlib import Path
@@ -150,6 +159,39 @@ def test_array_memory_is_bounded_by_the_buffer(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert source.untidied == 80_000
     assert peak < BUFFERS_AT_PEAK * buffer_bytes
+
+
+_PEAK_OF_VARIATIONS = _PEAK.replace("chunks(", "chunks(variations=sys.argv[3:], buffer_bytes=")
+_VARIATIONS = [f"pdf_{number}" for number in range(80)]
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak memory is read from /proc")
+@pytest.mark.parametrize("asked", [0, 80])
+@pytest.mark.parametrize("format_", ["hdf5", "npz"])
+def test_resident_memory_with_eighty_variations_is_bounded_by_the_buffer(
+    tmp_path: Path, format_: str, asked: int
+) -> None:
+    """64 MB of weights beside 30 MB of objects, through a buffer of 2 MB."""
+    n_events, buffer_bytes = 100_000, 2 * 2**20
+    record = np.tile(public_record(random_events(10_000, seed=4)).astype(np.float32), (10, 1, 1))
+    ones = np.ones(n_events)
+    path = tmp_path / "large"
+    if format_ == "hdf5":
+        write_public(path, record, random_events(1, seed=4))
+        with h5py.File(path, "a") as file:
+            for name in ("weight", *(f"weights/{name}" for name in _VARIATIONS)):
+                file.create_dataset(name, data=ones, chunks=True, compression="gzip")
+    else:
+        weights = {f"weight_train/{name}": ones for name in _VARIATIONS} | {"weight_train": ones}
+        with path.open("wb") as file:
+            np.savez_compressed(file, x_train=record[..., :3], **weights)
+    run = subprocess.run(
+        [sys.executable, "-c", _PEAK_OF_VARIATIONS, str(path), str(buffer_bytes), *_VARIATIONS[:asked]],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(run.stdout) < BUFFERS_AT_PEAK * buffer_bytes + HDF5_CACHE
 
 
 def test_things_that_are_no_event_file(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Fingerprints of events: what counts as the same event, and how many are alike."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from event_files import public_record, write_events, write_public
@@ -20,7 +22,8 @@ from covad.events.fingerprints import (
     twinned,
 )
 from covad.events.layout import Events
-from covad.events.selection import Selection
+from covad.events.processes import ADC2021_LAYOUT
+from covad.events.selection import NO_CUTS, Selection
 
 
 def prints(*values):
@@ -51,6 +54,32 @@ def test_a_fingerprint_does_not_depend_on_neighbours_or_on_the_order(events):
     found, order = row_fingerprints(events), np.random.default_rng(0).permutation(len(events))
     assert np.array_equal(row_fingerprints(events[order]), found[order])
     assert np.array_equal(row_fingerprints(events[7:9]), found[7:9])
+
+
+@given(st.floats(-1e300, 1e300), st.integers(0, 63))
+@settings(max_examples=200, deadline=None)
+def test_another_weight_is_another_row_but_the_same_event(weight, bit):
+    events = replace(random_events(1, seed=4), weights=np.array([weight]))
+    flipped = np.array([weight]).view(np.uint64) ^ np.uint64(1 << bit)
+    assume(np.isfinite(flipped.view(np.float64)).all())
+    both = [fingerprints(x, Selection())[0] for x in (events, replace(events, weights=flipped.view(float)))]
+    assert both[0]["event"] == both[1]["event"]
+    # the sign of zero is no content
+    assert (both[0]["row"] == both[1]["row"]) == (weight == flipped.view(float)[0])
+
+
+def test_an_event_of_weight_one_is_one_without_a_weight(events):
+    ones = replace(events, weights=np.ones(len(events)))
+    assert np.array_equal(row_fingerprints(ones), row_fingerprints(events))
+
+
+def test_fingerprints_of_unweighted_rows_stay_what_they_were():
+    """Runs keep them: other bits would refuse all their files."""
+    particles = np.arange(114, dtype=np.float32).reshape(2, 19, 3)
+    events = Events(ADC2021_LAYOUT, particles, np.array([0, -1], dtype=np.int16), ("w",))
+    found = fingerprints(events, NO_CUTS)
+    assert found["row"].tolist() == [6093100272894793557, 4801344031561273518]
+    assert found["event"].tolist() == [14275171836418297014, 14651975907680680519]
 
 
 def test_another_process_is_another_row_but_the_same_event(events):

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -18,6 +19,7 @@ from event_files import (
     write_events,
     write_public,
 )
+from samples import weighted_events
 
 from covad.errors import (
     CovadError,
@@ -28,6 +30,7 @@ from covad.errors import (
     UnknownNameError,
 )
 from covad.events.files import EventWriter, open_events
+from covad.events.hdf5 import class_names, column_names
 from covad.events.layout import UNLABELLED, Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 
@@ -201,6 +204,28 @@ def test_written_file_has_the_public_layout(tmp_path: Path, events: Events) -> N
 def test_same_events_make_the_same_bytes(tmp_path: Path, events: Events) -> None:
     first, second = write_events(tmp_path / "a.h5", events), write_events(tmp_path / "b.h5", events)
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_file_without_weights_is_what_it_was_before_there_were_any(tmp_path: Path, events: Events) -> None:
+    """Byte for byte: written again here as covad 0.2 wrote it."""
+    path = tmp_path / "before.h5"
+    gzip = {"compression": "gzip", "compression_opts": 1}
+    with path.open("wb+") as disk, h5py.File(disk, "w", rdcc_nbytes=16 * 2**20) as file:
+        for name, texts in (("Names", column_names(events.layout)), ("Classes", class_names(events.layout))):
+            file[f"Particles_{name}"] = np.array([text.encode() for text in texts])
+        file.attrs["covad_format"] = "1"
+        file.attrs["layout"] = json.dumps(events.layout.describe())
+        file.attrs["process_names"] = json.dumps(list(events.process_names))
+        file.attrs["provenance"] = json.dumps({"seed": 1})
+        shape = (19, 4)
+        particles = file.create_dataset(
+            "Particles", (0, *shape), "f4", maxshape=(None, *shape), chunks=(2**20 // 304, *shape), **gzip
+        )
+        process = file.create_dataset("process", (0,), "i2", maxshape=(None,), chunks=(2**19,), **gzip)
+        for dataset, content in ((particles, public_record(events)), (process, events.process)):
+            dataset.resize(len(events), axis=0)
+            dataset[:] = content
+    assert write_events(tmp_path / "events.h5", events, seed=1).read_bytes() == path.read_bytes()
 
 
 def test_writer_renumbers_labels_by_name(tmp_path: Path, events: Events) -> None:
@@ -446,3 +471,320 @@ def test_a_damaged_link_table_is_one_sentence(tmp_path: Path, events: Events) ->
         damaged[node + 40 * entry + 6] = 255
         path.write_bytes(damaged)
         assert_refused(path, "cannot be read|has no dataset")
+
+
+@pytest.fixture
+def weighted(tmp_path: Path) -> Path:
+    """A file with weights, two variations and varied objects, of two thousand events."""
+    events = weighted_events(2000, seed=5)
+    path = tmp_path / "weighted.h5"
+    with EventWriter(
+        path,
+        events.layout,
+        events.process_names,
+        weighted=True,
+        variations=("scaleUp", "pdf_1"),
+        varied=("jesTotalUp",),
+        sum_of_weights={"w": 1e6},
+    ) as writer:
+        for part in (events[:700], events[700:]):
+            writer.append(part, {"jesTotalUp": part.particles * np.float32(1.25)})
+        writer.sum_of_weights["qcd"] = np.float32(12)
+    return path
+
+
+def test_weights_and_what_varies_come_back(weighted: Path) -> None:
+    events = weighted_events(2000, seed=5)
+    with open_events(weighted) as source:
+        assert source.weighted
+        assert source.variation_names == ("scaleUp", "pdf_1")  # in the order of the writer
+        assert source.varied_names == ("jesTotalUp",)
+        assert source.sum_of_weights == {"w": 1e6, "qcd": 12.0}
+        plain = source.read()
+        np.testing.assert_array_equal(plain.event_weights, events.event_weights)
+        np.testing.assert_array_equal(plain.particles, events.particles)
+        assert plain.variations == {}
+        rows = np.array([1999, 3, 700, 3])
+        some = source.read(rows, 100_000, variations=("pdf_1",), varied="jesTotalUp")
+        np.testing.assert_array_equal(some.event_weights, events.event_weights[rows])
+        np.testing.assert_array_equal(some.variations["pdf_1"], events.variations["pdf_1"][rows])
+        np.testing.assert_array_equal(some.particles, events.particles[rows] * np.float32(1.25))
+        np.testing.assert_array_equal(some.process, events.process[rows])
+        pieces = list(source.chunks(100_000, variations=("pdf_1", "scaleUp"), varied="jesTotalUp"))
+        assert len(pieces) > 5
+        whole = concatenate(pieces)
+        assert list(whole.variations) == ["pdf_1", "scaleUp"]
+        np.testing.assert_array_equal(whole.variations["scaleUp"], events.variations["scaleUp"])
+        np.testing.assert_array_equal(whole.particles, events.particles * np.float32(1.25))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"variations": ("pdf_2",)}, r"has no weights 'pdf_2' \(it has scaleUp, pdf_1\)"),
+        ({"varied": "jer"}, r"has no varied objects 'jer' \(it has jesTotalUp\)"),
+    ],
+)
+def test_variations_that_are_not_there_are_named(weighted: Path, asked: dict, message: str) -> None:
+    with open_events(weighted) as source:
+        for ask in (source.read, lambda **names: next(source.chunks(**names))):
+            with pytest.raises(UnknownNameError, match=message):
+                ask(**asked)
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4"])
+def test_weights_in_a_file_of_others(tmp_path: Path, events: Events, dtype: str) -> None:
+    weights = np.linspace(-1, 3, len(events)).astype(dtype)
+    path = write_public(tmp_path / "own.h5", public_record(events), events)
+    with h5py.File(path, "a") as file:
+        file["weight"] = weights
+    with open_events(path) as source:
+        np.testing.assert_array_equal(source.read().event_weights, weights.astype(float))
+
+
+ONES = np.ones(2000)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("weight", np.ones(1999), r"dataset 'weight' has shape \(1999,\) for 2000 events"),
+        ("weight", np.ones((2000, 1)), r"dataset 'weight' has shape \(2000, 1\)"),
+        ("weight", np.float64(1.0), r"dataset 'weight' has shape \(\)"),
+        ("weight", h5py.Empty("f8"), "dataset 'weight' has shape None"),
+        ("weight", np.ones(2000, int), "dataset 'weight' holds int64, not floating-point numbers"),
+        ("weight", np.full(2000, b"1.0"), r"dataset 'weight' holds \|S3"),
+        ("weight", None, r"has no dataset 'weight' \(it has Particles, "),
+        ("weight", h5py.SoftLink("/nowhere"), "has no dataset 'weight': what is called so is a group, or a"),
+        ("weight", h5py.ExternalLink("whole.h5", "Particles"), "has no dataset 'weight': what is called so"),
+        ("weight/inner", ONES, "has no dataset 'weight': what is called so is a group"),
+        ("weights", ONES, "'weights' is not a group of datasets in this file"),
+        ("weights", h5py.ExternalLink("whole.h5", "/"), "'weights' is not a group of datasets in this file"),
+        ("weights/pdf_1", np.ones(1999), r"dataset 'weights/pdf_1' has shape \(1999,\) for 2000 events"),
+        ("weights/pdf_1", np.ones(2000, int), "dataset 'weights/pdf_1' holds int64"),
+        ("weights/pdf_1/inner", ONES, "has no dataset 'weights/pdf_1': what is called so is a group"),
+        ("varied", ONES, "'varied' is not a group of datasets in this file"),
+        ("varied/jesTotalUp", ONES, r"'varied/jesTotalUp' has shape \(2000,\), not \(events, 19, 4\)"),
+        ("varied/jesTotalUp", np.zeros((9, 19, 4)), "'varied/jesTotalUp' has 9 events beside 2000"),
+        ("varied/jesTotalUp", np.zeros((2000, 19, 4), int), "'varied/jesTotalUp' holds int64"),
+        ("weigth", ONES, "has 'weigth', which would not be read: call the weights of the events 'weight'"),
+        ("Weight", ONES, "has 'Weight', which would not be read"),
+        ("genWeight", ONES, "has 'genWeight', which would not be read"),
+        ("wieghts", ONES, "has 'wieghts', which would not be read"),
+        ("weoght", ONES, "has 'weoght'; is 'weight' meant"),
+        ("Varied", ONES, "has 'Varied'; is 'varied' meant"),
+    ],
+)
+def test_weights_of_another_form_are_refused(
+    weighted: Path, name: str, content: object, message: str
+) -> None:
+    with h5py.File(weighted, "a") as file:
+        if (taken := name.removesuffix("/inner")) in file:
+            del file[taken]
+        if content is not None:
+            file[name] = content
+    assert_refused(weighted, message)
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [(np.nan, "the weight is nan in event 1234"), (-np.inf, "the weight is -inf in event 1234")],
+)
+def test_weights_that_are_no_numbers_are_refused(weighted: Path, number: float, message: str) -> None:
+    with h5py.File(weighted, "a") as file:
+        file["weight"][1234] = number
+        file["weights/pdf_1"][1500] = number
+    assert_refused(weighted, message, EventContentError)
+    with h5py.File(weighted, "a") as file:
+        file["weight"][1234] = 1.0
+    with open_events(weighted) as source:
+        assert len(source.read()) == 2000, "a variation that nobody asks for disturbs nobody"
+        with pytest.raises(EventContentError, match=r"weighted\.h5: the weight 'pdf_1' is .* in event 1500"):
+            source.read(variations=("pdf_1",))
+
+
+def test_weights_that_are_all_zero_are_refused(weighted: Path) -> None:
+    with h5py.File(weighted, "a") as file:
+        file["weights/scaleUp"][:] = 0.0
+    with open_events(weighted) as source:
+        assert len(source.read()) == 2000
+        with pytest.raises(EventContentError, match="the weight 'scaleUp' is zero in all events"):
+            source.read(variations=("scaleUp",))
+        with pytest.raises(EventContentError, match="the weight 'scaleUp' is zero in all events"):
+            list(source.chunks(100_000, variations=("scaleUp", "pdf_1")))
+    with h5py.File(weighted, "a") as file:
+        file["weight"][:] = 0.0
+    assert_refused(weighted, "the weight is zero in all events", EventContentError)
+    with h5py.File(weighted, "a") as file:
+        file["weight"][1999] = -1.0
+    with open_events(weighted) as source:
+        assert len(source.read(np.arange(5))) == 5, "some events may well count nothing"
+        assert len(list(source.chunks(100_000))) > 5
+
+
+@pytest.mark.parametrize("name", ["weight", "weights/pdf_1", "varied/jesTotalUp"])
+def test_weights_that_nobody_wrote_or_that_are_elsewhere_are_refused(weighted: Path, name: str) -> None:
+    with h5py.File(weighted, "a") as file:
+        record = file[name][()]
+        del file[name]
+        hollow = file.create_dataset(name, record.shape, record.dtype, chunks=(100, *record.shape[1:]))
+        hollow[:1900] = record[:1900]
+    assert_refused(weighted, f"dataset '{name}' declares 2000 events, .* 20 chunks, but 19 are stored")
+    whole = weighted.with_name("whole.h5")
+    with h5py.File(whole, "w") as file:
+        file["x"] = record
+    with h5py.File(weighted, "a") as file:
+        del file[name]
+        layout = h5py.VirtualLayout(record.shape, record.dtype)
+        layout[:] = h5py.VirtualSource(whole, "x", record.shape)
+        file.create_virtual_dataset(name, layout)
+    assert_refused(weighted, f"dataset '{name}' has its numbers in other files")
+    weighted.with_name("raw").write_bytes(record.tobytes())
+    with h5py.File(weighted, "a") as file:
+        del file[name]
+        place = [(str(weighted.with_name("raw")), 0, h5py.h5f.UNLIMITED)]
+        file.create_dataset(name, record.shape, record.dtype, external=place)
+    assert_refused(weighted, f"dataset '{name}' has its numbers in other files")
+    with h5py.File(weighted, "a") as file:
+        del file[name]
+        file["elsewhere"] = h5py.ExternalLink(str(whole), "x")
+        file[name] = h5py.SoftLink("/elsewhere")
+    assert_refused(weighted, f"has no dataset '{name}': what is called so is a group, or a link to elsewhere")
+
+
+def test_varied_objects_are_checked_as_all_others(weighted: Path) -> None:
+    with h5py.File(weighted, "a") as file:
+        file["varied/jesTotalUp"][1234, 9] = [np.nan, 0.0, 0.0, 4.0]
+    with open_events(weighted) as source:
+        assert len(source.read()) == 2000
+        with pytest.raises(EventContentError, match="'jesTotalUp': pt of jet is not finite in event 1234"):
+            source.read(varied="jesTotalUp")
+    with h5py.File(weighted, "a") as file:
+        file["varied/jesTotalUp"][1234, 9] = [50.0, 0.0, 0.0, 3.0]
+    with (
+        open_events(weighted) as source,
+        pytest.raises(EventContentError, match=r"'jesTotalUp': slot 9 of .* class 3"),
+    ):
+        source.read(varied="jesTotalUp")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("[]", "'sum_of_weights' is not a mapping"),
+        ('{"z": 1}', "'sum_of_weights' names 'z', but the processes are w, qcd"),
+        ('{"w": NaN}', "'sum_of_weights' of 'w' is nan, not a finite number"),
+        ('{"w": "1"}', "'sum_of_weights' of 'w' is '1', not a finite number"),
+        ('{"w": true}', "'sum_of_weights' of 'w' is True, not a finite number"),
+        ("{", "the attribute 'sum_of_weights': cannot be read"),
+    ],
+)
+def test_bad_sums_of_generator_weights(weighted: Path, value: str, message: str) -> None:
+    with h5py.File(weighted, "a") as file:
+        file.attrs["sum_of_weights"] = value
+    assert_refused(weighted, message)
+
+
+def test_variations_without_weights_are_refused(tmp_path: Path, events: Events) -> None:
+    path = write_events(tmp_path / "events.h5", events)
+    with h5py.File(path, "a") as file:
+        file["weights/up"] = ONES
+    assert_refused(path, "has weights in 'weights' but no dataset 'weight', which they vary")
+
+
+def test_lost_weights_are_noticed(tmp_path: Path, events: Events) -> None:
+    """Damage to a name must not make events of all weights events that count once."""
+    path = write_events(tmp_path / "events.h5", replace(events, weights=2.0 * ONES))
+    content = path.read_bytes()
+    assert content.count(b"\0weight\0") == 1
+    path.write_bytes(content.replace(b"\0weight\0", b"\0xyzabt\0"))
+    assert_refused(path, r"has no dataset 'weight' \(it has .*xyzabt")
+
+
+def test_a_writer_refuses_names_that_hdf5_cannot_have(tmp_path: Path) -> None:
+    for name in ("", ".", "..", "a/b", "a\0b"):
+        with pytest.raises(LayoutError, match="cannot name a variation"):
+            EventWriter(tmp_path / "a.h5", JETS_ONLY, varied=(name,))
+    with pytest.raises(LayoutError, match="named twice: up, up"):
+        EventWriter(tmp_path / "a.h5", JETS_ONLY, weighted=True, variations=("up", "up"))
+    with pytest.raises(LayoutError, match="need weights: say weighted=True"):
+        EventWriter(tmp_path / "a.h5", JETS_ONLY, variations=("up",))
+
+
+def _particles(number: float) -> np.ndarray:
+    particles = weighted_events(20, seed=5).particles.copy()
+    particles[3, 1, 0] = number
+    return particles
+
+
+#: What the events of the next test have.
+WEIGHTS = {"weighted": True, "variations": ("scaleUp", "pdf_1")}
+JER = WEIGHTS | {"varied": ("jer",)}
+
+
+@pytest.mark.parametrize(
+    ("begun", "varied", "error", "message"),
+    [
+        ({}, {}, LayoutError, "has no room for 'weight' of the events: it was begun with Particles, process"),
+        ({"weighted": True}, {}, LayoutError, "has no room for 'weights/pdf_1' of the events"),
+        (WEIGHTS | {"variations": ("scaleUp", "pdf_1", "x")}, {}, LayoutError, "needs 'weights/x' of the"),
+        (JER, {}, LayoutError, "needs 'varied/jer' of the events"),
+        (WEIGHTS, {"jer": _particles(1.0)}, LayoutError, "has no room for 'varied/jer' of the events"),
+        (JER, {"jer": _particles(1.0)[:5]}, LayoutError, r"float32 array of shape \(20, 19, 3\)"),
+        (JER, {"jer": _particles(1.0).astype(float)}, LayoutError, "'varied/jer' .* not float64"),
+        (JER, {"jer": _particles(np.nan)}, EventContentError, "'varied/jer': pt of .* in event 3$"),
+    ],
+)
+def test_a_writer_takes_just_what_its_file_was_begun_with(
+    tmp_path: Path, begun: dict, varied: dict, error: type[CovadError], message: str
+) -> None:
+    events = weighted_events(20, seed=5)
+    path = tmp_path / "a.h5"
+    with (
+        pytest.raises(error, match=message) as caught,
+        EventWriter(path, events.layout, events.process_names, **begun) as writer,
+    ):
+        writer.append(events, varied)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_weighted_file_takes_events_that_count_once(tmp_path: Path, events: Events) -> None:
+    path = tmp_path / "a.h5"
+    with EventWriter(path, events.layout, events.process_names, weighted=True) as writer:
+        writer.append(events)
+    with open_events(path) as source:
+        np.testing.assert_array_equal(source.read().weights, np.ones(len(events)))
+
+
+def test_weights_that_are_no_numbers_are_not_written(tmp_path: Path) -> None:
+    events = replace(weighted_events(20, seed=5), variations={})
+    path = tmp_path / "a.h5"
+    with EventWriter(path, events.layout, events.process_names, weighted=True) as writer:
+        writer.append(events)
+        events.event_weights[4] = np.nan  # which no new Events would take
+        with pytest.raises(EventContentError, match=rf"^{path}: 'weight' is nan in event 24$"):
+            writer.append(events)
+    with open_events(path) as source:
+        assert len(source) == 20
+
+
+@pytest.mark.parametrize("name", ["weight", "weights/up"])
+def test_a_file_in_which_nothing_counts_is_not_written(tmp_path: Path, events: Events, name: str) -> None:
+    weights = {"weight": ONES, "weights/up": ONES} | {name: np.zeros(2000)}
+    silent = replace(events, weights=weights["weight"], variations={"up": weights["weights/up"]})
+    with pytest.raises(EventContentError, match=f"'{name}' is zero in all events"):
+        write_events(tmp_path / "a.h5", silent)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("sums", [{"z": 1.0}, {"w": np.inf}])
+def test_bad_sums_of_generator_weights_are_not_written(
+    tmp_path: Path, events: Events, sums: dict[str, float]
+) -> None:
+    with (
+        pytest.raises(FileFormatError, match="'sum_of_weights'"),
+        EventWriter(tmp_path / "a.h5", events.layout, ("w", "qcd"), sum_of_weights=sums) as writer,
+    ):
+        writer.append(events)
+    assert list(tmp_path.iterdir()) == []

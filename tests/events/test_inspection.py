@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from samples import leading_lepton
+from samples import leading_lepton, weighted_events
 
-from covad.events.inspection import summarise
-from covad.events.layout import Events
+from covad.events.inspection import CollectionSummary, VariedSummary, WeightSummary, summarise
+from covad.events.layout import UNLABELLED, Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyResolution, JetEnergyScale, LeptonEnergyScale, shift_events
 
@@ -65,3 +67,50 @@ def test_pieces_in_which_nothing_passes_count_as_well(events: Events) -> None:
     assert pieces.yield_ratio == whole.yield_ratio < 1
     nothing = summarise([below], [LeptonEnergyScale()], nu=(-1.0,), selection=selection).shifts[0]
     assert (nothing.n_nominal, nothing.collection.mean_number) == (0, 0)
+
+
+def test_weights_are_summed_by_process() -> None:
+    events = weighted_events(2000, seed=8)
+    labels = events.process.copy()
+    labels[:100] = UNLABELLED
+    events = replace(events, process=labels)
+    summary = summarise([events[:700], events[700:]], selection=Selection(trigger_minimum=45.0))
+    names = np.array(["w", "qcd", "unlabelled"])[labels]
+    assert set(summary.weights) == set(names)
+    for name, found in summary.weights.items():
+        w = events.event_weights[names == name]
+        assert (found.n_events, found.n_negative) == (len(w), (w < 0).sum())
+        assert found.total == pytest.approx(w.sum())
+        assert found.negative_share == pytest.approx((w < 0).mean())
+        assert found.effective == pytest.approx(w.sum() ** 2 / (w**2).sum())
+    assert summary.all_weights.n_events == 2000
+    assert summary.all_weights.total == pytest.approx(events.event_weights.sum())
+    passing = Selection(trigger_minimum=45.0).triggers(events)
+    assert summary.selected_yield == pytest.approx(events.event_weights[passing].sum())
+    assert summary.variations == pytest.approx({n: w.sum() for n, w in events.variations.items()})
+
+
+def test_events_without_weights_have_no_sums_of_them(events: Events) -> None:
+    summary = summarise([events])
+    assert (summary.weights, summary.variations) == ({}, {})
+    assert summary.selected_yield == summary.n_selected
+
+
+def test_effective_numbers_of_weights_that_nearly_cancel() -> None:
+    summary = WeightSummary()
+    assert (summary.effective, summary.negative_share) == (0.0, 0.0)
+    summary.add(np.array([1.0, -1.0]))
+    assert (summary.effective, summary.negative_share) == (0.0, 0.5)
+    summary.add(np.array([1.0]))
+    assert summary.effective == pytest.approx(1 / 3)
+
+
+def test_varied_objects_are_selected_by_themselves(events: Events) -> None:
+    selection = Selection(trigger_minimum=45.0)
+    lifted = events.with_particles(events.particles * np.float32([1.2, 1.0, 1.0]))
+    varied = VariedSummary("up", CollectionSummary("electron", ("pt", "eta", "phi")))
+    for chunk in (lifted[:700], lifted[700:]):
+        varied.add(chunk, [], selection)
+    selected, _ = selection.apply(lifted)
+    assert varied.selected_yield == len(selected) > summarise([events], selection=selection).n_selected
+    assert varied.collection.n_objects == selected.present("electron").sum()

@@ -1,14 +1,15 @@
 """The event layout: descriptions, tidying, checks, joining."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import random_events
+from samples import random_events, weighted_events
 
-from covad.errors import EventContentError, LayoutError, UnknownNameError
+from covad.errors import CovadError, EventContentError, LayoutError, UnknownNameError
 from covad.events.layout import UNLABELLED, Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
 
@@ -202,3 +203,54 @@ def test_process_counts_tell_unlabelled_events_apart(events: Events) -> None:
     counts = events.with_particles(events.particles, labels).process_counts()
     assert counts["unlabelled"] == 7
     assert sum(counts.values()) == len(events)
+
+
+def test_chosen_events_keep_their_weights() -> None:
+    events = weighted_events(50, seed=3)
+    rows = np.array([7, 3, 3])
+    for chosen in (events[rows], events.with_particles(events.particles + np.float32(1.0))[rows]):
+        assert chosen.weights is not None
+        np.testing.assert_array_equal(chosen.weights, events.event_weights[rows])
+        assert list(chosen.variations) == ["scaleUp", "pdf_1"]
+        for name, weights in events.variations.items():
+            np.testing.assert_array_equal(chosen.variations[name], weights[rows])
+
+
+def test_events_without_weights_count_once(events: Events) -> None:
+    assert events.weights is None
+    assert events[:3].weights is None
+    assert concatenate([events[:3], events[3:]]).weights is None
+    np.testing.assert_array_equal(events.event_weights, np.ones(len(events)))
+
+
+def test_joined_events_keep_their_weights() -> None:
+    events = weighted_events(50, seed=3)
+    joined = concatenate([events[:20], events[20:]])
+    np.testing.assert_array_equal(joined.event_weights, events.event_weights)
+    np.testing.assert_array_equal(joined.variations["pdf_1"], events.variations["pdf_1"])
+    with pytest.raises(LayoutError, match="different variations of their weights"):
+        concatenate([events, replace(events, variations={})])
+    plain = replace(events, weights=None, variations={})
+    mixed = concatenate([plain, replace(events, variations={})])
+    np.testing.assert_array_equal(mixed.event_weights, [*np.ones(50), *events.event_weights])
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        (np.ones(49), LayoutError, r"50 events need as many float64 numbers as {what}, not float64 \(49,\)"),
+        (np.ones((50, 1)), LayoutError, r"float64 \(50, 1\)"),
+        (np.ones(50, int), LayoutError, "not int64"),
+        (np.ones(50, np.float32), LayoutError, "not float32"),
+        (np.where(np.arange(50) == 7, np.nan, 1.0), EventContentError, "{what} is nan in event 7"),
+        (np.where(np.arange(50) == 7, -np.inf, 1.0), EventContentError, "{what} is -inf in event 7"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(
+    weights: np.ndarray, error: type[CovadError], message: str
+) -> None:
+    events = weighted_events(50, seed=3)
+    with pytest.raises(error, match=message.format(what="the weight")):
+        replace(events, weights=weights)
+    with pytest.raises(error, match=message.format(what="the weight 'up'")):
+        replace(events, variations={"up": weights})

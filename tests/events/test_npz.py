@@ -258,3 +258,85 @@ def test_encrypted_npz(tmp_path: Path) -> None:
     content[content.rindex(b"PK\x01\x02") + 8] |= 1  # and in the directory
     path.write_bytes(content)
     assert_refused(path, "cannot be read .*encrypted")
+
+
+def weights(*names: str) -> dict[str, np.ndarray]:
+    """Weights of both signs for the three splits, and variations of them."""
+    rng = np.random.default_rng(8)
+    return {
+        f"weight_{split}{name and '/'}{name}": rng.normal(1.0, 1.0, n)
+        for name in ("", *names)
+        for split, n in SIZES.items()
+    }
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4"])
+def test_weights_and_their_variations(tmp_path: Path, compressed: bool, dtype: str) -> None:
+    arrays = {name: array.astype(dtype) for name, array in weights("up", "down").items()}
+    path = save(tmp_path / "datasets.npz", compressed, **splits(), **arrays)
+    nominal, up = (
+        np.concatenate([arrays[f"weight_{split}{tail}"] for split in SIZES]).astype(float)
+        for tail in ("", "/up")
+    )
+    with open_events(path) as source:
+        assert (source.weighted, source.variation_names, source.varied_names) == (True, ("down", "up"), ())
+        assert source.sum_of_weights == {}
+        rows = np.array([1100, 3, 699, 700])
+        some = source.read(rows, variations=("up",))
+        np.testing.assert_array_equal(some.event_weights, nominal[rows])
+        np.testing.assert_array_equal(some.variations["up"], up[rows])
+        pieces = list(source.chunks(buffer_bytes=30_000, variations=("up",)))
+        np.testing.assert_array_equal(np.concatenate([p.event_weights for p in pieces]), nominal)
+        np.testing.assert_array_equal(np.concatenate([p.variations["up"] for p in pieces]), up)
+        assert source.read().variations == {}
+
+
+def test_weights_of_signals_and_of_a_last_axis(tmp_path: Path) -> None:
+    events = random_events(40, seed=2).particles
+    heavy = np.linspace(-1, 2, 40)
+    path = save(tmp_path / "signals.npz", ato4l=events, leptoquark=events, weight_ato4l=heavy[:, None],
+                weight_leptoquark=2 * heavy)  # fmt: skip
+    np.testing.assert_array_equal(read(path).event_weights, [*2 * heavy, *heavy])
+
+
+def test_a_label_file_of_the_same_name_is_no_second_place_of_weights(tmp_path: Path) -> None:
+    path = save(tmp_path / "datasets.npz", **splits(), **labels(), **weights())
+    assert read(path, named=path).weights is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "error"),
+    [
+        ({"weight_val": np.ones(201)}, r"'weight_val' has shape \(201,\) for 200 events", FileFormatError),
+        ({"weight_val": np.ones((200, 2))}, r"'weight_val' has shape \(200, 2\)", FileFormatError),
+        ({"weight_val": np.ones(200, int)}, "'weight_val' holds int64, not floating", FileFormatError),
+        ({"weight_val/up": np.ones(199)}, r"'weight_val/up' has shape \(199,\)", FileFormatError),
+        ({"weight_val": None}, "has no array 'weight_val', but other weights", FileFormatError),
+        ({"weight_val/up": None}, "has no array 'weight_val/up', but other weights", FileFormatError),
+        ({"weight_val/new": np.ones(200)}, "has no array 'weight_train/new', but other", FileFormatError),
+        (
+            {"weights_val": np.ones(200)},
+            "array 'weights_val' would not be read: weights are",
+            FileFormatError,
+        ),
+        ({"weigth_val": np.ones(200)}, "array 'weigth_val' would not be read", FileFormatError),
+        ({"weight": np.ones(1200)}, "array 'weight' would not be read", FileFormatError),
+        ({"weight_ato4l": np.ones(9)}, "array 'weight_ato4l' would not be read", FileFormatError),
+        ({"weight_val": np.full(200, np.nan)}, "the weight is nan in event 700", EventContentError),
+        ({f"weight_{s}": np.zeros(n) for s, n in SIZES.items()}, "the weight is zero in", EventContentError),
+    ],
+)
+def test_bad_weights(tmp_path: Path, change: dict, message: str, error: type[CovadError]) -> None:
+    arrays = splits() | weights("up") | change
+    path = save(tmp_path / "datasets.npz", **{n: array for n, array in arrays.items() if array is not None})
+    assert_refused(path, message, error)
+
+
+def test_weights_beside_the_labels_are_refused(tmp_path: Path) -> None:
+    path = save(tmp_path / "datasets.npz", **splits())
+    save(tmp_path / "ids.npz", **labels(), **weights())
+    with pytest.raises(
+        FileFormatError, match=r"ids\.npz: array 'weight_test' .* are in datasets\.npz itself"
+    ):
+        open_events(path)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from event_files import write_events
+from samples import weighted_events
 
 from covad.errors import FileFormatError
 from covad.events import probe as probing
-from covad.events.files import open_events
+from covad.events.files import EventWriter, open_events
 from covad.events.layout import Events
 from covad.events.probe import probe
 
@@ -97,6 +98,17 @@ def test_every_byte_of_the_numbers_is_read(tmp_path: Path, events: Events) -> No
     with probing.Hdf5Events(path) as source:
         pieces = [raw.shape for raw in source.raw_pieces()]
     assert pieces == [(len(events), 19, 4), (len(events),)]
+
+
+def test_weights_and_varied_objects_are_read_too(tmp_path: Path) -> None:
+    events = weighted_events(20, seed=1)
+    path = tmp_path / "events.h5"
+    names = {"weighted": True, "variations": tuple(events.variations), "varied": ("up",)}
+    with EventWriter(path, events.layout, events.process_names, **names) as writer:
+        writer.append(events, {"up": events.particles})
+    with probing.Hdf5Events(path) as source:
+        pieces = [raw.shape for raw in source.raw_pieces()]
+    assert pieces == [(20, 19, 4), *[(20,)] * 4, (20, 19, 4)]
 
 
 def test_a_slow_start_is_not_the_fault_of_the_file(

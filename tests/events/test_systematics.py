@@ -1,7 +1,7 @@
 import pickle
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import random_events
+from samples import random_events, weighted_events
 
 from covad.errors import CovadError, EventContentError
 from covad.events.layout import Collection, EventLayout, Events
-from covad.events.selection import Selection
+from covad.events.selection import NO_CUTS, Selection
 from covad.events.systematics import (
     BUILT_IN,
     BadEventError,
@@ -196,6 +196,90 @@ def test_weight_variations_and_varied_samples_fit_the_protocol(events: Events) -
     assert varied.yield_ratio == pytest.approx(1.0)
     with pytest.raises(CovadError, match="must be the first"):
         shift_events(events, [Reweighting(), VariedSample()], [1.0, 1.0])
+
+
+def test_weights_of_the_events_start_those_of_shifted_ones() -> None:
+    events = weighted_events(2000, seed=6)
+    selection = Selection(trigger_minimum=45.0)
+    scale, factor = LeptonEnergyScale(sigma=0.05), 1.0 + 0.1 * np.arange(2000) / 2000
+
+    @dataclass(frozen=True)
+    class Reweighting:
+        name: str = "reweighting"
+        sigma: float = 1.0
+
+        def shift(self, given: Events, nu: float) -> Variation:
+            return Variation(given, factor**nu)
+
+    shifted = shift_events(events, [scale, Reweighting()], [1.0, 1.0], selection)
+    plain = shift_events(replace(events, weights=None), [scale, Reweighting()], [1.0, 1.0], selection)
+    np.testing.assert_array_equal(shifted.rows, plain.rows)
+    assert shifted.rows is not None
+    np.testing.assert_array_equal(shifted.weights, (events.event_weights * factor)[shifted.rows])
+    np.testing.assert_array_equal(plain.weights, factor[shifted.rows])
+    passing = selection.triggers(events)
+    assert shifted.nominal_yield == events.event_weights[passing].sum()
+    assert plain.nominal_yield == passing.sum()
+    assert (shifted.weights < 0).any()
+    ratio = shifted.weights.sum() / events.event_weights[passing].sum()
+    assert shifted.yield_ratio == pytest.approx(ratio)
+    assert shifted.yield_ratio != pytest.approx(plain.yield_ratio, rel=1e-4)
+
+
+def test_a_varied_sample_has_weights_of_its_own(events: Events) -> None:
+    other = weighted_events(100, seed=7)
+
+    @dataclass(frozen=True)
+    class Varied:
+        name: str = "varied"
+        sigma: float = 1.0
+
+        def shift(self, given: Events, nu: float) -> Variation:
+            return Variation(other, np.full(100, 3.0), matched=False) if nu else Variation(given)
+
+    shifted = shift_events(events, [Varied(), JetEnergyScale()], [1.0, 0.0], NO_CUTS)
+    np.testing.assert_array_equal(shifted.weights, 3.0 * other.event_weights)
+    assert shifted.nominal_yield == len(events)
+
+
+def test_a_negative_yield_at_nominal_is_refused() -> None:
+    events = weighted_events(50, seed=6)
+    upside_down = replace(events, weights=-events.event_weights)
+    with pytest.raises(EventContentError, match=r"at nu = 0 add up to -.*a negative yield has no density"):
+        _ = shift_events(upside_down, [JetEnergyScale()], [1.0], NO_CUTS).yield_ratio
+
+
+def test_a_users_function_keeps_the_weights() -> None:
+    """Also one that knows nothing of weights, and builds its events anew."""
+    events = weighted_events(50, seed=6)
+
+    def function(given: Events, amount: float) -> Events:
+        particles = given.particles * np.float32(1.0 + amount)
+        return Events(given.layout, particles, given.process, given.process_names)
+
+    shifted = shift_events(events, [UserSystematic("own", 0.01, function)], [1.0], NO_CUTS)
+    np.testing.assert_array_equal(shifted.weights, events.event_weights)
+    np.testing.assert_array_equal(shifted.events.variations["pdf_1"], events.variations["pdf_1"])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_users_function_may_not_change_weights(weighted: bool) -> None:
+    events = weighted_events(50, seed=6) if weighted else random_events(50, seed=6)
+
+    def reweight(given: Events, amount: float) -> Events:
+        factor = np.where(np.arange(len(given)) < 7, 1.0, 1.0 + amount)
+        return replace(given, weights=given.event_weights * factor)
+
+    with pytest.raises(BadEventError, match=r"must move objects and keep the weights, but changed .* 7$"):
+        UserSystematic("own", 0.01, reweight).shift(events, 1.0)
+
+    def in_place(given: Events, amount: float) -> Events:
+        given.event_weights[:] *= 1.0 + amount
+        return given
+
+    if weighted:
+        with pytest.raises(CovadError, match="changes the events that it was given"):
+            UserSystematic("own", 0.01, in_place).shift(events, 1.0)
 
 
 def test_a_users_function_gets_the_amount_in_its_own_units(events: Events) -> None:

@@ -16,6 +16,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from numbers import Real
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -160,8 +161,8 @@ class Hdf5Events(EventSource):
         if wrong.any():
             event, slot = (int(i[0]) for i in np.nonzero(wrong))
             raise EventContentError(
-                f"{self.path}: slot {slot} of event {start + event} has class {classes[event, slot]:g} "
-                f"where the layout has class {expected[slot]}"
+                f"{self._where(varied)}: slot {slot} of event {start + event} has class "
+                f"{classes[event, slot]:g} where the layout has class {expected[slot]}"
             )
         with np.errstate(over="ignore"):  # too large for single precision: infinite, and refused as such
             return raw[..., :-1].astype(np.float32), labels
@@ -300,7 +301,7 @@ def _checked_sums(sums: Any, process_names: Sequence[str], path: Path) -> dict[s
         if name not in process_names:
             known = ", ".join(process_names) or "none"
             raise FileFormatError(f"{path}: '{SUM_OF_WEIGHTS}' names '{name}', but the processes are {known}")
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             raise FileFormatError(f"{path}: '{SUM_OF_WEIGHTS}' of '{name}' is {value!r}, not a finite number")
     return {name: float(value) for name, value in sums.items()}
 

@@ -105,6 +105,10 @@ class EventSource(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
+    def _where(self, varied: str | None) -> str:
+        """Name the file for an error, with the varied objects if it concerns those."""
+        return str(self.path) if varied is None else f"{self.path}: '{varied}'"
+
     def chunks(
         self,
         buffer_bytes: int = DEFAULT_BUFFER,
@@ -173,8 +177,7 @@ class EventSource(ABC):
     def _piece(self, start: int, stop: int, variations: Sequence[str], varied: str | None) -> Events:
         """Return events start..stop-1, checked and mended."""
         particles, labels = self._load(start, stop, varied)
-        where = str(self.path) if varied is None else f"{self.path}: '{varied}'"
-        self.layout.check(particles, where, first_event=start)
+        self.layout.check(particles, self._where(varied), first_event=start)
         known = (labels == np.rint(labels)) & (labels >= UNLABELLED) & (labels < len(self.process_names))
         if not known.all():
             event = int(np.argmin(known))
