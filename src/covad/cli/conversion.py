@@ -66,7 +66,7 @@ def convert_files(mapping: EventMapping, files: Sequence[Path], out: Path, worke
     blocks = with_progress(
         conversion.blocks(processes), conversion.n_events, "converting", lambda block: block.n_read
     )
-    tally = conversion.write(out, blocks)
+    tally = conversion.write(out, blocks, threads=processes)
     for remark in tally.remarks():
         LOG.warning("%s", remark)
     names = " and ".join(conversion.recipe.process_names)

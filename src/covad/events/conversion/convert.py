@@ -128,7 +128,7 @@ class Conversion:
         sums = [s.sum_of_weights for s in self.surveys]
         return {names[0]: sum(one for one in sums if one is not None)} if sums[0] is not None else {}
 
-    def write(self, out: Path, blocks: Iterable[Block]) -> Tally:
+    def write(self, out: Path, blocks: Iterable[Block], threads: int = 1) -> Tally:
         """Write converted events to a new file, which is there only if all goes well."""
         mapping, tally = self.recipe.mapping, Tally()
         writer = EventWriter(
@@ -140,6 +140,7 @@ class Conversion:
             variations=tuple(mapping.variations),
             varied=tuple(mapping.varied),
             sum_of_weights=self.known_sums(),
+            threads=threads,
         )
         with writer:
             for block in blocks:

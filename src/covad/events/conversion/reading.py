@@ -163,7 +163,8 @@ class RootSource(Source):
                 f"{path}: ROOT files need the extra 'root': {extra_advice('root')}"
             ) from failure
         self.path = path
-        self._file = uproot.open(path)
+        # no array is asked for twice: a cache would only fill the memory
+        self._file = uproot.open(path, array_cache=None)
 
     @cached_property
     def trees(self) -> dict[str, int]:
