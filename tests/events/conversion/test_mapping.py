@@ -1,5 +1,6 @@
 """Mapping files: every mistake is one sentence that names the key."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,10 @@ import pytest
 import yaml
 
 from covad.errors import MappingError, UnknownNameError
+from covad.events.conversion.expressions import FUNCTIONS
 from covad.events.conversion.mapping import (
     READY,
+    CollectionEntry,
     EventMapping,
     parse_mapping,
     read_mapping,
@@ -136,3 +139,20 @@ def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(MappingError, match=sentence):
             read_mapping(path)
+
+
+def test_the_page_has_a_mapping_that_works_and_all_keys() -> None:
+    """Every key of a mapping stands in the page, and the page has no other."""
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "conversion.md").read_text()
+    (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    example = parse_mapping(yaml.safe_load(block), "page")
+    assert example.used_by("muon") >= {"Muon_pt", "Muon_tightId"}
+    documented = set(re.findall(r"^\| `([a-z_.A-Z]+)` \|", page, re.MULTILINE)) - set(READY)
+    keys = set(EventMapping.model_fields) - {"collections"}
+    named = {"aliases", "derived", "variations", "varied"}
+    expected = {f"{key}.NAME" if key in named else key for key in keys}
+    expected |= {f"collections.NAME.{key}" for key in CollectionEntry.model_fields}
+    assert documented == expected
+    listed = set(re.findall(r"`([^`]*)`", "".join(re.findall(r"^\| of .*$", page, re.MULTILINE))))
+    words = {word for text in listed for word in re.findall(r"[a-z_]+[0-9]*", text)}
+    assert set(FUNCTIONS) <= words
