@@ -57,6 +57,17 @@ def test_convert_with_a_mapping_of_ones_own(tmp_path: Path) -> None:
         assert source.sum_of_weights == {}
 
 
+def test_processes_told_by_a_branch(tmp_path: Path) -> None:
+    path, out = write_nano(tmp_path / "a.root", 6, channel=np.array([7, 9, 9, 7, 7, 7])), tmp_path / "a.h5"
+    names = {"branch": "channel", "names": {7: "tt", 9: "dy"}}
+    mapping = write_mapping(tmp_path / "m.yaml", process=names)
+    options = ("--sum-of-weights", "events")
+    assert invoke("convert", mapping, path, *options, "--out", out).exit_code == 0
+    with open_events(out) as source:
+        assert source.read().process_counts() == {"tt": 4, "dy": 2}
+        assert set(source.sum_of_weights) == {"tt", "dy"}
+
+
 def test_data_have_no_weights(tmp_path: Path) -> None:
     path, out = write_nano(tmp_path / "data.root", genWeight=None), tmp_path / "data.h5"
     result = invoke("convert", "--mapping", "nanoaod", path, "--data", "--out", out)

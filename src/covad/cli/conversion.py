@@ -14,7 +14,7 @@ from covad.events.conversion.describe import Description, Fit, describe
 from covad.events.conversion.mapping import (
     READY,
     EventMapping,
-    SumEntry,
+    parse_mapping,
     read_mapping,
     ready_mapping,
     ready_text,
@@ -45,17 +45,16 @@ def changed_mapping(
     mapping: EventMapping, process: str | None, data: bool, sum_of_weights: str | None
 ) -> EventMapping:
     """Return the mapping with what the command line says."""
-    if data:
-        if sum_of_weights is not None:
-            raise click.UsageError("--data and --sum-of-weights exclude each other: data have no weights")
-        mapping = mapping.without_weights()
+    if data and sum_of_weights is not None:
+        raise click.UsageError("--data and --sum-of-weights exclude each other: data have no weights")
+    content = (mapping.without_weights() if data else mapping).plain()
     if process is not None:
-        mapping = mapping.changed(process=process)
-    if sum_of_weights == "events":
+        content["process"] = process
+    if sum_of_weights is not None:
         if mapping.weight is None:
             raise click.UsageError("--sum-of-weights needs a mapping with a weight")
-        return mapping.changed(sum_of_weights=SumEntry(sum=mapping.weight))
-    return mapping if sum_of_weights is None else mapping.changed(sum_of_weights=sum_of_weights)
+        content["sum_of_weights"] = {"sum": mapping.weight} if sum_of_weights == "events" else sum_of_weights
+    return parse_mapping(content, "command line")
 
 
 def convert_files(mapping: EventMapping, files: Sequence[Path], out: Path, workers: int | None) -> None:

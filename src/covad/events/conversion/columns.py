@@ -99,7 +99,7 @@ def reduced(column: Column, operation: np.ufunc, empty: Any) -> Column:
     result = np.full(len(column.counts), empty, dtype=kind)
     starts = column.edges[:-1][filled]
     if len(starts):  # the lists between two filled ones are empty: each runs to the next start
-        result[filled] = operation.reduceat(column.values[: column.edges[-1]].astype(kind), starts)
+        result[filled] = operation.reduceat(column.values.astype(kind), starts)
     return Column(result)
 
 

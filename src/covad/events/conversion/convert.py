@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -42,6 +43,7 @@ class Survey:
 
     path: Path
     recipe: Recipe
+    tree: str
     n_events: int
     #: Number or list, for every branch that is used.
     kinds: Mapping[str, str]
@@ -220,18 +222,23 @@ def _refuse_repeated(paths: Sequence[Path], out: Path) -> None:
 
 def _refuse_different(first: Survey, other: Survey) -> None:
     """Raise MappingError if a name stands for something else in another file."""
-    for name, branch in first.recipe.branches.items():
-        found = other.recipe.branches.get(name)
-        if found != branch or first.kinds[branch] != other.kinds[branch]:
-            raise MappingError(
-                f"{other.path}: '{name}' is {found} ({other.kinds.get(found or '', 'absent')}), but in "
-                f"{first.path} it is {branch} ({first.kinds[branch]}): convert such files one by one"
-            )
+    if other.tree != first.tree:
+        raise MappingError(
+            f"{other.path}: its tree is '{other.tree}', but that of {first.path} is '{first.tree}': convert "
+            "such files one by one"
+        )
     if extra := set(other.recipe.mapping.variations) ^ set(first.recipe.mapping.variations):
         raise MappingError(
             f"{other.path}: has other weight variations than {first.path} ({min(extra)} is in only one): "
             "convert such files one by one"
         )
+    for name, branch in first.recipe.branches.items():
+        found = other.recipe.branches[name]
+        if found != branch or first.kinds[branch] != other.kinds[branch]:
+            raise MappingError(
+                f"{other.path}: '{name}' is {found} ({other.kinds[found]}), but in {first.path} it is "
+                f"{branch} ({first.kinds[branch]}): convert such files one by one"
+            )
     if (first.sum_of_weights is None) != (other.sum_of_weights is None):
         raise MappingError(
             f"{other.path}: only one of this file and {first.path} has the tree of the sum of generator "
@@ -256,15 +263,15 @@ def _warn_of_shifted_selection(recipe: Recipe) -> None:
 
 def survey(path: Path, mapping: EventMapping) -> Survey:
     """Find out what a file has of a mapping; raise if something is missing."""
-    source = open_source(path)
-    table = source.find(mapping.tree)
-    recipe = Recipe.of(mapping, table)
-    kinds = {branch: table.branch(branch).kind for branch in recipe.branches.values()}
-    total = None
-    wanted = mapping.sum_of_weights
-    if isinstance(wanted, SumEntry) and wanted.tree is not None and wanted.tree in source.trees:
-        total = _summed(wanted.sum, mapping, source.open(wanted.tree))
-    return Survey(path, recipe, len(table), kinds, table.steps(recipe.columns), total)
+    with closing(open_source(path)) as source:
+        table = source.find(mapping.tree)
+        recipe = Recipe.of(mapping, table)
+        kinds = {branch: table.branch(branch).kind for branch in recipe.branches.values()}
+        total = None
+        wanted = mapping.sum_of_weights
+        if isinstance(wanted, SumEntry) and wanted.tree is not None and wanted.tree in source.trees:
+            total = _summed(wanted.sum, mapping, source.open(wanted.tree))
+        return Survey(path, recipe, table.name, len(table), kinds, table.steps(recipe.columns), total)
 
 
 def _summed(text: str, mapping: EventMapping, table: Table) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,9 +50,9 @@ class Description:
 
 def describe(path: Path) -> Description:
     """Look into a file: trees, branches, and which ready mapping finds most of its collections."""
-    source = open_source(path)
-    trees = tuple(_tree(source.open(name)) for name in source.trees)
-    fits = [fit for name in READY if (fit := _fit(name, source)) is not None]
+    with closing(open_source(path)) as source:
+        trees = tuple(_tree(source.open(name)) for name in source.trees)
+        fits = [fit for name in READY if (fit := _fit(name, source)) is not None]
     best = max(fits, key=lambda fit: (len(fit.mapping.collections), -len(fit.lacks)), default=None)
     return Description(path, trees, best)
 

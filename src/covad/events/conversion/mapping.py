@@ -7,7 +7,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
 from covad.errors import CovadError, FileFormatError, MappingError, UnknownNameError
 from covad.events.conversion.expressions import parse
@@ -17,6 +26,8 @@ from covad.storage.yaml_files import parse_yaml, read_yaml
 
 #: Ready mappings: `covad convert --mapping NAME`.
 READY = ("nanoaod", "atlas-flat", "atlas-open-data", "physlite", "delphes")
+#: Tags of the two forms that some entries have.
+_FORMS = ("entry", "plain")
 #: Stands in a key and a pattern of `variations` for whatever the branches have there.
 WILDCARD = "*"
 
@@ -35,11 +46,26 @@ def _readable(text: str) -> str:
 
 
 def _listed(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _unlisted(values: tuple[str, ...]) -> str | list[str]:
+    return values[0] if len(values) == 1 else list(values)
+
+
+def _form(value: Any) -> str:
+    """Return which of two forms an entry has, so that its mistakes are told of that one."""
+    return "entry" if isinstance(value, Mapping | Settings) else "plain"
 
 
 Formula = Annotated[str, BeforeValidator(_written), AfterValidator(_readable)]
-Candidates = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)]
+#: One, or several in a list.
+Candidates = Annotated[
+    tuple[str, ...], BeforeValidator(_listed), PlainSerializer(_unlisted), Field(min_length=1)
+]
+Formulas = Annotated[
+    tuple[Formula, ...], BeforeValidator(_listed), PlainSerializer(_unlisted), Field(min_length=1)
+]
 
 
 class CollectionEntry(Settings):
@@ -48,18 +74,25 @@ class CollectionEntry(Settings):
     #: Left out where the features are lists of expressions: as many as these have.
     slots: Size | None = None
     #: One expression per feature; or a list, one per object, where each object has branches of its own.
-    features: dict[Name, Formula | tuple[Formula, ...]] = Field(min_length=1)
+    features: dict[Name, Formulas] = Field(min_length=1)
     #: Objects that are kept. Names of features stand for them, here and in `sort`.
     cut: Formula | None = None
     #: Objects with the largest value fill the slots; default: the first feature.
     sort: Formula | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_length(cls, content: Any) -> Any:
+        features = content.get("features") if isinstance(content, Mapping) else None
+        if isinstance(features, Mapping):
+            lengths = {len(f) for f in features.values() if isinstance(f, list | tuple)}
+            if len(lengths) > 1:
+                raise ValueError("features that are lists need the same number of objects in each")
+        return content
+
     @model_validator(mode="after")
-    def _of_one_length(self) -> Self:
-        lengths = {len(f) for f in self.features.values() if isinstance(f, tuple)}
-        if len(lengths) > 1:
-            raise ValueError("features that are lists need the same number of objects in each")
-        if self.slots is None and not lengths:
+    def _with_slots(self) -> Self:
+        if self.slots is None and all(len(f) == 1 for f in self.features.values()):
             raise ValueError("slots: this key is needed")
         return self
 
@@ -67,12 +100,12 @@ class CollectionEntry(Settings):
     def n_slots(self) -> int:
         if self.slots is not None:
             return self.slots
-        return next(len(f) for f in self.features.values() if isinstance(f, tuple))
+        return max(len(f) for f in self.features.values())
 
     def formulas(self) -> Iterator[tuple[str, str, frozenset[str]]]:
         """Yield key, expression and the names in it that are features, not branches."""
         for name, feature in self.features.items():
-            for text in feature if isinstance(feature, tuple) else (feature,):
+            for text in feature:
                 yield f"features.{name}", text, frozenset()
         for key, one in (("cut", self.cut), ("sort", self.sort)):
             if one is not None:
@@ -94,6 +127,12 @@ class ProcessEntry(Settings):
     names: dict[int | str, Name] = Field(min_length=1)
 
 
+Sum = Annotated[Annotated[SumEntry, Tag("entry")] | Annotated[Real, Tag("plain")], Discriminator(_form)]
+Process = Annotated[
+    Annotated[ProcessEntry, Tag("entry")] | Annotated[Name, Tag("plain")], Discriminator(_form)
+]
+
+
 class EventMapping(Settings):
     """How the branches of a tree become events."""
 
@@ -111,18 +150,20 @@ class EventMapping(Settings):
     variations: dict[str, Annotated[str, BeforeValidator(_written)]] = Field(default_factory=dict)
     #: Other versions of the objects: what replaces a branch or a derived quantity in each.
     varied: dict[Name, dict[str, Formula]] = Field(default_factory=dict)
-    sum_of_weights: SumEntry | Real | None = None
-    process: Name | ProcessEntry | None = None
+    sum_of_weights: Sum | None = None
+    process: Process | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        for name, text in self.variations.items():
+            try:
+                _ = WILDCARD in name or parse(text)
+            except MappingError as failure:
+                raise ValueError(f"variations.{name}: {failure}") from failure
         try:
             _ = self.layout
             for _ in self.leaves():  # a quantity that needs itself is found here
                 pass
-            for key, text, _ in self.formulas():
-                if WILDCARD not in key:
-                    parse(text)
         except CovadError as failure:
             raise ValueError(str(failure)) from failure
         for name, replaced in self.varied.items():
@@ -199,7 +240,9 @@ class EventMapping(Settings):
         for name in parse(text).names - local:
             found.add(name)
             if name in path:
-                raise MappingError(f"'{name}' needs itself: {' needs '.join((*path, name))}")
+                raise MappingError(
+                    f"'{name}' needs itself: {' needs '.join((*path, name))}; give one another name"
+                )
             if name in self.derived:
                 found |= self.closure(self.derived[name], frozenset(), (*path, name))
             elif self.defines(name):
@@ -213,7 +256,7 @@ class EventMapping(Settings):
 
     def plain(self) -> dict[str, Any]:
         """Return the mapping as plain data without what is left at its default."""
-        return self.model_dump(mode="json", exclude_defaults=True)
+        return self.model_dump(exclude_defaults=True)
 
 
 def read_mapping(path: Path) -> EventMapping:
@@ -236,7 +279,7 @@ def parse_mapping(content: Any, where: str) -> EventMapping:
     try:
         return EventMapping.model_validate(content)
     except ValidationError as failure:
-        raise MappingError(f"{where}: {describe_mistake(failure, EventMapping)}") from failure
+        raise MappingError(f"{where}: {describe_mistake(failure, EventMapping, _FORMS)}") from failure
 
 
 def ready_text(name: str) -> str:

@@ -45,8 +45,10 @@ def reading_foreign(path: Path) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of uproot, about classes that nobody asked for
             yield
-    except CovadError:
+    except (CovadError, MemoryError):
         raise
+    except ImportError as failure:
+        raise MissingExtraError(f"{path}: needs a package that is not installed ({failure})") from failure
     except FileNotFoundError as failure:
         raise FileFormatError(f"{path}: cannot be read (no such file: is the name right?)") from failure
     except Exception as failure:  # the libraries have no base class for what a cut file makes them raise
@@ -119,6 +121,9 @@ class Source(ABC):
     @abstractmethod
     def open(self, name: str) -> Table: ...
 
+    @abstractmethod
+    def close(self) -> None: ...
+
     def find(self, candidates: Sequence[str] | None) -> Table:
         """Return the first of the trees that is there; without names the only one of the file."""
         there = ", ".join(self.trees) or "none"
@@ -185,6 +190,9 @@ class RootSource(Source):
         with reading_foreign(self.path):
             return RootTree(self.path, name, self._file[name])
 
+    def close(self) -> None:
+        self._file.close()
+
 
 class RootTree(Table):
     def __init__(self, path: Path, name: str, tree: Any) -> None:
@@ -201,9 +209,11 @@ class RootTree(Table):
         return list(self._branches)
 
     def branch(self, name: str) -> Branch:
-        with reading_foreign(self.path):
-            branch = self._branches[name]
+        branch = self._branches[name]
+        try:
             return Branch(name, str(branch.typename), _kind_of(branch.interpretation))
+        except Exception:  # of a class that uproot has no rule for: whatever it stumbles over
+            return Branch(name, "unknown", "other")
 
     def pieces(self, names: Sequence[str]) -> Sequence[int]:
         with reading_foreign(self.path):
@@ -226,7 +236,7 @@ class RootTree(Table):
             column = of_fixed_length(layout.content.data.reshape(-1, layout.size))
         else:
             lists = layout.to_ListOffsetArray64(True)
-            column = Column(lists.content.data, lists.offsets.data)
+            column = Column(lists.content.data[: lists.offsets[-1]], lists.offsets.data)
         found = len(column.values) if column.offsets is None else len(column.offsets) - 1
         if found != stop - start:
             raise FileFormatError(
@@ -276,6 +286,9 @@ class ParquetSource(Source):
     def open(self, name: str) -> ParquetTable:  # noqa: ARG002, it has one table
         return ParquetTable(self.path, self._file)
 
+    def close(self) -> None:
+        self._file.close()
+
 
 class ParquetTable(Table):
     name = PARQUET_TABLE
@@ -324,7 +337,9 @@ class ParquetTable(Table):
 
     def read_labels(self, name: str, start: int, stop: int) -> np.ndarray[Any, Any]:
         with reading_foreign(self.path):
-            return np.asarray(self._rows([name], start, stop).column(name).to_pylist(), dtype=object)
+            labels = self._rows([name], start, stop).column(name)
+            self._refuse_nulls(labels, name, start)
+            return np.asarray(labels.to_pylist(), dtype=object)
 
     def _rows(self, names: Sequence[str], start: int, stop: int) -> Any:
         """Return a table of these rows; the row groups that were read last are kept."""

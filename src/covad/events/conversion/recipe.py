@@ -54,16 +54,8 @@ class Recipe:
     @cached_property
     def columns(self) -> list[str]:
         """The branches that hold numbers, each once."""
-        labels = self.mapping.process
-        kept = [
-            branch
-            for name, branch in self.branches.items()
-            if not (isinstance(labels, ProcessEntry) and name == labels.branch and not self._computes(name))
-        ]
-        return list(dict.fromkeys(kept))
-
-    def _computes(self, name: str) -> bool:
-        return any(name == leaf for leaf, key in self.mapping.leaves() if key != "process.branch")
+        needed = [name for name, key in self.mapping.leaves() if key != "process.branch"]
+        return list(dict.fromkeys(self.branches[name] for name in needed))
 
 
 def _written_out(name: str, pattern: str, table: Table) -> dict[str, str]:
@@ -151,10 +143,10 @@ class Piece:
     def _kept(self, collection: str) -> Objects:
         entry = self.recipe.mapping.collections[collection]
         columns = {
-            name: stack([parse(text).evaluate(self.column) for text in feature], self.n_events)
-            if isinstance(feature, tuple)
-            else parse(feature).evaluate(self.column)
-            for name, feature in entry.features.items()
+            name: stack([parse(text).evaluate(self.column) for text in texts], self.n_events)
+            if len(texts) > 1
+            else parse(texts[0]).evaluate(self.column)
+            for name, texts in entry.features.items()
         }
         values, offsets = aligned(list(columns.values()))
         if offsets is None:  # one number per event each: one object
@@ -186,4 +178,4 @@ class Piece:
         n = int(offsets[-1])
         column = formula(lambda name: columns[name] if name in columns else self.column(name))
         values = aligned([column, Column(np.zeros(n), offsets)])[0][0]
-        return np.broadcast_to(values[:n] if values.ndim else values, n)
+        return np.broadcast_to(values, n)
