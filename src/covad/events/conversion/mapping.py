@@ -240,9 +240,8 @@ class EventMapping(Settings):
         for name in parse(text).names - local:
             found.add(name)
             if name in path:
-                raise MappingError(
-                    f"'{name}' needs itself: {' needs '.join((*path, name))}; give one another name"
-                )
+                chain = " needs ".join((*path, name))
+                raise MappingError(f"'{name}' needs itself: {chain}; give one another name")
             if name in self.derived:
                 found |= self.closure(self.derived[name], frozenset(), (*path, name))
             elif self.defines(name):

@@ -155,9 +155,7 @@ class Piece:
         features: dict[str, NDArray[np.float32]] = {}
         with np.errstate(over="ignore", invalid="ignore"):  # too large is infinite, and refused as such
             for name, numbers in zip(columns, values, strict=True):
-                features[name] = np.broadcast_to(numbers[:n] if numbers.ndim else numbers, n).astype(
-                    np.float32
-                )
+                features[name] = np.broadcast_to(numbers, n).astype(np.float32)
         rank = None if entry.sort is None else self._per_object(parse(entry.sort).evaluate, columns, offsets)
         objects = Objects(features, offsets, rank)
         kept = ~(objects.scale <= 0)  # no object, as in flat trees; NaN is none of these, and refused
