@@ -25,6 +25,7 @@ RUN_IN = {
     "index.md": "test_the_five_lines_print_what_the_page_says",
     "explanation/calibration.md": "test_examples_that_need_nothing",
     "explanation/convex.md": "test_the_convex_test_step_by_step",
+    "explanation/weights.md": "test_examples_that_need_nothing",
     "how-to/how-many-toys.md": "test_tutorial.py, and test_the_numbers_of_toys_that_can_tell",
     "how-to/test-observed-data.md": "observed/test_result.py",
     "reference/file-formats.md": "test_weights_of_ones_own, test_pools_of_ones_own",
@@ -61,8 +62,9 @@ def test_the_five_lines_print_what_the_page_says(capsys):
     assert capsys.readouterr().out in blocks("index.md", "text")
 
 
-def test_examples_that_need_nothing(capsys):
-    for code in blocks("explanation/calibration.md", "python"):
+@pytest.mark.parametrize("page", ["explanation/calibration.md", "explanation/weights.md"])
+def test_examples_that_need_nothing(page, capsys):
+    for code in blocks(page, "python"):
         exec(code, {})
     assert capsys.readouterr().out
 

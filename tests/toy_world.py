@@ -66,6 +66,23 @@ def latent_pools(size: int = 2000, seed: int = 5, prior: tuple[float, ...] = ())
     )
 
 
+def weighted_pool(n: int, rng: np.random.Generator, spread: float = 0.8) -> Pool:
+    """Background whose weights are log-normal and vary along z."""
+    z, weights = latent.weighted_background(n, rng, spread, tilt=0.3)
+    return Pool(replace(latent_sample(z), weights=weights))
+
+
+def weighted_pools(size: int = 2000, seed: int = 5, spread: float = 0.8) -> Pools:
+    """Pools of weighted events: the reference keeps its weights, data are accepted in proportion to them."""
+    rng = np.random.default_rng(seed)
+    return Pools(
+        reference=weighted_pool(size, rng, spread),
+        basis=latent.background(500, rng),
+        data={(0.0,): weighted_pool(10 * size, rng, spread).unweighted(seed)},
+        signals={"bump": {(0.0,): Pool(latent_sample(latent.signal(300, rng)))}},
+    )
+
+
 @dataclass(frozen=True)
 class Mishap:
     """The convex test, except that toys whose number of data events is odd have a mishap."""

@@ -114,6 +114,8 @@ def test_batches_of_weighted_events_have_none_twice(events: Events) -> None:
     assert np.array_equal(
         signed.batch(3).particles, make_sampler(weighted(events, weights)).batch(3).particles
     )
+    alike = make_sampler(weighted(events, np.where(weights > 1.0, 0.5, -0.5)))
+    assert np.array_equal(alike.batch(3).particles, make_sampler(events).batch(3).particles)
     (heaviest,) = shift_events(events[[np.argmax(weights)]], (), (), Selection()).events.particles
     for step in range(5):
         assert (sampler.batch(step).particles == heaviest).all(axis=(1, 2)).any()

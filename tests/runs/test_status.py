@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from toy_world import latent_pools
+from toy_world import latent_pools, weighted_pools
 
 from covad.cli.status import print_status
 from covad.pipeline import run_study
@@ -140,6 +140,27 @@ def test_the_offset_of_small_pools_is_shown(tmp_path, capsys):
     assert status.ensembles[0].offset.share > 0.1
     print_status(status)
     assert "finite pools" in capsys.readouterr().out
+
+
+def test_what_accept_reject_cost_is_shown_for_weighted_pools_only(tmp_path, capsys):
+    for name, pools in (("weighted", weighted_pools()), ("plain", latent_pools())):
+        write_pools(tmp_path / name, pools)
+        source = {"kind": "pools", "path": str(tmp_path / name), "embedding": "e"}
+        run_study(study(source=source, signals={}, nu=[0], toys=1), tmp_path / f"run {name}", here)
+    status = run_status(tmp_path / "run weighted")
+    (line,) = status.costs
+    cost = line.cost
+    assert (line.pool, line.nu, cost.events) == ("data", (0.0,), 20_000)
+    (told,) = status.plain()["accept_reject"]
+    assert (told["accepted"], told["share"]) == (cost.accepted, cost.accepted / 20_000)
+    print_status(status)
+    shown = capsys.readouterr().out
+    assert "events of equal weight, accepted from weighted ones: e, linear" in shown
+    assert f"20000 {cost.accepted} {cost.share:.1%} 0.0%" in " ".join(shown.split())
+    plain = run_status(tmp_path / "run plain")
+    print_status(plain)
+    assert "weighted" not in capsys.readouterr().out.replace("run weighted", "")
+    assert "accept_reject" not in plain.plain()
 
 
 def test_json_holds_all_of_it(tmp_path):

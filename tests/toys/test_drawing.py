@@ -4,9 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from toy_world import CHEAP, latent_pools, latent_sample, small_draw, small_ensemble
+from toy_world import (
+    CHEAP,
+    latent_pools,
+    latent_sample,
+    small_draw,
+    small_ensemble,
+    weighted_pool,
+    weighted_pools,
+)
 
 from covad.errors import PlanError, TooFewEventsError
+from covad.nplm.convex.convex import columns
+from covad.nplm.smoothing import smooth
 from covad.toys import latent_world as latent
 from covad.toys.drawing import LATENT_VERSION, LatentSource, PoolSource, pool_offset
 from covad.toys.ensembles import Ensemble, Request, Treatment
@@ -320,3 +330,113 @@ def test_pools_that_cannot_serve_the_toys_are_refused_at_once(pool_source, tmp_p
         with pytest.raises(TooFewEventsError, match="but toys may need"):
             run_toys([request], ToyStore(tmp_path), lambda blocks: iter(()))
     pool_source.check(pool_ensemble(pool_source).draw)
+
+
+@pytest.fixture
+def weighted_source(tmp_path):
+    write_pools(tmp_path / "pools", weighted_pools())
+    return PoolSource.open(tmp_path / "pools")
+
+
+def test_a_weighted_reference_enters_with_its_weights_and_the_expected_yield(weighted_source):
+    pool = weighted_pools().reference
+    place = {row.tobytes(): weight for row, weight in zip(pool.sample.z, pool.weights, strict=True)}
+    for dataset in datasets(pool_ensemble(weighted_source), 3):
+        weights = np.array([place[row.tobytes()] for row in dataset.reference])
+        np.testing.assert_allclose(dataset.weights, 200 * weights / weights.sum(), rtol=1e-12)
+        assert len(np.unique(dataset.reference, axis=0)) == 1000
+    ensemble = pool_ensemble(weighted_source)
+    assert run_toy(ensemble, 4).t == run_toy(ensemble, 4).t
+
+
+def test_weighted_toys_are_drawn_from_the_weighted_density(weighted_source):
+    """Data have the density of the weights: their mean z is the weighted mean, within 5 standard errors."""
+    drawn = datasets(pool_ensemble(weighted_source, expected=300), 50)
+    data = np.concatenate([d.data for d in drawn])
+    means = np.array([d.weights @ d.reference / 200 for d in datasets(pool_ensemble(weighted_source), 50)])
+    exact = latent.background(200_000, np.random.default_rng(3)).mean(axis=0)
+    # all toys share the pools: 2000 reference events of an effective share of a half, the data accepted
+    there = weighted_pools()
+    assert np.abs(data.mean(axis=0) - exact).max() < 5 * 1.2 / np.sqrt(len(there.data[0.0,]))
+    assert np.abs(means.mean(axis=0) - exact).max() < 5 * 1.2 / np.sqrt(there.reference.effective)
+
+
+def test_the_convex_test_is_chosen_for_what_the_reference_is_worth(weighted_source, tmp_path):
+    """Fewer effective events: more noise, so that wider bumps give the same capacity."""
+    share = weighted_source.reference_share
+    assert share == pytest.approx(weighted_pools().reference.effective / 2000)
+    assert 0.2 < share < 0.6
+    assert LatentSource(1).reference_share == 1.0
+    events = weighted_source.basis_events()
+    found = CHEAP.chosen(weighted_source).test
+    assert found.basis.width == CHEAP.choose(events, share).basis.width
+    assert found.basis.width > CHEAP.choose(events).basis.width
+    assert CHEAP.build(weighted_source).basis.width == found.basis.width
+
+
+def test_the_offset_of_weighted_pools_counts_effective_events(weighted_source):
+    there = weighted_pools()
+    accepted, worth = len(there.data[0.0,]), there.reference.effective
+    share = pool_offset(pool_ensemble(weighted_source)).share
+    own = 1 / 200 + 1 / (1000 * there.reference.effective_share)
+    assert share == pytest.approx((1 / accepted + 1 / worth) / own)
+
+
+@pytest.mark.slow
+def test_signs_of_weights_bias_toys_as_predicted(tmp_path):
+    """The mean of t over 300 pairs of smoothed pools, against fresh events: within 4 standard errors (6e-5).
+
+    The noise of the signs makes it larger by the share b, in all degrees of freedom but that of the yield.
+    """
+    settings = CHEAP.chosen(LatentSource(1))
+    fresh = np.array([run_toy(small_ensemble(settings), i).t for i in range(3000)])
+    means, excess, offsets = [], [], []
+    for seed in range(300):
+        rng = np.random.default_rng(1000 + seed)
+        reference, data = (signed_pool(4000, settings, rng) for _ in range(2))
+        data = data.unweighted(seed)
+        own = 1 / 200 + 1 / (1000 * reference.effective_share)
+        more = own + reference.signed_variance + data.signed_variance
+        excess.append((fresh.mean() - 1) * (more / (1 / 200 + 1 / 1000) - 1))
+        write_pools(tmp_path / str(seed), Pools(reference, latent.background(10, rng), {(0.0,): data}))
+        ensemble = replace(small_ensemble(settings, seed), source=PoolSource.open(tmp_path / str(seed)))
+        means.append(np.mean([run_toy(ensemble, index).t for index in range(6)]))
+        offsets.append(pool_offset(ensemble).t)
+    error = np.hypot(np.std(means) / np.sqrt(len(means)), fresh.std() / np.sqrt(len(fresh)))
+    assert abs(np.mean(means) - fresh.mean() - np.mean(excess)) < 4 * error
+    assert np.mean(excess) > 6 * error
+    # the offset is told for all degrees of freedom, that of the yield included
+    bias = np.mean(means) - fresh.mean()
+    assert bias < np.mean(offsets) < 4 * bias
+
+
+def signed_pool(n, settings, rng):
+    z, weights = latent.signed_background(n, rng)
+    events = latent_sample(z)
+    smoothed = smooth(columns(settings.test.basis, z, events.response, normalisation=True), weights).weights
+    return Pool(replace(events, weights=smoothed), signed=weights)
+
+
+def test_weighted_pools_that_cannot_serve_the_toys_are_refused_with_the_numbers(tmp_path):
+    there = weighted_pools()
+    write_pools(tmp_path, there)
+    accepted = len(there.data[0.0,])
+    source = PoolSource.open(tmp_path)
+    source.check(small_draw())
+    needed = 2 * accepted + 6 * np.sqrt(2 * accepted)
+    with pytest.raises(
+        TooFewEventsError,
+        match=rf"the pool 'data' has {accepted} events of equal weight, accepted of 20000, at nu = \[0.0\], "
+        rf"but toys may need {needed:.0f}: use about {20_000 * needed / accepted:.0f} events",
+    ):
+        source.check(small_draw(expected=2 * accepted))
+
+
+def test_a_reference_of_too_uneven_weights_is_refused(tmp_path):
+    write_pools(
+        tmp_path, replace(weighted_pools(), reference=weighted_pool(2000, np.random.default_rng(6), 2.5))
+    )
+    with pytest.raises(
+        TooFewEventsError, match=r"'reference' are too uneven: 1000 events are worth \d+, and"
+    ):
+        PoolSource.open(tmp_path).check(small_draw())

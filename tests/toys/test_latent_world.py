@@ -82,3 +82,32 @@ def test_the_tilted_background_is_the_exponential_tilt(nu):
     bins = np.floor(10 * conditional_cdfs(tilted.astype(np.float64))[:, 0]).astype(int).clip(0, 9)
     counts = np.bincount(bins, weights)
     assert chi2.sf(np.square(counts - N / 10).sum() / (N / 10), 10) > RARE
+
+
+@pytest.mark.parametrize(
+    ("draw", "negative"),
+    [
+        (lambda rng: latent.weighted_background(N, rng, spread=0.8), 0.0),
+        (lambda rng: latent.weighted_background(N, rng, spread=0.5, tilt=0.7), 0.0),
+        (lambda rng: latent.signed_background(N, rng), 0.26),
+        (lambda rng: latent.signed_background(N, rng, uneven=3.0), 0.09),
+    ],
+    ids=["log-normal", "tilted", "signed", "uneven signs"],
+)
+def test_weighted_samples_have_the_density_of_the_background(draw, negative):
+    """In 16 equally probable bins of each coordinate the sums of weights are flat, errors by sum w^2."""
+    z, weights = draw(np.random.default_rng(30))
+    assert z.shape == (N, 4)
+    assert (weights < 0).mean() == pytest.approx(negative, abs=0.01)
+    for column in conditional_cdfs(z.astype(np.float64)).T:
+        bins = np.minimum((16 * column).astype(int), 15)
+        share = np.bincount(bins, weights, 16) / weights.sum()
+        variance = np.bincount(bins, weights**2, 16) / weights.sum() ** 2
+        assert chi2.sf(np.sum((share - 1 / 16) ** 2 / variance), 15) > RARE
+
+
+def test_the_share_of_negative_weights_grows_along_the_first_coordinate():
+    z, weights = latent.signed_background(N, np.random.default_rng(31))
+    assert (weights < 0)[z[:, 0] < -2].mean() == pytest.approx(0.06, abs=0.02)
+    assert (weights < 0)[z[:, 0] > 2].mean() == pytest.approx(0.39, abs=0.02)
+    assert set(np.unique(weights)) == {-1.0, 1.0}

@@ -5,12 +5,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from toy_world import weighted_pool, weighted_pools
 
-from covad.errors import FileFormatError, PlanError
+from covad.errors import DatasetError, FileFormatError, PlanError
 from covad.nplm.dataset import Response
 from covad.toys.drawing import LatentEvents, PoolSource
 from covad.toys.ensembles import Draw, Treatment
-from covad.toys.pools import MANIFEST, Pool, Pools, open_pools, pools_digest, verify, write_pools
+from covad.toys.pools import (
+    MANIFEST,
+    Pool,
+    Pools,
+    open_pools,
+    pools_digest,
+    read_manifest,
+    verify,
+    write_pools,
+)
 
 
 def sample(n, seed, quadratic=True):
@@ -224,3 +234,119 @@ def test_arrays_are_read_once_per_process(directory, monkeypatch):
     verify(directory)
     monkeypatch.setattr(hashlib, "file_digest", lambda file, _: pytest.fail(f"{file} is read again"))
     verify(directory)
+
+
+def test_pools_without_weights_have_the_digests_that_they_always_had(directory):
+    """Toys are known by them: another digest would compute all toys of all runs anew."""
+    assert pools_digest(directory) == "9455a9a46d8620b7b8e0"
+    assert set(json.loads((directory / MANIFEST).read_text())["reference"]) == {
+        "yield_ratio",
+        "z",
+        "linear",
+        "quadratic",
+    }
+
+
+def test_weights_are_kept_in_full_precision_with_what_accept_reject_cost(tmp_path):
+    wanted = weighted_pools()
+    signed = np.where(np.arange(2000) % 5, 1.0, -1.0) * wanted.reference.weights
+    wanted = replace(wanted, reference=replace(wanted.reference, signed=signed))
+    write_pools(tmp_path, wanted)
+    verify(tmp_path)
+    found = open_pools(tmp_path, pools_digest(tmp_path))
+    np.testing.assert_array_equal(found.reference.weights, wanted.reference.weights)
+    np.testing.assert_array_equal(found.reference.signed, signed)
+    assert found.reference.weights.dtype == np.float64
+    assert isinstance(found.reference.weights.base, np.memmap)
+    data = found.background((0.0,))
+    assert data.weights is None
+    assert data.cost == wanted.data[0.0,].cost
+    assert (data.cost.events, data.cost.accepted, data.cost.negative) == (20_000, len(data), 0.0)
+    assert read_manifest(tmp_path).costs == [("data", (0.0,), data.cost)]
+
+
+def test_weights_are_part_of_the_identity_of_toys(tmp_path):
+    draw = Draw("here", Treatment.PROFILED, 20, 30, (0.0,))
+    digests = set()
+    for name, factor in (("a", 1.0), ("b", 1.0 + 1e-12)):
+        there = weighted_pools()
+        there.reference.weights[0] *= factor
+        write_pools(tmp_path / name, there)
+        digests.add(PoolSource.open(tmp_path / name).digest_of(draw))
+    assert len(digests) == 2
+
+
+def test_effective_numbers():
+    pool = weighted_pool(40_000, np.random.default_rng(1))
+    w = pool.weights
+    assert pool.effective == pytest.approx(w.sum() ** 2 / (w**2).sum())
+    assert pool.effective_share == pool.effective / 40_000
+    assert pool.worth == pool.effective
+    # half of the weights 3, half of them -1: (n)^2 / (5 n) by the signed ones
+    signed = np.tile([3.0, -1.0], 20_000)
+    flat = Pool(replace(pool.sample, weights=np.ones(40_000)), signed=signed)
+    assert flat.effective == 40_000
+    assert flat.worth == pytest.approx(8_000)
+    assert flat.signed_variance == pytest.approx(1 / 8_000 - 1 / 40_000)
+    # accepted events keep what the signs add
+    accepted = flat.unweighted(1)
+    assert len(accepted) == 40_000
+    assert accepted.cost.negative == 0.5
+    assert accepted.signed_variance == flat.signed_variance
+    plain = Pool(sample(50, 1))
+    assert (plain.effective, plain.effective_share, plain.worth, plain.unevenness(10)) == (50, 1, 50, 0)
+
+
+def test_events_are_accepted_in_proportion_to_their_weight():
+    """Counts in quarters of the weights are binomial: the sum of four squared pulls below 30 (5e-6)."""
+    pool = weighted_pool(40_000, np.random.default_rng(2))
+    accepted = pool.unweighted(3)
+    kept = {row.tobytes() for row in accepted.sample.z}
+    chosen = np.array([row.tobytes() in kept for row in pool.sample.z])
+    assert chosen.sum() == len(accepted)
+    np.testing.assert_array_equal(accepted.sample.z, pool.sample.z[chosen])
+    np.testing.assert_array_equal(accepted.sample.response.linear, pool.sample.response.linear[chosen])
+    chance, pulls = pool.weights / pool.weights.max(), []
+    for rows in np.array_split(np.argsort(pool.weights), 4):
+        p = chance[rows]
+        pulls.append((chosen[rows].sum() - p.sum()) / np.sqrt((p * (1 - p)).sum()))
+    assert np.square(pulls).sum() < 30
+    assert accepted.cost.share == len(accepted) / 40_000
+    same = pool.unweighted(3)
+    np.testing.assert_array_equal(same.sample.z, accepted.sample.z)
+    plain = Pool(sample(50, 1))
+    assert plain.unweighted(1) is plain
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_weights_that_are_no_density_are_refused(bad):
+    weights = np.ones(50)
+    weights[7] = bad
+    with pytest.raises(DatasetError, match="positive and finite: smooth negative ones, and leave out events"):
+        Pool(replace(sample(50, 1), weights=weights))
+
+
+def test_weights_that_do_not_fit_are_refused():
+    with pytest.raises(DatasetError, match=r"pool of 50 events has weights of the shape \(49,\)"):
+        Pool(replace(sample(50, 1), weights=np.ones(49)))
+    with pytest.raises(DatasetError, match=r"shape \(2,\)"):
+        Pool(replace(sample(50, 1), weights=np.ones(50)), signed=np.ones(2))
+    with pytest.raises(DatasetError, match="signed weights of a pool must be finite"):
+        Pool(replace(sample(50, 1), weights=np.ones(50)), signed=np.full(50, np.nan))
+    with pytest.raises(DatasetError, match="needs smoothed ones"):
+        Pool(sample(50, 1), signed=np.ones(50))
+
+
+def test_data_with_weights_are_refused(tmp_path):
+    weighted = Pool(replace(sample(40, 3), weights=np.ones(40)))
+    with pytest.raises(DatasetError, match="only the reference may have weights"):
+        replace(pools(), data={(0.0, 0.0): weighted})
+    with pytest.raises(DatasetError, match="data have no weights"):
+        sample(5, 1).joined(weighted.sample)
+    # also where somebody wrote them into a manifest
+    write_pools(tmp_path, replace(pools(), reference=weighted))
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    manifest["data"][0]["weights"] = manifest["reference"]["weights"]
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(FileFormatError, match=r"manifest\.json: only the reference may have weights"):
+        open_pools(tmp_path, pools_digest(tmp_path))

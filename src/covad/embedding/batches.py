@@ -154,8 +154,11 @@ class Sampler:
 
     @cached_property
     def _by_size(self) -> DrawBySize | None:
-        """Return how events with weights are drawn, None if there are none."""
-        return None if self.events.weights is None else DrawBySize.of(np.abs(self.events.weights))
+        """Return how events with weights are drawn, None if all are drawn alike."""
+        if self.events.weights is None:
+            return None
+        sizes = np.abs(self.events.weights)
+        return None if (sizes == sizes[0]).all() else DrawBySize.of(sizes)
 
     def _shift(self, chosen: Events, nu: NDArray[np.float64]) -> Shifted:
         return shift_events(chosen, self.systematics, nu.tolist(), self.selection)

@@ -228,10 +228,10 @@ def _refuse_negative(
     beyond = int((depth > TOLERATED_NEGATIVE).sum())
     if beyond:
         worst = int(depth.argmax())
-        others = f" (and at {beyond - 1} other places)" if beyond > 1 else ""
+        others = f", one of {beyond} such places" if beyond > 1 else ""
         raise NegativeExpectationError(
             f"{names[worst]}: the weights sum to {sums[worst]:.3g} +- {errors[worst]:.2g}, as no expectation "
-            f"can{others}; check their signs, and whether a selection removes events of one sign there"
+            f"can{others}: check their signs, and whether a selection removes events of one sign there"
         )
 
 

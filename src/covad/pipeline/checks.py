@@ -21,7 +21,7 @@ from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label
 from covad.pipeline.reach import space_reach
 from covad.pipeline.response import embedded_pairs
-from covad.response.density import positive_weights
+from covad.response.density import of_equal_weight
 from covad.response.fit import Pairs
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
@@ -68,9 +68,11 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
         labels = np.concatenate([piece.process for piece in files.pieces(rows)])
     shuffled = np.random.default_rng(derived_seed(study, "check")).permutation(len(pairs))
     pairs, labels = pairs.take(shuffled), labels[shuffled]
-    basis_events = _equal_weight(embedded_pairs(data, embedding, fold, "basis"), derived_seed(study, "basis"))
+    basis = embedded_pairs(data, embedding, fold, "basis")
+    basis_events = basis.nominal[basis.nominal_passes]
+    equal = of_equal_weight(basis_events, basis.nominal_weights, derived_seed(study, "basis"))
     name = f"{space_label(space)}{fold_label(data, fold)}"
-    reach, yields = space_reach(study, model, pairs, basis_events)
+    reach, yields = space_reach(study, model, pairs, basis_events[equal])
     log.info("closure reach of %s: %s", name, reach_text(reach))
     _warn_of_yields(name, order, yields)
     # the probe is fitted on one half of the nominal events and judged on the other
@@ -88,15 +90,6 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     product = data.products.checks(space, fold)
     write_record(product.path, checks)
     data.note(product)
-
-
-def _equal_weight(pairs: Pairs, seed: int) -> Float32:
-    """Return nominal events of equal weight: those with weights are accepted in proportion to the density."""
-    nominal, weights = pairs.nominal[pairs.nominal_passes], pairs.nominal_weights
-    if weights is None:
-        return nominal
-    density = positive_weights(nominal, weights)
-    return np.asarray(nominal[np.random.default_rng(seed).random(len(density)) * density.max() < density])
 
 
 def _linearity(pairs: Pairs) -> Iterator[Departure]:

@@ -1,9 +1,9 @@
 """Pools of events with weights: signed ones are smoothed by what the tests of a space see.
 
-The order matters. Events for the basis come first, of equal weight, then the bases of all tests, as the stage
-`tune` will choose them, then every pool is smoothed at its own nu so that the sums over these bumps, and over
-the response, are those of the signed weights. Reference events keep their weights; data and signals become
-events of equal weight.
+The order matters. Events for the basis come first, made equal in weight by a rough density, then the bases
+of all tests, as the stage `tune` will choose them. Then every pool is smoothed at its own nu so that the sums
+over these bumps, and over the response, are those of the signed weights. Reference events keep their weights;
+data and signals become events of equal weight.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from covad.errors import NegativeExpectationError
 from covad.nplm.convex.basis import GaussianBasis
 from covad.nplm.dataset import Float32, Float64
 from covad.nplm.smoothing import Functions, Smoothing, SmoothingClosure, bump_places, smooth
+from covad.response.density import of_equal_weight, positive_weights
 from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells
 from covad.runs.collisions import derived_seed
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
 
 #: Cells in which the smoothing is checked: at most 2 to this power, and each of so many effective events.
 _DEPTH, _EVENTS_PER_CELL = 7, 500
-#: Width of the bumps that are added for a network, which sees more detail, in units of those of the tests.
+#: Width of bumps that show more detail, in units of those of the tests: a network sees it.
 _FINE = 0.5
 
 
@@ -52,21 +53,15 @@ class PoolMaker:
     def basis(self, embedded: Embedded) -> Float32:
         """Return events of equal weight, from which the tests choose their bumps."""
         events = self._latent(embedded)
-        if events.weights is None:
-            return events.z
-        sizes = Pool(replace(events, weights=np.abs(events.weights)))
-        first = reach_convex(self.study).choose(sizes.unweighted(self._seed).sample.z)
-        self._bases = _gaussian([first.basis])
-        return self._pool("basis", (), events, embedded.yield_ratio).unweighted(self._seed).sample.z
+        return events.z[of_equal_weight(events.z, events.weights, derived_seed(self.study, "basis"))]
 
     def reference(self, embedded: Embedded, nu: Nu, basis: Float32, where: Space) -> Pool:
         """Return the reference with its weights, smoothed by the bumps that tests choose from `basis`."""
         events, share = self._latent(embedded), 1.0
         if events.weights is not None:
-            smoothing, _ = self._smooth(events, events.weights)
-            share = effective_number(smoothing.weights) / len(events)
-        # the bumps so far were preliminary; others are chosen where a negative weight asks for them
-        self._bases, self._tests = (), lambda: self._bases_of_tests(basis, share, where)
+            share = effective_number(positive_weights(events.z, events.weights)) / len(events)
+        # they are chosen where a negative weight asks for them, be it that of a signal
+        self._tests = lambda: self._bases_of_tests(basis, share, where)
         return self._pool("reference", nu, events, embedded.yield_ratio)
 
     def equal(self, name: str, embedded: Embedded, nu: Nu) -> Pool:
@@ -158,9 +153,9 @@ class PoolMaker:
         return smooth(columns, weights, names), columns
 
     def _unknown_functions(self, z: Float32, weights: Float64) -> list[Functions]:
-        """Return functions that the smoothing does not know: bumps at other places, and cells."""
+        """Return functions that the smoothing does not know: narrow bumps at other places, and cells."""
         first, seed = self._bases[0], derived_seed(self.study, "smoothing")
-        other = GaussianBasis.from_pool(z, first.n_ridged, seed, first.width)
+        other = GaussianBasis.from_pool(z, first.n_ridged, seed, _FINE * first.width)
         depth = int(np.log2(max(effective_number(weights) / _EVENTS_PER_CELL, 2.0)))
         cells = AdaptiveCells.build(z, min(_DEPTH, depth)).index(z)
         return [Functions.of_bumps(replace(other, constant=False), z), Functions.of_cells(cells, z)]

@@ -41,3 +41,13 @@ def positive_weights(z: NDArray[np.float32], weights: NDArray[np.float64]) -> ND
         known = signed > _BEYOND_DOUBT * np.sqrt(squares)
         share = np.where(known, signed / np.where(known, unsigned, 1.0), np.repeat(share, 2))
     return np.asarray(size * share[index])
+
+
+def of_equal_weight(
+    z: NDArray[np.float32], weights: NDArray[np.float64] | None, seed: int
+) -> NDArray[np.bool_]:
+    """Return which events to take for a sample of equal weights, in proportion to what they have."""
+    if weights is None:
+        return np.ones(len(z), dtype=bool)
+    density = positive_weights(z, weights)
+    return np.asarray(np.random.default_rng(seed).random(len(density)) * density.max() < density)

@@ -53,16 +53,20 @@ class Marginal:
     def density(self, counts: Float64) -> Float64:
         return np.asarray(counts / counts.sum() / np.diff(self.edges))
 
+    def ratio(self, counts: Float64) -> Float64:
+        """Return counts over nominal ones, NaN where these are not positive: weights may have signs."""
+        nominal = self.nominal
+        ratio: Float64 = np.divide(counts, nominal, out=np.full(len(nominal), np.nan), where=nominal > 0)
+        return ratio
+
     def log_ratio(self, counts: Float64) -> Float64:
-        """Return log(N_nu/N_0), NaN where either is zero."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.log(counts / self.nominal)
-        return np.where(np.isfinite(ratio), ratio, np.nan)
+        """Return log(N_nu/N_0), NaN where either is not positive."""
+        ratio = self.ratio(counts)
+        return np.log(ratio, out=np.full(len(ratio), np.nan), where=ratio > 0)
 
     def with_signal(self, counts: Float64, share: float) -> Float64:
         """Return the ratio to nominal of nominal events with a share of signal on top."""
-        nominal = self.nominal
-        return np.asarray(1 + share * (counts / counts.sum()) / (nominal / nominal.sum()))
+        return np.asarray(1 + share * self.ratio(counts / counts.sum()) * self.nominal.sum())
 
     def signal_counts(self, space: LatentSpace, signal: str) -> Float64:
         """Count the signal at the central nu in the bins of the marginal; the outer ones are open."""

@@ -36,8 +36,7 @@ class SmoothedPool(Record):
 
     Of the `columns` that tests see, `unmatched` have sums that are off by more than a tenth of their error;
     `largest_residual` is in units of that error. `moves` is what the difference of both weights adds to a
-    chi2 over cells in data of the expected size, without its own noise; below zero by chance if there is no
-    other.
+    chi2 over cells in data of the expected size, without its own noise; below zero by chance if it is none.
     """
 
     pool: str

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmark_module import load
 from convex_world import Precomputed, bumps
 from scipy import stats
 
@@ -178,3 +179,62 @@ def test_a_column_without_curvature_is_refused() -> None:
     moments = ScoreMoments(np.zeros((2, 2)), np.zeros((2, 2)))
     with pytest.raises(DatasetError, match="a ridge > 0 is needed"):
         ConvexNull.of(moments, np.zeros(2), np.array([0.0, 1.0]), 1)
+
+
+def weighted_toy(rng: np.random.Generator, times: int = 1, tilt: float = 0.0) -> Dataset:
+    """Data of the background beside a reference of log-normal weights, worth a third of its number."""
+    z, weights = latent.weighted_background(times * WORLD.n_reference, rng, np.sqrt(np.log(3.0)), tilt)
+    weights *= WORLD.expected / weights.sum()
+    return replace(
+        WORLD.toy(rng), reference=z, weights=weights, reference_response=Response(latent.response(z))
+    )
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.4])
+def test_toys_with_a_weighted_reference_follow_the_law(tilt: float) -> None:
+    """150 toys, false-alarm rate 1e-3; the law of equal weights, without sum w^2, is caught.
+
+    With a tilt the weights depend on z: events are drawn from another density.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(20, spawn_key=(int(10 * tilt),)))
+    sample = weighted_toy(rng, times=10, tilt=tilt)
+    effective = 1.0 / np.square(sample.weights / sample.weights.sum()).sum()
+    assert effective / len(sample.weights) < 0.37
+    t = [likelihood_ratio(weighted_toy(rng, tilt=tilt), TEST, 0).t for _ in range(150)]
+    law = analytic_null(TEST, sample, n_reference=WORLD.n_reference).law
+    assert stats.kstest(law.sf(t), "uniform").pvalue > 1e-3
+    equal = analytic_null(
+        TEST,
+        LatentWorld(n_reference=104_000, expected=2_000.0).toy(rng),
+        n_reference=WORLD.n_reference,
+    ).law
+    assert stats.kstest(equal.sf(t), "uniform").pvalue < 1e-6
+
+
+def test_a_part_of_a_weighted_reference_has_the_law_of_its_own_size() -> None:
+    """Events count as what they are worth in both: the law from 10 times as many agrees with that of one."""
+    rng = np.random.default_rng(21)
+    large = analytic_null(TEST, weighted_toy(rng, times=10), n_reference=WORLD.n_reference).law
+    own = np.mean([analytic_null(TEST, weighted_toy(rng)).law.mean for _ in range(10)])
+    assert own == pytest.approx(large.mean, rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lognormal", "along", "signed", "signed-part", "signed-uneven"])
+def test_two_thousand_weighted_toys_follow_the_law(name: str) -> None:
+    """Mean and spread within 4 standard errors, KS at 1e-4: false alarms once in 5000 each.
+
+    A law that leaves out what the weights do is caught by each of the three.
+    """
+    benchmark = load("weights_law")
+    study = benchmark.STUDIES[name]
+    t = np.array([benchmark.toy(study, index)["t"] for index in range(2_000)])
+    right, wrong, *_ = benchmark.laws(study).values()
+    error = right.std / np.sqrt(len(t))
+    kurtosis = float(stats.kurtosis(t))
+    assert abs(t.mean() - right.mean) < 4 * error
+    assert abs(t.std() / right.std - 1) < 4 * np.sqrt((kurtosis + 2) / 4 / len(t))
+    assert stats.kstest(right.sf(t), "uniform").pvalue > 1e-4
+    assert t.mean() - wrong.mean > 10 * error
+    assert t.std() / wrong.std - 1 > 0.1
+    assert stats.kstest(wrong.sf(t), "uniform").pvalue < 1e-20

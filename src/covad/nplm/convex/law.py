@@ -74,7 +74,7 @@ class ScoreMoments:
         return ScoreMoments(self.information, self.reference_variance * (sampled / n_events))
 
     def with_further(self, covariance: Float64, weights: Float64, growth: Float64) -> ScoreMoments:
-        """Return the moments with a covariance in addition, which grows with the yield as the variance."""
+        """Return the moments with a covariance in addition; it grows with the yield as the variance does."""
         if covariance.shape != self.information.shape:
             raise DatasetError(
                 f"the further covariance has the shape {covariance.shape}, but the score has "

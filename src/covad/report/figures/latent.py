@@ -69,7 +69,7 @@ def _distortion_panel(marginal: Marginal, latent: LatentSpace | None, signal: st
     with drawing((1.5, 1.1)) as (canvas, (top, bottom)):
         filled(top, marginal.density(nominal), edges, "nominal")
         for number, line in enumerate(largest):
-            ratio = np.array(line.observed) / nominal
+            ratio = marginal.ratio(np.array(line.observed))
             step(bottom, ratio, edges, line_style(number, WARM), nu_label(line.nu).tex)
         if signal is not None and latent is not None:
             counts, name = marginal.signal_counts(latent, signal), signal_label(signal).tex
