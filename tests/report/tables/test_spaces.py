@@ -91,7 +91,7 @@ def test_smoothed_weights_are_told_by_pool_and_of_the_prior_the_worst(evidence):
     assert space_tables.smoothing_table(evidence.summary) is None
     assert "smoothing" not in [table.name for table in response(evidence).tables]
     pools = (
-        smoothed("basis", (), -0.3, dof=0),
+        smoothed("reference", (0.0,), -0.3, dof=0),
         smoothed("data", (1.0,), 0.051),
         smoothed("prior", (0.4,), 0.1),
         smoothed("prior", (-0.7,), 0.25),
@@ -103,7 +103,7 @@ def test_smoothed_weights_are_told_by_pool_and_of_the_prior_the_worst(evidence):
     assert "smoothing" in [table.name for table in response(first).tables]
     table = space_tables.smoothing_table(first.summary)
     assert [row.keys for row in table.rows] == [
-        ("covariant", "linear", "basis", "–"),
+        ("covariant", "linear", "reference", "ν = 0"),
         ("covariant", "linear", "data", "ν = +1σ"),
         ("covariant", "linear", "A → 4ℓ", "ν = 0"),
         ("covariant", "linear", "prior", "worst of 2 points"),

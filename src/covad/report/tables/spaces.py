@@ -242,7 +242,7 @@ def _smoothed_pools(pools: Sequence[SmoothedPool]) -> Iterator[tuple[str, str, S
     """Yield pools with their names and where they are; of the many of the prior the one that moves most."""
     for pool in pools:
         if pool.pool != "prior":
-            yield signal_label(pool.pool).text, nu_label(pool.nu).text if pool.nu else MISSING, pool
+            yield signal_label(pool.pool).text, nu_label(pool.nu).text, pool
     if prior := [pool for pool in pools if pool.pool == "prior"]:
         yield "prior", f"worst of {len(prior)} points", max(prior, key=lambda pool: pool.moves)
 
