@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
 from covad.events.fingerprints import Fingerprints, row_fingerprints
-from covad.events.hdf5 import EventWriter, Hdf5Events
+from covad.events.hdf5 import Hdf5Events
+from covad.events.hdf5_writer import EventWriter
 from covad.events.layout import UNLABELLED, EventLayout, Events, concatenate
 from covad.events.npz import ZIP_SIGNATURES, PreparedEvents
 from covad.events.probe import probe

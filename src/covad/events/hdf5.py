@@ -1,4 +1,4 @@
-"""Event files in HDF5, read and written: the public 40 MHz files, and those of covad.
+"""Event files in HDF5, read: the public 40 MHz files, and those of covad, which `hdf5_writer.py` writes.
 
 Those of covad add labels, layout and provenance. Both hold `Particles` (events, slots, features + 1) in
 floating point, whose last column numbers the collection of the object from 1, with 0 for padding. It is
@@ -11,30 +11,21 @@ holds other objects of the same events, shifted by an uncertainty for instance, 
 
 from __future__ import annotations
 
-import io
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from numbers import Real
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import EventContentError, FileFormatError, LayoutError
-from covad.events.chunks import GrowingChunks
-from covad.events.layout import UNLABELLED, EventLayout, Events, check_weights
+from covad.events.layout import UNLABELLED, EventLayout
 from covad.events.processes import ADC2021_LAYOUT
 from covad.events.source import DEFAULT_BUFFER, WEIGHT_LIKE, EventSource, reading
-from covad.storage.atomic import replacing, writing
 from covad.storage.json_files import parse_json
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 PARTICLES = "Particles"
 COLUMN_NAMES = "Particles_Names"
@@ -50,27 +41,21 @@ FORMAT_VERSION = 1
 WEIGHTED_VERSION = 2
 
 #: Attribute that files of covad have.
-_VERSION = "covad_format"
+VERSION = "covad_format"
 #: Letters that may differ between a name and the one that is meant.
 _MISSPELT_LETTERS = 2
 #: HDF5 takes a whole chunk into memory.
 _LARGEST_CHUNK_BYTES = 2**30
 #: Room for a few storage chunks, so that none is decompressed twice where pieces meet.
 _READ_CACHE_BYTES = 8 * 2**20
-#: Events are stored and compressed in chunks of about this size.
-_STORAGE_CHUNK_BYTES = 2**20
-#: Room for the chunk that is being filled, so that it is compressed once.
-_WRITE_CACHE_BYTES = 16 * 2**20
-#: The same as `_STORAGE_CHUNK_BYTES`, of weights.
-_WEIGHT_CHUNK_BYTES = 2**17
 _ADC2021_CLASSES = ("MET_class_1", "Four_Ele_class_2", "Four_Mu_class_3", "Ten_Jet_class_4")
 
 
-def _weight_datasets(weighted: bool, variations: Sequence[str]) -> list[str]:
+def weight_datasets(weighted: bool, variations: Sequence[str]) -> list[str]:
     return [WEIGHT] * weighted + [f"{VARIATIONS}/{name}" for name in variations]
 
 
-def _varied_datasets(varied: Iterable[str]) -> list[str]:
+def varied_datasets(varied: Iterable[str]) -> list[str]:
     return [f"{VARIED}/{name}" for name in varied]
 
 
@@ -105,9 +90,9 @@ class Hdf5Events(EventSource):
         self._particles = self._objects(PARTICLES)
         self._check_column_names()
         self._process = None  # the public files have no labels
-        if PROCESS in self._file or self.process_names or _VERSION in self._file.attrs:
+        if PROCESS in self._file or self.process_names or VERSION in self._file.attrs:
             self._process = self._column(PROCESS, "iu", "whole numbers")
-        version = _attribute(self._file, path, _VERSION, FORMAT_VERSION)
+        version = _attribute(self._file, path, VERSION, FORMAT_VERSION)
         self.weighted = WEIGHT in set(self._file) or version == WEIGHTED_VERSION
         self.variation_names = self._group(VARIATIONS)
         self.varied_names = self._group(VARIED)
@@ -117,15 +102,15 @@ class Hdf5Events(EventSource):
                 "it, with ones if need be"
             )
         # none of these stays open: HDF5 has a cache for each dataset that is
-        for name in _weight_datasets(self.weighted, self.variation_names):
+        for name in weight_datasets(self.weighted, self.variation_names):
             self._column(name, "f", "floating-point numbers")
-        for name in _varied_datasets(self.varied_names):
+        for name in varied_datasets(self.varied_names):
             if (n_events := len(self._objects(name))) != len(self):
                 raise FileFormatError(
                     f"{path}: dataset '{name}' has {n_events} events beside {len(self)} of '{PARTICLES}'"
                 )
         sums = _attribute(self._file, path, SUM_OF_WEIGHTS, {})
-        self.sum_of_weights = _checked_sums(sums, self.process_names, path)
+        self.sum_of_weights = checked_sums(sums, self.process_names, path)
 
     def __len__(self) -> int:
         return len(self._particles)
@@ -140,8 +125,8 @@ class Hdf5Events(EventSource):
     def raw_pieces(self) -> Iterator[NDArray[Any]]:
         """Yield all that the file has on its events, piece by piece as it stands there, whatever it is."""
         names = [PARTICLES] if self._process is None else [PARTICLES, PROCESS]
-        names += _weight_datasets(self.weighted, self.variation_names)
-        names += _varied_datasets(self.varied_names)
+        names += weight_datasets(self.weighted, self.variation_names)
+        names += varied_datasets(self.varied_names)
         for name in names:
             for start, stop in self._pieces(DEFAULT_BUFFER):
                 with reading(self.path):
@@ -273,7 +258,7 @@ class Hdf5Events(EventSource):
 
 def _header(file: Any, path: Path) -> tuple[EventLayout, tuple[str, ...], dict[str, Any]]:
     """Read layout, process names and provenance from the attributes; a public file has none of them."""
-    version = _attribute(file, path, _VERSION, FORMAT_VERSION)
+    version = _attribute(file, path, VERSION, FORMAT_VERSION)
     if version not in (FORMAT_VERSION, WEIGHTED_VERSION):
         raise FileFormatError(
             f"{path}: has event format {version!r}, but this covad reads formats up to {WEIGHTED_VERSION}: "
@@ -294,7 +279,7 @@ def _header(file: Any, path: Path) -> tuple[EventLayout, tuple[str, ...], dict[s
     return layout, tuple(names), provenance
 
 
-def _checked_sums(sums: Any, process_names: Sequence[str], path: Path) -> dict[str, float]:
+def checked_sums(sums: Any, process_names: Sequence[str], path: Path) -> dict[str, float]:
     """Return sums of generator weights, or raise FileFormatError if they are not numbers by process."""
     if not isinstance(sums, Mapping):
         raise FileFormatError(f"{path}: '{SUM_OF_WEIGHTS}' is not a mapping from processes to numbers")
@@ -313,219 +298,3 @@ def _attribute(file: Any, path: Path, name: str, default: Any) -> Any:
     if text is None:
         return default
     return parse_json(text, f"{path}: the attribute '{name}'")
-
-
-class EventWriter:
-    """Append events to a new HDF5 file, which stands at `path` only when the block has ended well.
-
-    `provenance` is plain data (what JSON holds). A `weighted` file holds the weights of the events, and
-    beside them those of `variations`; `varied` names other objects of the same events. `sum_of_weights` is
-    the sum of the generator's weights before any selection, by process; it may change until the block ends.
-    With `threads` the objects are compressed by so many, twice as fast each as by HDF5 itself.
-    After an exception, a full disk among them, nothing of the new file is left, and a file that was there
-    before is untouched.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        layout: EventLayout,
-        process_names: tuple[str, ...] = (),
-        provenance: Mapping[str, Any] | None = None,
-        *,
-        weighted: bool = False,
-        variations: Sequence[str] = (),
-        varied: Sequence[str] = (),
-        sum_of_weights: Mapping[str, float] | None = None,
-        threads: int | None = None,
-    ) -> None:
-        self.path = path
-        self.layout = layout
-        self.process_names = process_names
-        self.provenance = dict(provenance or {})
-        self.weighted = weighted
-        self.variations = tuple(variations)
-        self.varied = tuple(varied)
-        self.sum_of_weights = dict(sum_of_weights or {})
-        self.n_events = 0
-        self._threads = threads
-        self._datasets: dict[str, Any] = {}
-        self._compressed: dict[str, GrowingChunks] = {}
-        if variations and not weighted:
-            raise LayoutError(f"{path}: variations of weights need weights: say weighted=True")
-        for names in (self.variations, self.varied):
-            if len(set(names)) != len(names):
-                raise LayoutError(f"{path}: a variation is named twice: {', '.join(names)}")
-            for name in names:
-                if name in ("", ".", "..") or "/" in name or "\0" in name:
-                    raise LayoutError(f"{path}: {name!r} cannot name a variation: take letters and digits")
-
-    def __enter__(self) -> Self:
-        with writing(self.path), ExitStack() as stack:
-            temporary = stack.enter_context(replacing(self.path))
-            self._disk = stack.enter_context(_FileBelowHdf5(temporary, "w+"))
-            stack.push(self._confirm)
-            self._file = stack.enter_context(h5py.File(self._disk, "w", rdcc_nbytes=_WRITE_CACHE_BYTES))
-            stack.push(self._finish)
-            for name, texts in (
-                (COLUMN_NAMES, column_names(self.layout)),
-                (CLASS_NAMES, class_names(self.layout)),
-            ):
-                self._file[name] = np.array([text.encode() for text in texts])  # fixed-length UTF-8
-            for name, content in (
-                (_VERSION, WEIGHTED_VERSION if self.weighted else FORMAT_VERSION),
-                ("layout", self.layout.describe()),
-                ("process_names", list(self.process_names)),
-                ("provenance", self.provenance),
-            ):
-                self._file.attrs[name] = json.dumps(content)
-            slots, features = self.layout.shape
-            record = (slots, features + 1)
-            self._growing(PARTICLES, np.float32, record)
-            self._growing(PROCESS, np.int16, ())
-            for group, names in ((VARIATIONS, self.variations), (VARIED, self.varied)):
-                if names:
-                    self._file.create_group(group, track_order=True)
-            # there may be a hundred of these, so that each has room for the chunk that is being filled alone
-            weights = _weight_datasets(self.weighted, self.variations)
-            for name in weights:
-                room = 2 * _WEIGHT_CHUNK_BYTES
-                self._growing(name, np.float64, (), _WEIGHT_CHUNK_BYTES, shuffle=True, rdcc_nbytes=room)
-            for name in _varied_datasets(self.varied):
-                self._growing(name, np.float32, record, rdcc_nbytes=2 * _STORAGE_CHUNK_BYTES)
-            if self._threads is not None:
-                for name in (PARTICLES, *_varied_datasets(self.varied)):
-                    self._compressed[name] = GrowingChunks(self._datasets[name], self._threads)
-            self._silent = set(weights)
-            self._stack = stack.pop_all()
-        return self
-
-    def append(self, events: Events, varied: Mapping[str, NDArray[np.float32]] | None = None) -> None:
-        """Write events behind those that are there; their labels are renumbered by name.
-
-        `varied` are their other objects, by the names that the file was begun with.
-        """
-        if events.layout != self.layout:
-            raise LayoutError(f"{self.path}: events of another layout cannot be appended")
-        shifted = dict(zip(_varied_datasets(varied or {}), (varied or {}).values(), strict=True))
-        content: dict[str, NDArray[Any]] = {PARTICLES: events.particles, **shifted}
-        content[PROCESS] = events.labels_among(self.process_names)
-        if self.weighted or events.weights is not None:
-            content[WEIGHT] = events.event_weights
-        content |= {f"{VARIATIONS}/{name}": weights for name, weights in events.variations.items()}
-        for problem, names in (
-            ("has no room for", content.keys() - self._datasets.keys()),
-            ("needs", self._datasets.keys() - content.keys()),
-        ):
-            if names:
-                raise LayoutError(
-                    f"{self.path}: {problem} '{min(names)}' of the events: it was begun with "
-                    f"{', '.join(self._datasets)}"
-                )
-        self.layout.check(events.particles, str(self.path), first_event=self.n_events)
-        for name, particles in shifted.items():
-            if particles.dtype != np.float32 or particles.shape != events.particles.shape:
-                raise LayoutError(
-                    f"{self.path}: '{name}' needs a float32 array of shape {events.particles.shape}, "
-                    f"not {particles.dtype} {particles.shape}"
-                )
-            self.layout.check(particles, f"{self.path}: '{name}'", first_event=self.n_events)
-        for name in _weight_datasets(self.weighted, self.variations):
-            check_weights(content[name], f"{self.path}: '{name}'", first_event=self.n_events)
-            if content[name].any():
-                self._silent.discard(name)
-        start, self.n_events = self.n_events, self.n_events + len(events)
-        for name, dataset in self._datasets.items():
-            column = self._record(content[name]) if name == PARTICLES or name in shifted else content[name]
-            if name in self._compressed:
-                self._compressed[name].append(column)
-                continue
-            dataset.resize(self.n_events, axis=0)
-            dataset[start:] = column
-        with writing(self.path):
-            self._disk.raise_failure()
-
-    def _record(self, particles: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Add the last column, the number of the object's collection, 0 for padding."""
-        *shape, features = particles.shape
-        record = np.empty((*shape, features + 1), dtype=np.float32)
-        record[..., :-1] = particles
-        numbers = (self.layout.slot_collection + 1).astype(np.float32)
-        np.multiply(particles[..., 0] > 0, numbers, out=record[..., -1])
-        return record
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with writing(self.path):
-            self._stack.__exit__(kind, error, trace)
-
-    def _growing(
-        self,
-        name: str,
-        dtype: type,
-        shape: tuple[int, ...],
-        chunk_bytes: int = _STORAGE_CHUNK_BYTES,
-        **storage: Any,
-    ) -> None:
-        """Make an empty dataset to append to. Fast gzip: every HDF5 program reads it."""
-        event_bytes = np.dtype(dtype).itemsize * int(np.prod(shape))
-        self._datasets[name] = self._file.create_dataset(
-            name,
-            shape=(0, *shape),
-            maxshape=(None, *shape),
-            chunks=(max(1, chunk_bytes // event_bytes), *shape),
-            dtype=dtype,
-            compression="gzip",
-            compression_opts=1,
-            **storage,
-        )
-
-    def _finish(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write what is only known at the end, and raise if no event counts."""
-        if kind is not None:
-            return
-        for chunks in self._compressed.values():
-            chunks.finish()
-        if self.n_events and self._silent:
-            name = min(self._silent)
-            raise EventContentError(f"{self.path}: '{name}' is zero in all events, of which none would count")
-        if self.sum_of_weights:
-            sums = _checked_sums(self.sum_of_weights, self.process_names, self.path)
-            self._file.attrs[SUM_OF_WEIGHTS] = json.dumps(sums)
-
-    def _confirm(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Raise, after HDF5 has closed, the failure of a write that did not reach the disk."""
-        if kind is None:
-            self._disk.raise_failure()
-
-
-class _FileBelowHdf5(io.FileIO):
-    """The file that HDF5 writes to. It keeps the first failed write for the writer, and HDF5 never sees it.
-
-    HDF5 that meets a full disk cannot close its file any more, keeps the handle, and crashes the interpreter
-    at exit. After a failure everything that it still wants to write is dropped.
-    """
-
-    failure: OSError | None = None
-
-    def write(self, content: ReadableBuffer) -> int:
-        left = memoryview(content).cast("B")
-        size = len(left)
-        while len(left) and self.failure is None:
-            try:
-                left = left[super().write(left) :]
-            except OSError as failure:
-                self.failure = failure
-        return size
-
-    def truncate(self, size: int | None = None) -> int:
-        try:
-            return super().truncate(size)
-        except OSError as failure:
-            self.failure = self.failure or failure
-            return size or 0
-
-    def raise_failure(self) -> None:
-        if self.failure is not None:
-            raise self.failure

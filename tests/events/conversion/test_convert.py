@@ -22,9 +22,11 @@ from covad.errors import (
     MappingError,
     TooFewEventsError,
 )
-from covad.events.conversion import reading
-from covad.events.conversion.convert import Tally, convert_rows, prepare
+from covad.events.conversion import tables
+from covad.events.conversion.blocks import convert_rows
+from covad.events.conversion.convert import Tally, prepare
 from covad.events.conversion.mapping import EventMapping, parse_mapping, ready_mapping
+from covad.events.conversion.reading import open_source
 from covad.events.files import open_events
 from covad.events.layout import Events
 
@@ -153,8 +155,8 @@ def test_workers_and_steps_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     paths = [write_nano(tmp_path / f"{seed}.root", 300 + seed, seed) for seed in (1, 2)]
     alone = read(convert(NANO, *paths)[0])
     parallel = read(convert(NANO, *paths, workers=2)[0])
-    monkeypatch.setattr(reading, "STEP_EVENTS", 70)
-    monkeypatch.setattr(reading, "_LARGEST_STEP", 90)
+    monkeypatch.setattr(tables, "STEP_EVENTS", 70)
+    monkeypatch.setattr(tables, "_LARGEST_STEP", 90)
     assert len(prepare(NANO, paths, tmp_path / "x.h5").surveys[0].steps) == 5
     stepped = read(convert(NANO, *paths)[0])
     for other in (parallel, stepped):
@@ -170,9 +172,9 @@ def test_steps_end_where_stored_pieces_end(tmp_path: Path, monkeypatch: pytest.M
         tree = file.mktree("Events", {"x": "float64"})
         for size in (40, 40, 40, 5, 300):
             tree.extend({"x": np.ones(size)})
-    monkeypatch.setattr(reading, "STEP_EVENTS", 60)
-    monkeypatch.setattr(reading, "_LARGEST_STEP", 120)
-    table = reading.open_source(tmp_path / "a.root").find(None)
+    monkeypatch.setattr(tables, "STEP_EVENTS", 60)
+    monkeypatch.setattr(tables, "_LARGEST_STEP", 120)
+    table = open_source(tmp_path / "a.root").find(None)
     assert table.steps(["x"]) == [(0, 80), (80, 140), (140, 200), (200, 260), (260, 320), (320, 425)]
 
 
@@ -258,7 +260,7 @@ def test_names_that_changed_between_versions_have_aliases(tmp_path: Path) -> Non
 
 
 def test_parquet_takes_the_same_mapping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "STEP_EVENTS", 70)
+    monkeypatch.setattr(tables, "STEP_EVENTS", 70)
     branches = nano_branches(500)
     root = write_root(tmp_path / "a.root", {"Events": branches})
     ak.to_parquet(ak.Array(branches), tmp_path / "a.parquet", row_group_size=200)

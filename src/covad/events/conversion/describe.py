@@ -10,8 +10,9 @@ import yaml
 
 from covad.errors import CovadError
 from covad.events.conversion.mapping import READY, EventMapping, ready_mapping, restricted
-from covad.events.conversion.reading import Branch, Source, Table, open_source
+from covad.events.conversion.reading import open_source
 from covad.events.conversion.recipe import Recipe
+from covad.events.conversion.tables import Branch, Source, Table
 
 
 @dataclass(frozen=True)

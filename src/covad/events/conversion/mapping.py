@@ -120,7 +120,7 @@ class SumEntry(Settings):
     sum: Formula
 
 
-class ProcessEntry(Settings):
+class ProcessBranch(Settings):
     """A branch that says which process an event is of."""
 
     branch: str
@@ -129,7 +129,7 @@ class ProcessEntry(Settings):
 
 Sum = Annotated[Annotated[SumEntry, Tag("entry")] | Annotated[Real, Tag("plain")], Discriminator(_form)]
 Process = Annotated[
-    Annotated[ProcessEntry, Tag("entry")] | Annotated[Name, Tag("plain")], Discriminator(_form)
+    Annotated[ProcessBranch, Tag("entry")] | Annotated[Name, Tag("plain")], Discriminator(_form)
 ]
 
 
@@ -174,7 +174,7 @@ class EventMapping(Settings):
         if self.weight is None and (self.variations or self.sum_of_weights is not None):
             raise ValueError("variations and sum_of_weights need a weight")
         told_apart = isinstance(self.sum_of_weights, SumEntry) and self.sum_of_weights.tree is None
-        if isinstance(self.process, ProcessEntry) and self.sum_of_weights is not None and not told_apart:
+        if isinstance(self.process, ProcessBranch) and self.sum_of_weights is not None and not told_apart:
             raise ValueError(
                 "sum_of_weights: one number cannot say what each process has where a branch tells the "
                 "process: leave `tree` out, or convert the processes one by one"
@@ -224,7 +224,7 @@ class EventMapping(Settings):
                 for name in self.closure(text, local):
                     if not self.defines(name):
                         yield name, key
-        if isinstance(self.process, ProcessEntry):
+        if isinstance(self.process, ProcessBranch):
             yield self.process.branch, "process.branch"
 
     def defines(self, name: str) -> bool:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from covad.errors import CovadError, MappingError
 from covad.events.conversion.columns import Column, aligned, stack
 from covad.events.conversion.expressions import Lookup, parse
-from covad.events.conversion.mapping import WILDCARD, EventMapping, ProcessEntry
+from covad.events.conversion.mapping import WILDCARD, EventMapping, ProcessBranch
 from covad.events.conversion.padding import Objects, wrapped
-from covad.events.conversion.reading import Table
+from covad.events.conversion.tables import Table
 from covad.events.layout import EventLayout
 
 #: Kinds of branches that a formula may use.
@@ -47,7 +47,7 @@ class Recipe:
     @property
     def process_names(self) -> tuple[str, ...]:
         process = self.mapping.process
-        if isinstance(process, ProcessEntry):
+        if isinstance(process, ProcessBranch):
             return tuple(dict.fromkeys(process.names.values()))
         return () if process is None else (process,)
 

@@ -1,0 +1,158 @@
+"""Tables of Parquet files, read with pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covad.errors import FileFormatError
+from covad.events.conversion.columns import Column
+from covad.events.conversion.tables import Branch, Kind, Source, Table, reading_foreign
+
+#: The name of the one table of a Parquet file.
+PARQUET_TABLE = "table"
+
+
+class ParquetSource(Source):
+    """A Parquet file. Names of nested columns have dots: `Jet.pt`."""
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import parquet
+
+        self.path = path
+        self._file = parquet.ParquetFile(path)
+
+    @property
+    def trees(self) -> dict[str, int]:
+        return {PARQUET_TABLE: self._file.metadata.num_rows}
+
+    def find(self, candidates: Sequence[str] | None) -> Table:  # noqa: ARG002
+        """Return the table: a Parquet file has no trees, so that the mapping's `tree` does not matter."""
+        return self.open(PARQUET_TABLE)
+
+    def open(self, name: str) -> ParquetTable:  # noqa: ARG002, it has one table
+        return ParquetTable(self.path, self._file)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class ParquetTable(Table):
+    name = PARQUET_TABLE
+
+    def __init__(self, path: Path, file: Any) -> None:
+        self.path = path
+        self._file = file
+        self._cached: tuple[Any, Any] = (None, None)
+        self._types = dict(_fields(file.schema_arrow))
+
+    def __len__(self) -> int:
+        return int(self._file.metadata.num_rows)
+
+    @property
+    def names(self) -> Sequence[str]:
+        return list(self._types)
+
+    def branch(self, name: str) -> Branch:
+        import pyarrow as pa
+
+        found = self._types[name]
+        content = _content_type(found)
+        numeric = (
+            pa.types.is_integer(content) or pa.types.is_floating(content) or pa.types.is_boolean(content)
+        )
+        kind: Kind = "other"
+        if numeric:
+            kind = "number" if content == found else "list"
+        elif pa.types.is_string(found) or pa.types.is_large_string(found):
+            kind = "text"
+        return Branch(name, str(found), kind)
+
+    @cached_property
+    def _groups(self) -> list[int]:
+        metadata = self._file.metadata
+        sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        return [0, *np.cumsum(sizes).tolist()]
+
+    def pieces(self, names: Sequence[str]) -> Sequence[int]:  # noqa: ARG002
+        return self._groups
+
+    def read(self, names: Sequence[str], start: int, stop: int) -> dict[str, Column]:
+        with reading_foreign(self.path):
+            rows = self._rows(names, start, stop)
+            return {name: self._column(rows, name, start) for name in names}
+
+    def read_labels(self, name: str, start: int, stop: int) -> np.ndarray[Any, Any]:
+        with reading_foreign(self.path):
+            labels = self._rows([name], start, stop).column(name)
+            self._refuse_nulls(labels, name, start)
+            return np.asarray(labels.to_pylist(), dtype=object)
+
+    def _rows(self, names: Sequence[str], start: int, stop: int) -> Any:
+        """Return a table of these rows; the row groups that were read last are kept."""
+        first = int(np.searchsorted(self._groups, start, side="right")) - 1
+        last = int(np.searchsorted(self._groups, stop, side="left"))
+        columns = sorted(
+            {name if name in self._file.schema_arrow.names else name.split(".")[0] for name in names}
+        )
+        key = (first, last, tuple(columns))
+        if self._cached[0] != key:
+            self._cached = (key, self._file.read_row_groups(list(range(first, last)), columns=columns))
+        return self._cached[1].slice(start - self._groups[first], stop - start)
+
+    def _column(self, rows: Any, name: str, start: int) -> Column:
+        import pyarrow as pa
+
+        top, _, inner = (name, "", "") if name in rows.column_names else name.partition(".")
+        array = rows.column(top).combine_chunks()
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks)
+        offsets = None
+        self._refuse_nulls(array, name, start)
+        if _is_list(array.type):
+            if pa.types.is_fixed_size_list(array.type):
+                array = array.cast(pa.list_(array.type.value_type))
+            offsets = array.offsets.to_numpy().astype(np.int64)
+            array = array.values.slice(offsets[0], offsets[-1] - offsets[0])
+            offsets = offsets - offsets[0]
+        for part in inner.split(".") if inner else ():
+            self._refuse_nulls(array, name, start)
+            array = array.field(part)
+        self._refuse_nulls(array, name, start)
+        return Column(array.to_numpy(zero_copy_only=False), offsets)
+
+    def _refuse_nulls(self, array: Any, name: str, start: int) -> None:
+        if array.null_count:
+            raise FileFormatError(
+                f"{self.path}: column '{name}' has {array.null_count} nulls from row {start} on: fill them "
+                "with a number first"
+            )
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _content_type(kind: Any) -> Any:
+    """Return the type of the entries of a list, or the type itself."""
+    return kind.value_type if _is_list(kind) else kind
+
+
+def _fields(schema: Any) -> Iterator[tuple[str, Any]]:
+    """Yield names and types of all columns; those of records and of lists of records by dotted names."""
+    import pyarrow as pa
+
+    for field in schema:
+        content = _content_type(field.type)
+        if not pa.types.is_struct(content):
+            yield field.name, field.type
+            continue
+        for inner in content:
+            kind = pa.list_(inner.type) if _is_list(field.type) else inner.type
+            yield f"{field.name}.{inner.name}", kind

@@ -1,0 +1,111 @@
+"""What files have of a mapping, and whether they fit together: found before anything is converted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covad.errors import DuplicateEventsError, EventContentError, FileWriteError, MappingError
+from covad.events.conversion.expressions import parse
+from covad.events.conversion.mapping import EventMapping, SumEntry
+from covad.events.conversion.reading import open_source
+from covad.events.conversion.recipe import Recipe
+from covad.events.conversion.tables import Table
+from covad.storage.digests import file_digest
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a file has of a mapping."""
+
+    path: Path
+    recipe: Recipe
+    tree: str
+    n_events: int
+    #: Number or list, for every branch that is used.
+    kinds: Mapping[str, str]
+    steps: list[tuple[int, int]]
+    #: The sum of generator weights, where a tree of its own tells it.
+    sum_of_weights: float | None
+
+
+def survey(path: Path, mapping: EventMapping) -> Survey:
+    """Find out what a file has of a mapping; raise if something is missing."""
+    with closing(open_source(path)) as source:
+        table = source.find(mapping.tree)
+        recipe = Recipe.of(mapping, table)
+        kinds = {branch: table.branch(branch).kind for branch in recipe.branches.values()}
+        total = None
+        wanted = mapping.sum_of_weights
+        if isinstance(wanted, SumEntry) and wanted.tree is not None and wanted.tree in source.trees:
+            total = _summed(wanted.sum, mapping, source.open(wanted.tree))
+        return Survey(path, recipe, table.name, len(table), kinds, table.steps(recipe.columns), total)
+
+
+def _summed(text: str, mapping: EventMapping, table: Table) -> float:
+    """Return the sum of an expression over all rows of a tree."""
+    branches = {}
+    for name in parse(text).names:
+        branch = next((c for c in mapping.aliases.get(name, (name,)) if c in table.names), None)
+        if branch is None:
+            raise MappingError(f"{table.unknown(name)}, needed by sum_of_weights.sum")
+        branches[name] = branch
+    columns = table.read(list(branches.values()), 0, len(table))
+    values = parse(text).per_event(lambda name: columns[branches[name]], len(table))
+    total = float(values.astype(np.float64).sum())
+    if not np.isfinite(total):
+        raise EventContentError(f"{table.path}: the sum of generator weights, '{text}', is {total:g}")
+    return total
+
+
+def refuse_repeated(paths: Sequence[Path], out: Path) -> None:
+    """Raise if a file is given twice, under whatever name, or if the output would replace one."""
+    seen: dict[Any, Path] = {}
+    for path in paths:
+        if not path.is_file():
+            continue  # told when it is opened
+        if out.exists() and path.samefile(out):
+            raise FileWriteError(f"{out}: is one of the files to convert: choose another name for --out")
+        state = path.stat()
+        twin = seen.get((state.st_dev, state.st_ino))
+        for other in seen.values():
+            if (
+                twin is None
+                and other.stat().st_size == state.st_size
+                and file_digest(other) == file_digest(path)
+            ):
+                twin = other
+        if twin is not None:
+            raise DuplicateEventsError(f"{path}: holds the same events as {twin}: give each file once")
+        seen[state.st_dev, state.st_ino] = path
+
+
+def refuse_different(first: Survey, other: Survey) -> None:
+    """Raise MappingError if a name stands for something else in another file."""
+    if other.tree != first.tree:
+        raise MappingError(
+            f"{other.path}: its tree is '{other.tree}', but that of {first.path} is '{first.tree}': convert "
+            "such files one by one"
+        )
+    if extra := set(other.recipe.mapping.variations) ^ set(first.recipe.mapping.variations):
+        raise MappingError(
+            f"{other.path}: has other weight variations than {first.path} ({min(extra)} is in only one): "
+            "convert such files one by one"
+        )
+    for name, branch in first.recipe.branches.items():
+        found = other.recipe.branches[name]
+        if found != branch or first.kinds[branch] != other.kinds[branch]:
+            raise MappingError(
+                f"{other.path}: '{name}' is {found} ({other.kinds[found]}), but in {first.path} it is "
+                f"{branch} ({first.kinds[branch]}): convert such files one by one"
+            )
+    if (first.sum_of_weights is None) != (other.sum_of_weights is None):
+        raise MappingError(
+            f"{other.path}: only one of this file and {first.path} has the tree of the sum of generator "
+            "weights: convert such files one by one"
+        )
