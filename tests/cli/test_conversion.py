@@ -217,6 +217,7 @@ BAD: list[tuple[str, Callable[[Path], None], tuple[str, ...], str]] = [
     ("unknown mapping", nothing, ("--mapping", "nano", "good.root"), "there is no ready mapping 'nano'"),
     ("no mapping", nothing, ("good.root",), "the first argument is the mapping, and good.root is none"),
     ("no files", nothing, ("m.yaml",), "FILES are missing"),
+    ("no files to describe", nothing, ("--describe",), "FILES are missing: which ones are to be described?"),
     (
         "no such file",
         nothing,

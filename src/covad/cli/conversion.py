@@ -79,8 +79,15 @@ def print_mapping(ready: str | None) -> None:
     say(ready_text(ready), nl=False)
 
 
-def print_description(path: Path) -> None:
-    """Print the trees of a file, their branches with types, and the ready mapping that fits best."""
+def print_descriptions(paths: Sequence[Path]) -> None:
+    """Print the trees of every file, their branches with types, and the ready mapping that fits best."""
+    if not paths:
+        raise click.UsageError("FILES are missing: which ones are to be described?")
+    for path in paths:
+        _print_description(path)
+
+
+def _print_description(path: Path) -> None:
     found = describe(path)
     for tree in found.trees:
         say(f"{path}: tree '{tree.name}' with {tree.n_events} events and {len(tree.branches)} branches")

@@ -218,8 +218,7 @@ def convert(
     from covad.cli import conversion
 
     if only_described:
-        for path in paths:
-            conversion.print_description(path)
+        conversion.print_descriptions(paths)
         return
     if only_printed:
         conversion.print_mapping(mapping)
