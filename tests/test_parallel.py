@@ -139,6 +139,23 @@ def test_results_come_in_the_order_of_the_jobs():
     assert os.getpid() not in {process for _, process in shared}
 
 
+def note_and_count(folder: Path, number: int) -> int:
+    note(folder, str(number))
+    return number
+
+
+def test_few_results_wait_for_the_caller(tmp_path):
+    """One more than there are workers, since results may be large."""
+    results = in_order(note_and_count, [(tmp_path, number) for number in range(9)], workers=2)
+    assert next(results) == 0
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "2").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)  # for one that should not be there
+    assert {path.name for path in tmp_path.iterdir()} == {"0", "1", "2"}
+    assert list(results) == list(range(1, 9))
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_failure_comes_after_the_results_before_it(workers):
     results = in_order(refuse_large, [(number,) for number in range(9)], workers)

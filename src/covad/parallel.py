@@ -112,7 +112,8 @@ def in_order(
 ) -> Iterator[_Result]:
     """Yield `function(*job)` for every job, in their order, by `workers` processes ahead of the caller.
 
-    At most two results per worker wait for the caller. One worker is this very process.
+    At most one result more than there are workers is computed or waits for the caller: results may be large.
+    One worker is this very process.
     """
     if workers <= 1:
         yield from (function(*job) for job in jobs)
@@ -125,7 +126,7 @@ def in_order(
     try:
         while True:
             with one_thread():
-                for job in islice(waiting, 2 * workers - len(running)):
+                for job in islice(waiting, workers + 1 - len(running)):
                     running.append(pool.submit(function, *job))
             if not running:
                 return

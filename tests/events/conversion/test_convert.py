@@ -27,8 +27,10 @@ from covad.events.conversion.blocks import convert_rows
 from covad.events.conversion.convert import Tally, prepare
 from covad.events.conversion.mapping import EventMapping, parse_mapping, ready_mapping
 from covad.events.conversion.reading import open_source
+from covad.events.conversion.survey import refuse_repeated
 from covad.events.files import open_events
 from covad.events.layout import Events
+from covad.storage import digests
 
 NANO = ready_mapping("nanoaod").changed(process="ttbar")
 JET = {"slots": 10, "features": {"pt": "Jet_pt", "eta": "Jet_eta", "phi": "Jet_phi"}}
@@ -175,7 +177,21 @@ def test_steps_end_where_stored_pieces_end(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(tables, "STEP_EVENTS", 60)
     monkeypatch.setattr(tables, "_LARGEST_STEP", 120)
     table = open_source(tmp_path / "a.root").find(None)
-    assert table.steps(["x"]) == [(0, 80), (80, 140), (140, 200), (200, 260), (260, 320), (320, 425)]
+    assert table.steps(["x"], 8) == [(0, 80), (80, 140), (140, 200), (200, 260), (260, 320), (320, 425)]
+    monkeypatch.setattr(tables, "_STEP_BYTES", 8 * 200)
+    assert table.steps(["x"], 8 * 2)[-2:] == [(320, 380), (380, 425)]  # 100 events at most
+    assert table.steps(["x"], 8 * 4)[:3] == [(0, 50), (50, 100), (100, 150)]
+    assert len(table.steps(["x"], 10**9)) == 425  # one event at a time
+
+
+def test_shifted_branches_make_steps_smaller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step holds the objects of all shifts at once."""
+    path = write_nano(tmp_path / "a.root")
+    shifted = {f"jes{n}": {"Jet_pt": f"Jet_pt * 1.0{n}"} for n in range(1, 10)}
+    monkeypatch.setattr(tables, "_STEP_BYTES", 100 * (10 * 3 * 4 * 10 + 8))
+    for varied, n_steps in (({}, 1), (shifted, 5)):
+        conversion = prepare(mapping(weight="genWeight", varied=varied), [path], tmp_path / "x.h5")
+        assert len(conversion.surveys[0].steps) == n_steps
 
 
 def test_the_latest_cycle_of_a_tree_counts(tmp_path: Path) -> None:
@@ -270,6 +286,33 @@ def test_parquet_takes_the_same_mapping(tmp_path: Path, monkeypatch: pytest.Monk
     np.testing.assert_array_equal(first.weights, second.weights)
 
 
+def test_parquet_rows_are_the_same_in_any_order(tmp_path: Path) -> None:
+    """Rows of one row group or of several; on from the last ones, over a gap, or back."""
+    values = np.arange(100_000)
+    lists = pa.ListArray.from_arrays(np.arange(0, 200_001, 2, dtype=np.int32), np.arange(200_000))
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"x": values, "l": lists}), path, row_group_size=30_000)
+    table = open_source(path).find(None)
+    for start, stop in ((0, 10), (10, 25_000), (29_990, 65_000), (65_000, 65_000), (5, 7), (99_999, 100_000)):
+        found = table.read(["x", "l"], start, stop)
+        np.testing.assert_array_equal(found["x"].values, values[start:stop])
+        np.testing.assert_array_equal(found["l"].values, np.arange(2 * start, 2 * stop))
+        np.testing.assert_array_equal(found["l"].counts, np.full(stop - start, 2))
+        np.testing.assert_array_equal(table.read_labels("x", start, stop), values[start:stop])
+
+
+def test_parquet_needs_no_memory_for_whole_row_groups(tmp_path: Path) -> None:
+    n_rows = 2_000_000
+    values = np.random.default_rng(1).random(n_rows)
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"x": values}), path, row_group_size=n_rows, use_dictionary=False)
+    table = open_source(path).find(None)
+    before = pa.total_allocated_bytes()
+    found = table.read(["x"], 0, 100)["x"].values
+    assert pa.total_allocated_bytes() - before < 0.3 * values.nbytes
+    np.testing.assert_array_equal(found, values[:100])
+
+
 def test_parquet_with_records_and_labels(tmp_path: Path) -> None:
     table = pa.table(
         {
@@ -299,6 +342,43 @@ def test_empty_files_are_skipped_with_a_word(tmp_path: Path, caplog: pytest.LogC
         assert source.sum_of_weights == {"ttbar": 2 * 750.5}
     with pytest.raises(TooFewEventsError, match=r"empty.root: has 0 events, nothing to convert"):
         convert(NANO, empty)
+
+
+def test_empty_files_must_fit_the_others(tmp_path: Path) -> None:
+    """Their generator weights count, so that they have to be of the same sample."""
+    full = write_nano(tmp_path / "full.root")
+    branches = nano_branches(0)
+    other = {"PFMET_pt": branches.pop("MET_pt"), "PFMET_phi": branches.pop("MET_phi")}
+    renamed = write_root(tmp_path / "empty.root", {"Events": branches | other, "Runs": sums(9.0)})
+    for paths in ((renamed, full), (full, renamed)):
+        with pytest.raises(
+            MappingError, match=r"empty.root: 'MET_p.*' is PFMET_p.*, but in .*full.root it is"
+        ):
+            convert(NANO, *paths)
+    silent = write_root(tmp_path / "silent.root", {"Events": nano_branches(0)})
+    with pytest.raises(
+        MappingError, match=r"silent.root: has 0 events and no tree of the sum .* leave it out"
+    ):
+        convert(NANO, full, silent)
+
+
+def test_variations_are_in_the_order_of_the_first_file_with_events(tmp_path: Path) -> None:
+    one = np.ones(3)
+    weights = {"w_a": 2 * one, "w_b": 3 * one}
+    backwards = {name: weights[name][:0] for name in ("w_b", "w_a")}
+    full = write_root(tmp_path / "full.root", {"t": {"x": one, **weights}, "Runs": sums(1.0)})
+    empty = write_root(tmp_path / "empty.root", {"t": {"x": one[:0], **backwards}, "Runs": sums(1.0)})
+    content = {
+        "tree": "t",
+        "collections": {"met": {"slots": 1, "features": {"pt": "x"}}},
+        "weight": "x",
+        "variations": {"*": "w_*"},
+        "sum_of_weights": {"tree": "Runs", "sum": "genEventSumw"},
+        "process": "tt",
+    }
+    out, _ = convert(parse_mapping(content, "m.yaml"), empty, full)
+    with open_events(out) as source:
+        assert (source.variation_names, source.sum_of_weights) == (("a", "b"), {"tt": 2.0})
 
 
 def test_a_missing_tree_of_sums_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -333,6 +413,44 @@ def test_nan_is_refused_only_where_it_would_be_used(tmp_path: Path) -> None:
     ):
         convert(NANO.without_weights(), path)
     assert convert(NANO.changed(select="id != 7 and id != 9"), path)[1].n_written == 48
+
+
+def test_events_that_fail_by_nan_are_counted(tmp_path: Path) -> None:
+    """Only those that NaN decides: not where another cut fails, nor max of no jets above a number."""
+    branches = nano_branches(50)
+    ratio, fired = np.full(50, 3.0), np.full(50, True)
+    ratio[[4, 5, 6]], fired[6] = np.nan, False
+    path = write_nano(tmp_path / "a.root", 50, ratio=ratio, fired=fired)
+    jets = ak.num(branches["Jet_pt"]).to_numpy()
+    _, tally = convert(mapping(select="fired and ratio > 2"), path)
+    assert (tally.n_written, tally.n_undefined) == (47, 2)
+    assert any(remark.startswith("2 of 50 events fail `select` because") for remark in tally.remarks())
+    derived = mapping(derived={"good": "ratio > 2"}, select="fired and good")
+    assert convert(derived, path)[1].n_undefined == 2
+    for select, undefined in (
+        ("max(Jet_pt) > 0", 0),  # an event without jets has none above 0
+        ("max(Jet_pt) < 1e9", (jets == 0).sum()),  # nor has it one above 1e9, and yet it fails
+        ("isfinite(ratio) and ratio > 2", 0),
+        ("not ratio < 2", 0),
+    ):
+        _, tally = convert(mapping(select=select), path)
+        assert tally.n_undefined == undefined
+        assert not any("NaN" in remark for remark in tally.remarks()) or undefined
+    assert (jets == 0).any()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.bool_, np.int32])
+def test_objects_are_chosen_by_whole_numbers_too(tmp_path: Path, dtype: type) -> None:
+    """A negative of an unsigned number is a large one, and of a truth there is none."""
+    quality = ak.Array([[0, 1, 0], [1, 0, 1], [0], []])
+    branches = {
+        "Jet_pt": ak.Array([[50.0, 40.0, 30.0], [50.0, 40.0, 30.0], [20.0], []]),
+        "Jet_quality": ak.values_astype(quality, dtype),
+    }
+    path = write_root(tmp_path / "a.root", {"Events": branches})
+    collections = {"jet": {"slots": 2, "features": {"pt": "Jet_pt"}, "sort": "Jet_quality"}}
+    events = read(convert(mapping(collections=collections), path)[0])
+    assert events.particles[..., 0].tolist() == [[50, 40], [50, 30], [20, 0], [0, 0]]
 
 
 def broken_basket(path: Path) -> None:
@@ -436,6 +554,21 @@ def test_no_event_is_converted_twice(tmp_path: Path) -> None:
             DuplicateEventsError, match=rf"{twin.name}: holds the same events as .*a.root: give each"
         ):
             convert(NANO, path, twin)
+
+
+def test_files_of_one_size_are_hashed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+
+    def digest(path: Path) -> str:
+        hashed.append(path.name)
+        return path.name
+
+    monkeypatch.setattr(digests, "file_digest", digest)
+    paths = [tmp_path / f"{n}.root" for n in range(6)]
+    for path in paths:
+        path.write_text("as long as the others")
+    refuse_repeated(paths, tmp_path / "x.h5")
+    assert sorted(hashed) == [path.name for path in paths]
 
 
 def test_no_input_is_overwritten(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ def evaluate(text: str) -> list:
         ("MET + 2 * run - 1", [6.0, 43.0, 2.0, 7.0]),
         ("-MET / 2", [-2.5, -20.0, 1.5, 0.0]),
         ("run // 2 + run % 2", [1, 1, 2, 2]),
+        ("run // max(flag, 1)", [1, 2, 1, 4]),
+        ("Jet_id % run", [[0, 0], [], [0], [2, 0, 2]]),
+        ("run // (1.0 * (run - 1)) > 1e9", [True, False, False, False]),
+        ("run % (1.0 * (run - 1)) >= 0", [False, True, True, True]),
         ("2 ** run", [2.0, 4.0, 8.0, 16.0]),
         ("Jet_pt / 10", [[x / 10 for x in one] for one in JETS]),
         ("Jet_pt * run", [[x * r for x in one] for one, r in zip(JETS, RUN, strict=True)]),
@@ -170,6 +174,10 @@ def test_what_is_not_arithmetic_is_refused_unread(text: str, sentence: str) -> N
         ("MET & fired", "need comparisons or whole numbers on both sides"),
         ("run & fired", "need comparisons or whole numbers on both sides"),
         ("at(Jet_pt, 0, Jet_pt)", "needs one number per event"),
+        ("run // flag", "a whole number is divided by 0: write max(x, 1) for the divisor x"),
+        ("run % flag", "a whole number is divided by 0"),
+        ("run % 0", "a whole number is divided by 0"),
+        ("run // fired", "a whole number is divided by 0"),
     ],
 )
 def test_what_has_no_meaning_is_refused_with_its_text(text: str, sentence: str) -> None:

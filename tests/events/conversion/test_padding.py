@@ -66,4 +66,7 @@ def test_angles_are_brought_between_minus_pi_and_pi() -> None:
     )
     with pytest.raises(EventContentError, match=r"has angles up to 180, which are no radians"):
         wrapped(np.array([10, -180], dtype=np.float32))
+    with pytest.raises(EventContentError, match=r"has angles from -5 to 3, which is more than a turn: leave"):
+        wrapped(np.array([3, -5, 1], dtype=np.float32))  # -5 stands for no angle
+    assert np.isinf(wrapped(np.array([np.inf, 1], dtype=np.float32))[0])
     assert np.isnan(wrapped(np.array([np.nan, 4], dtype=np.float32))[0])  # refused later, with its event

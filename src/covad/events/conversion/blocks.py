@@ -31,6 +31,8 @@ class Block:
     sum_of_weights: dict[str, float]
     #: Objects that passed the cuts, and those of them that found no slot, by collection.
     objects: dict[str, tuple[int, int]]
+    #: Rows that `select` dropped only because a comparison in it is one with NaN.
+    n_undefined: int
 
 
 @lru_cache(maxsize=1)
@@ -76,14 +78,11 @@ def _labels(recipe: Recipe, table: Table, start: int, stop: int) -> NDArray[np.i
 
 def _convert(piece: Piece, labels: NDArray[np.int16], start: int) -> Block:
     recipe, mapping = piece.recipe, piece.recipe.mapping
-    rows = np.arange(piece.n_events)
-    if mapping.select is not None:
-        selected = parse(mapping.select).truth(piece.column)
-        if selected.is_list:
-            raise MappingError(
-                f"select: '{mapping.select}' is a list of yes and no per event: write any or all"
-            )
-        rows = np.flatnonzero(np.broadcast_to(selected.values, piece.n_events))
+    selected = _selected(piece)
+    rows = np.flatnonzero(selected)
+    generous = selected
+    if len(rows) < piece.n_events:
+        generous = _selected(Piece(recipe, piece.n_events, piece.branches, nominal=piece, generous=True))
     weights = None if mapping.weight is None else _weights(piece, "weight", mapping.weight, rows, start)
     events = Events(
         recipe.layout,
@@ -110,7 +109,18 @@ def _convert(piece: Piece, labels: NDArray[np.int16], start: int) -> Block:
         counts = piece.objects(name).counts[rows]
         beyond = np.maximum(counts - collection.n_slots, 0)
         objects[name] = int(counts.sum()), int(beyond.sum())
-    return Block(piece.n_events, events, varied, sums, objects)
+    return Block(piece.n_events, events, varied, sums, objects, int((generous & ~selected).sum()))
+
+
+def _selected(piece: Piece) -> NDArray[np.bool_]:
+    """Return for every row whether it passes `select`."""
+    text = piece.recipe.mapping.select
+    if text is None:
+        return np.ones(piece.n_events, dtype=bool)
+    selected = parse(text).truth(piece.column, generous=piece.generous)
+    if selected.is_list:
+        raise MappingError(f"select: '{text}' is a list of yes and no per event: write any or all")
+    return np.broadcast_to(selected.values, piece.n_events)
 
 
 def _weights(

@@ -30,10 +30,13 @@ class Tally:
     n_written: int = 0
     objects: dict[str, tuple[int, int]] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
+    #: Events that `select` dropped only because a comparison in it is one with NaN.
+    n_undefined: int = 0
 
     def add(self, block: Block) -> None:
         self.n_read += block.n_read
         self.n_written += len(block.events)
+        self.n_undefined += block.n_undefined
         for name, (kept, beyond) in block.objects.items():
             before = self.objects.get(name, (0, 0))
             self.objects[name] = before[0] + kept, before[1] + beyond
@@ -43,7 +46,12 @@ class Tally:
                 self.weights[name] = self.weights.get(name, 0.0) + total
 
     def remarks(self) -> Iterator[str]:
-        """Yield what a user should know of the events that were written."""
+        """Yield what a user should know of the events that were written, or not."""
+        if self.n_undefined:
+            yield (
+                f"{self.n_undefined} of {self.n_read} events fail `select` because no comparison with NaN is "
+                "true: NaN in the file, 0 / 0 and the like, or the min or max of an empty list"
+            )
         for name, (kept, beyond) in self.objects.items():
             if not kept:
                 yield f"there is no {name} in any event"
@@ -62,7 +70,7 @@ class Conversion:
 
     @property
     def recipe(self) -> Recipe:
-        return self.surveys[0].recipe
+        return next(one.recipe for one in self.surveys if one.n_events)
 
     @property
     def n_events(self) -> int:
@@ -136,7 +144,7 @@ def prepare(mapping: EventMapping, paths: Sequence[Path], out: Path, workers: in
     for one in found:
         if not one.n_events:
             log.warning("%s: has 0 events, and is skipped", one.path)
-    for one in filled[1:]:
+    for one in found:
         refuse_different(filled[0], one)
     wanted = mapping.sum_of_weights
     if isinstance(wanted, SumEntry) and wanted.tree is not None and filled[0].sum_of_weights is None:

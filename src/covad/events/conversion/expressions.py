@@ -47,6 +47,16 @@ def _delta_phi(a: Values, b: Values) -> Values:
     return difference - 2 * np.pi * np.round(difference / (2 * np.pi))
 
 
+def _divided(operation: np.ufunc, a: Values, b: Values) -> Values:
+    """Return a quotient or remainder; raise MappingError where it would be a whole number by 0, made up."""
+    a, b = _numbers(a), _numbers(b)
+    if a.dtype.kind == b.dtype.kind == "i" and not b.all():
+        raise MappingError(
+            "a whole number is divided by 0: write max(x, 1) for the divisor x, or multiply it by 1.0"
+        )
+    return np.asarray(operation(a, b))
+
+
 #: Functions of one or more numbers, with the number of their arguments.
 _ELEMENTWISE: dict[str, tuple[int, Callable[..., Values]]] = {
     "abs": (1, lambda x: np.abs(_numbers(x))),
@@ -74,8 +84,8 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Values, Values], Values]] = {
     ast.Sub: lambda a, b: _numbers(a) - _numbers(b),
     ast.Mult: lambda a, b: _numbers(a) * _numbers(b),
     ast.Div: lambda a, b: _real(a) / _real(b),
-    ast.FloorDiv: lambda a, b: _numbers(a) // _numbers(b),
-    ast.Mod: lambda a, b: _numbers(a) % _numbers(b),
+    ast.FloorDiv: lambda a, b: _divided(np.floor_divide, a, b),
+    ast.Mod: lambda a, b: _divided(np.remainder, a, b),
     ast.Pow: lambda a, b: _real(a) ** _real(b),
 }
 _BITWISE: dict[type[ast.operator], np.ufunc] = {
@@ -101,11 +111,15 @@ class Expression:
     names: frozenset[str]
     _tree: ast.expr = field(compare=False, repr=False)
 
-    def evaluate(self, lookup: Lookup) -> Column:
-        """Return the column that the expression describes; `lookup` returns the column of a name."""
+    def evaluate(self, lookup: Lookup, *, generous: bool = False) -> Column:
+        """Return the column that the expression describes; `lookup` returns the column of a name.
+
+        What is not a number fails every comparison but !=; where one is `generous`, it passes, and the max
+        of an empty list is below all numbers, the min above.
+        """
         try:
             with np.errstate(all="ignore"):  # what is not finite is refused where it would be used
-                return _evaluate(self._tree, lookup)
+                return _evaluate(self._tree, lookup, generous)
         except MappingError as failure:
             raise MappingError(f"'{self.text}': {failure}") from failure
 
@@ -119,9 +133,9 @@ class Expression:
             )
         return np.broadcast_to(column.values, n_events)
 
-    def truth(self, lookup: Lookup) -> Column:
+    def truth(self, lookup: Lookup, *, generous: bool = False) -> Column:
         """Return yes or no, per event or per entry of a list."""
-        column = self.evaluate(lookup)
+        column = self.evaluate(lookup, generous=generous)
         try:
             return column.with_values(_truth(column.values))
         except MappingError as failure:
@@ -242,7 +256,7 @@ def _check_call(node: ast.Call) -> None:
         _index(ast.Subscript(node.args[0], node.args[1]))
 
 
-def _evaluate(node: ast.expr, lookup: Lookup) -> Column:
+def _evaluate(node: ast.expr, lookup: Lookup, generous: bool) -> Column:
     match node:
         case ast.Constant(value=bool() | int() | float() as value):
             return constant(value)
@@ -250,9 +264,9 @@ def _evaluate(node: ast.expr, lookup: Lookup) -> Column:
             name = _dotted(node)
             return constant(_CONSTANTS[name]) if name in _CONSTANTS else lookup(name)
         case ast.UnaryOp():
-            return _unary(node.op, _evaluate(node.operand, lookup))
+            return _unary(node.op, _evaluate(node.operand, lookup, generous))
         case ast.BinOp():
-            left, right = _evaluate(node.left, lookup), _evaluate(node.right, lookup)
+            left, right = _evaluate(node.left, lookup, generous), _evaluate(node.right, lookup, generous)
             if type(node.op) in _ARITHMETIC:
                 return elementwise(_ARITHMETIC[type(node.op)], left, right)
             if not ((left.is_truth and right.is_truth) or (left.is_whole and right.is_whole)):
@@ -263,19 +277,25 @@ def _evaluate(node: ast.expr, lookup: Lookup) -> Column:
             return elementwise(_BITWISE[type(node.op)], left, right)
         case ast.BoolOp():
             operation = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
-            return _joined(operation, [_evaluate(part, lookup) for part in node.values])
+            return _joined(operation, [_evaluate(part, lookup, generous) for part in node.values])
         case ast.Compare():
-            parts = [_evaluate(part, lookup) for part in (node.left, *node.comparators)]
+            parts = [_evaluate(part, lookup, generous) for part in (node.left, *node.comparators)]
             links = [
-                elementwise(lambda a, b, op=op: _COMPARISONS[type(op)](_numbers(a), _numbers(b)), *pair)
+                elementwise(lambda a, b, op=op: _compared(_COMPARISONS[type(op)], a, b, generous), *pair)
                 for op, pair in zip(node.ops, pairwise(parts), strict=True)
             ]
             return _joined(np.logical_and, links)
         case ast.Subscript():
-            return entry(_evaluate(node.value, lookup), _index(node))
+            return entry(_evaluate(node.value, lookup, generous), _index(node))
         case ast.Call(func=ast.Name(id=name)):
-            return _call(name, node.args, lookup)
+            return _call(name, node.args, lookup, generous)
     raise AssertionError(f"{type(node).__name__} was not refused")
+
+
+def _compared(comparison: np.ufunc, a: Values, b: Values, generous: bool) -> Values:
+    a, b = _numbers(a), _numbers(b)
+    result: Values = comparison(a, b)
+    return result | np.isnan(a) | np.isnan(b) if generous else result
 
 
 def _unary(operation: ast.unaryop, column: Column) -> Column:
@@ -305,11 +325,12 @@ def _joined(operation: np.ufunc, columns: list[Column]) -> Column:
     return result
 
 
-def _call(name: str, arguments: list[ast.expr], lookup: Lookup) -> Column:
+def _call(name: str, arguments: list[ast.expr], lookup: Lookup, generous: bool) -> Column:
     if name == "at":
         index = _index(ast.Subscript(arguments[0], arguments[1]))
-        return entry(_evaluate(arguments[0], lookup), index, _evaluate(arguments[2], lookup))
-    columns = [_evaluate(part, lookup) for part in arguments]
+        lists, default = (_evaluate(arguments[i], lookup, generous) for i in (0, 2))
+        return entry(lists, index, default)
+    columns = [_evaluate(part, lookup, generous) for part in arguments]
     if name in _ELEMENTWISE:
         return elementwise(_ELEMENTWISE[name][1], *columns)
     if name == "where":
@@ -331,4 +352,5 @@ def _call(name: str, arguments: list[ast.expr], lookup: Lookup) -> Column:
         case "any" | "all":
             truth = column.with_values(_truth(column.values))
             return reduced(truth, np.logical_or if name == "any" else np.logical_and, name == "all")
-    return reduced(column.with_values(_real(column.values)), _EXTREMES[name], np.nan)
+    empty = np.nan if not generous else -np.inf if name == "max" else np.inf
+    return reduced(column.with_values(_real(column.values)), _EXTREMES[name], empty)

@@ -84,12 +84,19 @@ class Objects:
 
 def wrapped(phi: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return angles between -pi and pi; raise EventContentError if they are no angles in radians."""
-    largest = np.abs(phi, where=np.isfinite(phi), out=np.zeros_like(phi)).max(initial=0)
+    finite = phi[np.isfinite(phi)]
+    low, high = finite.min(initial=0), finite.max(initial=0)
+    largest = max(-low, high)
     if largest <= np.pi + _ANGLE_ROUNDING:
         return phi
     if largest > 2 * np.pi + _ANGLE_ROUNDING:
         raise EventContentError(
             f"has angles up to {largest:g}, which are no radians: multiply by pi / 180, or leave objects "
             "without an angle out by a cut"
+        )
+    if high - low > 2 * np.pi + _ANGLE_ROUNDING:  # neither -pi to pi nor 0 to 2 pi
+        raise EventContentError(
+            f"has angles from {low:g} to {high:g}, which is more than a turn: leave objects without an angle "
+            "out by a cut, or write delta_phi(phi, 0) where these are angles"
         )
     return (phi - 2 * np.pi * np.round(phi / (2 * np.pi))).astype(np.float32)

@@ -15,6 +15,9 @@ from covad.events.conversion.tables import Branch, Kind, Source, Table, reading_
 
 #: The name of the one table of a Parquet file.
 PARQUET_TABLE = "table"
+#: Rows that are decoded at once, and bytes of a column that are read at once.
+_BATCH_ROWS = 10_000
+_BUFFER_BYTES = 2**20
 
 
 class ParquetSource(Source):
@@ -24,7 +27,7 @@ class ParquetSource(Source):
         from pyarrow import parquet
 
         self.path = path
-        self._file = parquet.ParquetFile(path)
+        self._file = parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
     @property
     def trees(self) -> dict[str, int]:
@@ -47,7 +50,7 @@ class ParquetTable(Table):
     def __init__(self, path: Path, file: Any) -> None:
         self.path = path
         self._file = file
-        self._cached: tuple[Any, Any] = (None, None)
+        self._streams: dict[tuple[str, ...], _Stream] = {}
         self._types = dict(_fields(file.schema_arrow))
 
     def __len__(self) -> int:
@@ -93,16 +96,15 @@ class ParquetTable(Table):
             return np.asarray(labels.to_pylist(), dtype=object)
 
     def _rows(self, names: Sequence[str], start: int, stop: int) -> Any:
-        """Return a table of these rows; the row groups that were read last are kept."""
-        first = int(np.searchsorted(self._groups, start, side="right")) - 1
-        last = int(np.searchsorted(self._groups, stop, side="left"))
-        columns = sorted(
-            {name if name in self._file.schema_arrow.names else name.split(".")[0] for name in names}
-        )
-        key = (first, last, tuple(columns))
-        if self._cached[0] != key:
-            self._cached = (key, self._file.read_row_groups(list(range(first, last)), columns=columns))
-        return self._cached[1].slice(start - self._groups[first], stop - start)
+        """Return a table of these rows: read on behind those that were read last, if it is not far."""
+        top = self._file.schema_arrow.names
+        columns = tuple(sorted({name if name in top else name.split(".")[0] for name in names}))
+        group = int(np.searchsorted(self._groups, start, side="right")) - 1
+        stream = self._streams.get(columns)
+        if stream is None or not self._groups[group] <= stream.position <= start:
+            stream = _Stream(self._file, columns, group, self._groups[group])
+            self._streams[columns] = stream
+        return stream.rows(self.path, start, stop)
 
     def _column(self, rows: Any, name: str, start: int) -> Column:
         import pyarrow as pa
@@ -131,6 +133,36 @@ class ParquetTable(Table):
                 f"{self.path}: column '{name}' has {array.null_count} nulls from row {start} on: fill them "
                 "with a number first"
             )
+
+
+class _Stream:
+    """Rows of some columns from a row group on, in their order: a row group may be larger than the memory."""
+
+    def __init__(self, file: Any, columns: Sequence[str], group: int, position: int) -> None:
+        #: The next row.
+        self.position = position
+        groups = list(range(group, file.metadata.num_row_groups))
+        self._batches = file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(columns))
+        self._none = file.schema_arrow.empty_table().select(list(columns))
+        self._rest: Any = ()
+
+    def rows(self, path: Path, start: int, stop: int) -> Any:
+        """Return the table of rows start..stop-1, none of which was read before."""
+        import pyarrow as pa
+
+        parts = []
+        while self.position < stop:
+            if not len(self._rest):
+                self._rest = next(self._batches, None)
+                if self._rest is None:
+                    raise FileFormatError(f"{path}: ends at row {self.position}: the file is damaged")
+            end = start if self.position < start else stop
+            taken = self._rest.slice(0, end - self.position)
+            if self.position >= start:
+                parts.append(taken)
+            self._rest = self._rest.slice(len(taken))
+            self.position += len(taken)
+        return pa.Table.from_batches(parts) if parts else self._none
 
 
 def _is_list(kind: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -43,6 +44,12 @@ class Recipe:
     @cached_property
     def layout(self) -> EventLayout:
         return self.mapping.layout
+
+    @property
+    def event_bytes(self) -> int:
+        """Bytes of an event as it is converted: objects of all kinds, and weights."""
+        numbers = math.prod(self.layout.shape) * (1 + len(self.mapping.varied))
+        return 4 * numbers + 8 * (1 + len(self.mapping.variations))
 
     @property
     def process_names(self) -> tuple[str, ...]:
@@ -105,6 +112,8 @@ class Piece:
     #: What replaces some names, and the piece without it, from which the replacements are computed.
     replaced: Mapping[str, str] = field(default_factory=dict)
     nominal: Piece | None = None
+    #: Whether comparisons with what is not a number are true, see `Expression.evaluate`.
+    generous: bool = False
     _columns: dict[str, Column] = field(default_factory=dict)
     _objects: dict[str, Objects] = field(default_factory=dict)
 
@@ -119,7 +128,7 @@ class Piece:
         if self.nominal is not None and name in self.replaced:
             return parse(self.replaced[name]).evaluate(self.nominal.column)
         if name in mapping.derived:
-            return parse(mapping.derived[name]).evaluate(self.column)
+            return parse(mapping.derived[name]).evaluate(self.column, generous=self.generous)
         if mapping.defines(name):
             collection, _, feature = name.partition(".")
             objects = self.objects(collection)
@@ -156,7 +165,9 @@ class Piece:
         with np.errstate(over="ignore", invalid="ignore"):  # too large is infinite, and refused as such
             for name, numbers in zip(columns, values, strict=True):
                 features[name] = np.broadcast_to(numbers, n).astype(np.float32)
-        rank = None if entry.sort is None else self._per_object(parse(entry.sort).evaluate, columns, offsets)
+        rank = None
+        if entry.sort is not None:  # in double: of unsigned numbers and of truths there is no negative
+            rank = self._per_object(parse(entry.sort).evaluate, columns, offsets).astype(np.float64)
         objects = Objects(features, offsets, rank)
         kept = ~(objects.scale <= 0)  # no object, as in flat trees; NaN is none of these, and refused
         if entry.cut is not None:

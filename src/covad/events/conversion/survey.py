@@ -16,7 +16,7 @@ from covad.events.conversion.mapping import EventMapping, SumEntry
 from covad.events.conversion.reading import open_source
 from covad.events.conversion.recipe import Recipe
 from covad.events.conversion.tables import Table
-from covad.storage.digests import file_digest
+from covad.storage.digests import digest_once
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ def survey(path: Path, mapping: EventMapping) -> Survey:
         wanted = mapping.sum_of_weights
         if isinstance(wanted, SumEntry) and wanted.tree is not None and wanted.tree in source.trees:
             total = _summed(wanted.sum, mapping, source.open(wanted.tree))
-        return Survey(path, recipe, table.name, len(table), kinds, table.steps(recipe.columns), total)
+        steps = table.steps(recipe.columns, recipe.event_bytes)
+        return Survey(path, recipe, table.name, len(table), kinds, steps, total)
 
 
 def _summed(text: str, mapping: EventMapping, table: Table) -> float:
@@ -74,11 +75,8 @@ def refuse_repeated(paths: Sequence[Path], out: Path) -> None:
         state = path.stat()
         twin = seen.get((state.st_dev, state.st_ino))
         for other in seen.values():
-            if (
-                twin is None
-                and other.stat().st_size == state.st_size
-                and file_digest(other) == file_digest(path)
-            ):
+            same_size = twin is None and other.stat().st_size == state.st_size
+            if same_size and digest_once(other) == digest_once(path):
                 twin = other
         if twin is not None:
             raise DuplicateEventsError(f"{path}: holds the same events as {twin}: give each file once")
@@ -104,6 +102,11 @@ def refuse_different(first: Survey, other: Survey) -> None:
                 f"{other.path}: '{name}' is {found} ({other.kinds[found]}), but in {first.path} it is "
                 f"{branch} ({first.kinds[branch]}): convert such files one by one"
             )
+    if other.sum_of_weights is None and first.sum_of_weights is not None and not other.n_events:
+        raise MappingError(
+            f"{other.path}: has 0 events and no tree of the sum of generator weights, unlike {first.path}: "
+            "leave it out if nothing was generated for it"
+        )
     if (first.sum_of_weights is None) != (other.sum_of_weights is None):
         raise MappingError(
             f"{other.path}: only one of this file and {first.path} has the tree of the sum of generator "

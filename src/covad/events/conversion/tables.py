@@ -22,6 +22,8 @@ STEP_EVENTS = 50_000
 #: A stored piece (cluster, row group) of up to this many events is read at once: to cut it would mean to
 #: decompress it several times.
 _LARGEST_STEP = 200_000
+#: A step makes no more than this, whatever an event is made of: every worker process has one in its memory.
+_STEP_BYTES = 2**27
 
 Kind = Literal["number", "list", "text", "other"]
 
@@ -92,13 +94,18 @@ class Table(ABC):
         meant = f"; is {' or '.join(repr(lowered[c]) for c in close)} meant?" if close else ""
         return f"{self.path}: tree '{self.name}' has no branch '{name}'{meant}"
 
-    def steps(self, names: Sequence[str]) -> list[tuple[int, int]]:
-        """Return the ranges of rows that are read at once: stored pieces, joined or cut to a handy size."""
+    def steps(self, names: Sequence[str], event_bytes: int) -> list[tuple[int, int]]:
+        """Return the ranges of rows that are read at once: stored pieces, joined or cut to a handy size.
+
+        `event_bytes` is the size of what is made of one row.
+        """
+        largest = max(1, min(_LARGEST_STEP, _STEP_BYTES // event_bytes))
+        step = min(STEP_EVENTS, largest)
         edges = [0]
         for end in self.pieces(names)[1:]:
-            while end - edges[-1] > _LARGEST_STEP:
-                edges.append(edges[-1] + STEP_EVENTS)
-            if end - edges[-1] >= STEP_EVENTS:
+            while end - edges[-1] > largest:
+                edges.append(edges[-1] + step)
+            if end - edges[-1] >= step:
                 edges.append(end)
         if edges[-1] < len(self):
             edges.append(len(self))
