@@ -6,7 +6,12 @@ It writes NanoAOD-like events with uproot (missing momentum, electrons, muons an
 numbers rounded as NanoAOD rounds them), reads the branches that the ready mapping `nanoaod` needs with
 `uproot.iterate`, and converts the same file on one core. Each is a process of its own, whose CPU time and
 largest memory are taken; the start of Python counts in no time, and the imports of this file neither.
-NanoAOD comes with LZMA or with ZLIB.
+NanoAOD comes with LZMA or with ZLIB. With
+
+    python benchmarks/convert_speed.py --compression zlib --workers 8 --shifts 60
+
+it converts with so many worker processes, and so many shifts of the jets, and takes the largest memory of all
+processes together (Linux: what they share counts once).
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ import awkward as ak
 import click
 import numpy as np
 import uproot
+import yaml
 
 from covad.events.conversion.convert import prepare
 from covad.events.conversion.mapping import ready_mapping
@@ -119,13 +125,66 @@ def do(work: str, path: Path) -> None:
     print(json.dumps(asdict(Cost(*used, megabytes))))
 
 
+def processes_of(parent: int) -> list[int]:
+    """Return a process and all that it started."""
+    try:
+        children = [p.read_text().split() for p in Path(f"/proc/{parent}/task").glob("*/children")]
+    except OSError:
+        return []  # it has just ended
+    return [parent, *(p for some in children for child in some for p in processes_of(int(child)))]
+
+
+def megabytes_of(process: int) -> float:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
+
+
+def memory_of_all(path: Path, workers: int, shifts: int) -> float:
+    """Convert with worker processes; return the largest memory of all together, in megabytes."""
+    mapping = ready_mapping("nanoaod").plain()
+    mapping["varied"] = {f"jes{n}": {"Jet_pt": f"Jet_pt * (1 + {n} / 1000)"} for n in range(shifts)}
+    chosen = path.with_suffix(".yaml")
+    chosen.write_text(yaml.safe_dump(mapping, sort_keys=False))
+    options = [
+        "--process",
+        "ttbar",
+        "--workers",
+        str(workers),
+        "--out",
+        str(path.with_suffix(".h5")),
+        "--quiet",
+    ]
+    command = [sys.executable, "-m", "covad", "convert", str(chosen), str(path), *options]
+    largest = 0.0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
+        while running.poll() is None:
+            largest = max(largest, sum(map(megabytes_of, processes_of(running.pid))))
+            time.sleep(0.05)
+    if running.returncode:
+        raise click.ClickException("the conversion failed")
+    return largest
+
+
 @click.command()
 @click.option("--events", default=1_000_000, show_default=True)
 @click.option("--compression", type=click.Choice([*COMPRESSIONS]), multiple=True, help="Default: all.")
 @click.option("--repeat", default=3, show_default=True, help="Takes the fastest of so many.")
+@click.option("--workers", type=int, help="Take the memory of a conversion by so many processes.")
+@click.option("--shifts", default=0, show_default=True, help="Of the jets, with --workers.")
 @click.option("--work", hidden=True)
 @click.option("--path", type=click.Path(path_type=Path), hidden=True)
-def main(events: int, compression: tuple[str, ...], repeat: int, work: str | None, path: Path | None) -> None:
+def main(
+    events: int,
+    compression: tuple[str, ...],
+    repeat: int,
+    workers: int | None,
+    shifts: int,
+    work: str | None,
+    path: Path | None,
+) -> None:
     if work is not None and path is not None:
         do(work, path)
         return
@@ -133,6 +192,10 @@ def main(events: int, compression: tuple[str, ...], repeat: int, work: str | Non
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "nano.root"
             write_input(file, events, name)
+            if workers is not None:
+                together = memory_of_all(file, workers, shifts)
+                click.echo(f"{name}: {workers} workers and {shifts} shifts take {together:.0f} MB together")
+                continue
             costs = {
                 kind: min((measured(kind, file) for _ in range(repeat)), key=lambda cost: cost.cpu_seconds)
                 for kind in ("read", "convert")

@@ -23,7 +23,7 @@ STEP_EVENTS = 50_000
 #: decompress it several times.
 _LARGEST_STEP = 200_000
 #: A step makes no more than this, whatever an event is made of: every worker process has one in its memory.
-_STEP_BYTES = 2**27
+_STEP_BYTES = 2**26
 
 Kind = Literal["number", "list", "text", "other"]
 
