@@ -16,7 +16,7 @@ from scipy import stats
 from covad.errors import DatasetError, NegativeExpectationError
 from covad.nplm.convex.basis import GaussianBasis, evaluate
 from covad.nplm.convex.convex import columns
-from covad.nplm.convex.law import analytic_null
+from covad.nplm.convex.law import analytic_null, analytic_nulls
 from covad.nplm.dataset import Dataset, Response
 from covad.nplm.smoothing import Functions, SmoothingClosure, bump_places, smooth, smoothing_variance
 from covad.nplm.statistic import likelihood_ratio
@@ -244,14 +244,16 @@ def test_data_of_another_sample_follow_the_law_with_the_noise_of_the_signs(uneve
     assert stats.combine_pvalues(law.sf(dropped)).pvalue < 1e-10
 
 
-def test_the_noise_of_the_signs_grows_with_the_yield_and_must_fit() -> None:
+def test_the_noise_of_the_signs_is_added_and_must_fit() -> None:
     rng = np.random.default_rng(18)
     toy = signed_toy(12_000, rng, 1.0)
     further = np.diag(np.arange(1.0, 19.0))
     at = [analytic_null(TEST, toy, np.array([0.0, nu]), further=further).variance for nu in (0.0, 0.4)]
     none = [analytic_null(TEST, toy, np.array([0.0, nu])).variance for nu in (0.0, 0.4)]
     np.testing.assert_allclose(at[0] - none[0], further, atol=1e-6)
-    np.testing.assert_allclose(at[1] - none[1], np.exp(0.8) * further, atol=1e-6)
+    np.testing.assert_allclose(at[1] - none[1], further, atol=1e-6)
+    other = [analytic_nulls(TEST, toy, further=each).at_yield(0.4).variance for each in (further, None)]
+    np.testing.assert_allclose(other[0] - other[1], np.exp(0.8) * further, atol=1e-6)
     with pytest.raises(DatasetError, match=r"shape \(3, 3\), but the score has 18 columns"):
         analytic_null(TEST, toy, further=np.eye(3))
 

@@ -6,6 +6,7 @@ import pytest
 import report_world
 from observations import observable, observation
 
+from covad.inference.signs import SignOffset
 from covad.inference.verdict import Verdict
 from covad.observed.lines import observation_lines
 
@@ -65,6 +66,15 @@ def test_answers_for_one_file_are_told_apart(summary):
     for question, answer in asked.items():
         first, *_ = observation_lines(answer, summary)
         assert first.startswith(f"observed a.h5 ({question}): 10100 events selected: p = ")
+
+
+@pytest.mark.parametrize("offset", [0.1, 0.5])
+def test_a_p_by_toys_that_signs_of_weights_move_is_not_printed_bare(summary, offset):
+    found = observation("a.h5", 1.25)
+    tests = (replace(found.tests[0], signs=SignOffset(offset, 0.05)), *found.tests[1:])
+    first, *_ = observation_lines(replace(found, tests=tests), summary)
+    assert ("do not quote this p" in first) == (offset > 0.35)
+    assert first.endswith("that of observed data by 0.50 +- 0.05 standard deviations") == (offset > 0.35)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from samples import random_events
 
 from covad.errors import EventContentError, TooFewEventsError
-from covad.events.files import EventWriter
+from covad.events.files import EventWriter, FileSet
 from covad.events.layout import Collection, EventLayout
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale
@@ -17,6 +17,7 @@ from covad.observed.dataset import (
     ObservedEvents,
     evenly_spaced,
     make_dataset,
+    read_background,
     read_observed,
 )
 from covad.observed.excess import bin_edges, clipped_counts, find_excess, observables_of
@@ -67,6 +68,23 @@ def test_stretches_are_spread_over_all_rows_and_share_none():
     assert together.min() < 300
     assert together.max() > 2600
     assert np.concatenate(evenly_spaced(rows, 5000, 10)).tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_short_file_of_heavy_events_has_its_share_of_the_yield(tmp_path, first):
+    """1 % of the rows, half of the yield, wherever the file stands in the list."""
+    sizes, weights = {"light": 9900, "heavy": 100}, {"light": 1.0, "heavy": 99.0}
+    paths = []
+    for name in sorted(sizes, reverse=bool(first)):
+        events = replace(random_events(sizes[name], 3, LAYOUT), weights=np.full(sizes[name], weights[name]))
+        paths.append(tmp_path / f"{name}.h5")
+        with EventWriter(paths[-1], LAYOUT, events.process_names, {}, weighted=True) as writer:
+            writer.append(events)
+    data = SimpleNamespace(open=lambda *_: FileSet(paths))
+    some = read_background(data, np.arange(10_000), 1000)
+    assert len(some) == 1000
+    assert some.weights[some.weights > 1.0].sum() / some.weights.sum() == pytest.approx(0.5, abs=0.01)
+    assert len(read_background(data, np.arange(10_000), 50_000)) == 10_000
 
 
 def weighted_background(weights):

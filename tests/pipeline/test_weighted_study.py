@@ -10,17 +10,26 @@ import pytest
 import report_world
 from click.testing import CliRunner
 from finished_run import run_here, simulated
+from scipy.stats import norm
 from weighted_files import YIELDS, weighted_study, write_process, write_processes
 
 from covad.cli.main import commands
 from covad.errors import DamagedFileError, EventContentError
+from covad.inference import signs
+from covad.inference.signs import SignNoise
+from covad.inference.verdict import Verdict
 from covad.observed.examine import examine
+from covad.observed.lines import observation_lines
+from covad.observed.result import Observation
 from covad.observed.run import FinishedRun
-from covad.observed.signs import SignNoise
 from covad.pipeline import dry_run
 from covad.pipeline.report import report_run
+from covad.report.tables.significance import calibration_table, z_table
+from covad.results.collect import collect
+from covad.results.lines import summary_lines
+from covad.results.overview import signs_text
 from covad.results.run import open_run
-from covad.results.summary import read_summary
+from covad.results.summary import read_summary, select
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.smoothing import read_smoothing
@@ -116,11 +125,8 @@ def test_the_status_tells_how_weights_were_smoothed_and_what_it_cost(run):
 
 
 def test_the_law_for_an_observed_file_has_the_noise_of_the_signs(run, observed):
-    """The same t is less of a surprise to it; toys of the network do not know, and a warning says so."""
+    """The same t is less of a surprise to it."""
     found = examine(run, observed)
-    warned = [line for line in found.warnings if line.startswith("negative weights of the simulation add")]
-    assert len(warned) == 1
-    assert "toys of the network test have: t is larger by" in warned[0]
     assert found.n_reference == 1500
     finished = FinishedRun.open(run)
     assert SignNoise.of(finished.reference) is not None
@@ -128,13 +134,94 @@ def test_the_law_for_an_observed_file_has_the_noise_of_the_signs(run, observed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FinishedRun, "open", lambda *_: unsigned)
         without = examine(run, observed)
-    assert not any(line.startswith("negative weights") for line in without.warnings)
     p, p_without = (one.result("convex").significances[-1].p for one in (found, without))
     assert p > p_without
     assert found.result("convex").t == without.result("convex").t
     for one, other in zip(found.nuisances, without.nuisances, strict=True):
         assert (one.fitted, one.auxiliary) == (other.fitted, other.auxiliary)
         assert one.error > other.error
+
+
+def test_p_by_toys_with_the_noise_of_signs_must_not_be_quoted(run, observed, monkeypatch):
+    """The network has no other null; the convex test leaves such toys out."""
+    quotable = replace(examine(run, observed), rule="network")
+    assert quotable.result("network").signs.tolerable
+    assert "do not quote" not in quotable.answer.line
+    assert len(quotable.result("convex").significances) > 1
+    monkeypatch.setattr(signs, "TOLERATED_SHIFT", 0.01)
+    monkeypatch.setattr("covad.observed.examine.TOLERATED_OFFSET", 0.01)
+    found = examine(run, observed)
+    convex, network = (found.result(test) for test in ("convex", "network"))
+    assert not network.signs.tolerable
+    assert convex.signs is None
+    assert [line.null for line in convex.significances] == ["analytic"]
+    warned = [line for line in found.warnings if line.startswith("negative weights of the simulation make")]
+    assert [line.split(": ")[-1].split(",")[0] for line in warned] == [
+        "simulate more events",
+        "the quoted p is not concerned",
+    ]
+    assert (found.rule, found.off_by_signs) == ("convex", None)
+    assert "do not quote" not in found.answer.line
+    summary = open_run(run).summary
+    for rule in ("network", "joint"):
+        asked = replace(found, rule=rule)
+        assert asked.off_by_signs == network.signs
+        assert "do not quote this p: its toys have a noise of negative weights" in asked.answer.line
+        closes = tuple(replace(line, verdict=Verdict.CLOSES) for line in summary.closure)
+        line, *_ = observation_lines(asked, replace(summary, closure=closes))
+        assert line.endswith(f"larger than that of observed data by {network.signs.text}")
+        assert Observation.from_json(asked.to_json()) == asked
+
+
+def test_a_part_of_the_reference_has_the_noise_of_all_of_it(run, monkeypatch):
+    """Files stand one after the other in the pool: a stretch of it would be one process.
+
+    Every third of its events: traces agree within 5 standard errors of such a part.
+    """
+    finished = FinishedRun.open(run)
+    group = next(group for group in finished.groups if group.test == "convex")
+    test = group.ensemble.test.build(group.ensemble.source)
+    dataset = group.ensemble.source.draw(group.ensemble.draw, group.ensemble.seeds(0))
+    whole = SignNoise.of(finished.reference)
+    n = len(finished.reference)
+    monkeypatch.setattr(signs, "_EVENTS", n // 3 + 1)
+    part = SignNoise.of(finished.reference)
+    assert len(part.events) == -(-n // 3)
+    for nu in (None, np.array([1.0, 0.1])):
+        all_of_it, of_part = (np.trace(noise.in_test(test, dataset, nu)) for noise in (whole, part))
+        assert of_part == pytest.approx(all_of_it, rel=5 * 2 / np.sqrt(n / 3))
+
+
+def test_expected_significances_are_those_of_observed_data(run):
+    """By the law with the noise of the reference's signs, and without that of the data's in t."""
+    summary = open_run(run).summary
+    group = next(group for group in collect(run).groups() if group.test == "convex")
+    pools = open_pools(run / POOLS, pools_digest(run / POOLS))
+    plain, of_data = group.analytic.law, group.analytic_of_data.law
+    assert of_data.mean > 1.02 * plain.mean
+    ((nu, signal, injected), toys), *_ = group.signals.items()
+    ratio = pools.background(nu).signed_variance / pools.reference.signed_variance
+    t = np.median(group.t(toys)) - (of_data.mean - plain.mean) * ratio
+    key = {"test": "convex", "nu": nu, "signal": signal, "injected": injected}
+    by_law, by_toys = (select(summary.significance, null=null, **key)[0] for null in ("analytic", "R_0"))
+    assert by_law.t == pytest.approx(t)
+    assert by_law.p == pytest.approx(float(of_data.sf(t)))
+    assert by_toys.t == pytest.approx(np.median(group.t(toys)))
+    power = select(summary.power, null="analytic", **key)[0]
+    beyond = of_data.sf(group.t_of_data(toys, nu)) <= norm.sf(1.0)
+    assert power.power[10] == pytest.approx(beyond.mean())
+
+
+def test_the_tables_of_sensitivity_tell_what_toys_have_and_data_do_not(run):
+    summary = open_run(run).summary
+    network = select(summary.nulls, test="network")[0].signs
+    told = f"network test: by {network.text}"
+    assert told in signs_text(summary)
+    assert any(told in line for line in summary_lines(summary))
+    assert told.replace("+-", "±") in calibration_table(summary).caption
+    assert told.replace("+-", "±") in z_table(summary, summary.main, "R_0").caption
+    without = tuple(replace(line, signs=None) for line in summary.nulls)
+    assert signs_text(replace(summary, nulls=without)) == ""
 
 
 def test_observed_events_have_no_weights(run, observed, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 import report_world
 from observations import failed_convex, observation
 
+from covad.inference.signs import SignOffset
 from covad.inference.verdict import Verdict
 from covad.nplm.fit import Status
 from covad.report.answers import Tone, answers
@@ -253,6 +254,17 @@ def test_a_result_that_is_not_one_is_red(evidence):
     data, *_ = told(replace(bad, observed=(observation("a.h5", 1.0),)))  # by the network
     assert data.tone is Tone.BAD
     assert "The test does not close (covariant, profiled): do not quote this p." in data.points
+
+
+def test_p_by_toys_that_signs_of_weights_move_is_red(evidence):
+    good, found = _with_verdicts(evidence, CLOSES, CLOSES, CLOSES), observation("a.h5", 1.0)
+    for mean, tone in ((0.1, Tone.PLAIN), (0.5, Tone.BAD)):
+        tests = (replace(found.tests[0], signs=SignOffset(mean, 0.05)), *found.tests[1:])
+        data, *_ = told(replace(good, observed=(replace(found, tests=tests, warnings=()),)))
+        assert data.tone is tone
+        off = [point for point in data.points if "larger than that of observed data by 0.50 ± 0.05" in point]
+        assert len(off) == (tone is Tone.BAD)
+        assert all(point.endswith("because of negative weights: do not quote this p.") for point in off)
 
 
 def test_an_unconverged_fit_stands_on_the_card(evidence):

@@ -1,12 +1,15 @@
 """Marginals as figures show them."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import report_world
 
-from covad.results.latent import Marginal, marginals
+from covad.nplm.dataset import Response
+from covad.results.latent import LatentSpace, Marginal, marginals
+from covad.toys.pools import LatentEvents, Pool
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +24,18 @@ def test_marginals_have_outer_edges_and_ascending_nu(marginal):
     assert [line.nu for line in marginal.shifted] == [(-2.0,), (-1.0,), (1.0,), (2.0,)]
     assert marginal.largest_shift == 2.0
     assert marginals(None, None) == []
+
+
+def test_outer_edges_of_a_weighted_reference_are_by_its_weights():
+    z = np.arange(1000, dtype=np.float32)[:, None]
+    weights = np.where(z[:, 0] < 500, 1e-9, 1.0)
+    edges = []
+    for found in (None, weights):
+        sample = LatentEvents(z, Response.none(1000), found)
+        pools = SimpleNamespace(reference=Pool(sample))
+        space = LatentSpace(pools, np.zeros(1), np.ones(1))
+        edges.append(space.reference_quantiles(0, [0.001, 0.999]).tolist())
+    assert edges == [pytest.approx([0.999, 998.001]), [500.0, 999.0]]
 
 
 def test_densities_integrate_to_one(marginal):

@@ -107,7 +107,7 @@ def nuisance_covariance(
     if n_reference is not None:
         moments = moments.for_reference_of(n_reference, sampled=len(growth))
     if further is not None:
-        moments = moments.with_further(further, sample.weights, growth)
+        moments = moments.with_further(further)
     curvature = moments.information + np.diag(GaussianPenalty.of_nuisances(sample).precision)
     inverse = np.linalg.inv(curvature)
     return np.asarray(inverse @ (curvature + moments.reference_variance) @ inverse)
@@ -119,7 +119,7 @@ def difference_variance(dataset: Dataset, nu: Float64, further: Float64 | None =
     growth = np.exp(nuisance_shift(response, nu))
     moments = ScoreMoments.of(nuisance_slopes(response, nu).astype(np.float32), dataset.weights, growth)
     if further is not None:
-        moments = moments.with_further(further, dataset.weights, growth)
+        moments = moments.with_further(further)
     F, C = moments.information, moments.reference_variance
     precision = GaussianPenalty.of_nuisances(dataset).precision
     inverse = np.linalg.inv(F + np.diag(precision))

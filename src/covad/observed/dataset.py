@@ -138,9 +138,12 @@ def read_background(
     """Read about `n_events` of ascending rows of the background, or all of them.
 
     The pools hold z only; this gives the objects of events. They come in stretches from all over the rows,
-    because files may be sorted by process.
+    because files may be sorted by process; with weights one by one, because a process with few events may be
+    most of the yield.
     """
     with data.open(BACKGROUND, verify) as files:
+        if files.weighted:
+            return files.read(rows[:: math.ceil(len(rows) / n_events)])
         return concatenate([files.read(part) for part in evenly_spaced(rows, n_events, STRETCHES)])
 
 

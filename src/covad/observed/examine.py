@@ -22,6 +22,7 @@ from covad.inference.nuisances import (
 )
 from covad.inference.samples import small_reference
 from covad.inference.significance import AnalyticNull, observed_z
+from covad.inference.signs import SignNoise
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Dataset
@@ -44,7 +45,6 @@ from covad.observed.excess import find_excess
 from covad.observed.inputs import compare_observed
 from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
-from covad.observed.signs import SignNoise
 from covad.results.collect import Group, joint_null
 from covad.runs.collisions import derived_seed, sample_of_file
 from covad.storage.digests import content_digest, digest_once
@@ -197,8 +197,11 @@ def _test(
         t = float(group.moments.at_nominal(t, fitted_yield(group, dataset, delta)))
     nulls = {name: (t, null) for name, null in group.nulls.items()}
     if isinstance(test, ConvexTest):
-        further = None if noise is None else noise.in_test(test, dataset)
-        law = analytic_null(test, dataset, join_nuisances(delta, dataset), further=further).law
+        if group.signs is not None and not group.signs.tolerable:  # toys have another t
+            nulls = {}
+        nu = join_nuisances(delta, dataset)
+        further = None if noise is None else noise.in_test(test, dataset, nu)
+        law = analytic_null(test, dataset, nu, further=further).law
         n_toys, how = len(group.null_t), "law of t at the fitted nuisances"
         if group.configuration.treatment is Treatment.NONE:
             how = "law of t without nuisances"
@@ -215,6 +218,7 @@ def _test(
         how=how,
         significances=tuple(observed_z(t, null) for t, null in nulls.values()),
         excess=find_excess(events, background, dataset, test, outcome),
+        signs=None if group.quoted == "analytic" else group.signs,
     )
 
 
@@ -272,14 +276,14 @@ def _warnings(
                 f"the null of the {group.test} test has {fewest} toys per yield: its p may be off at yields "
                 f"far from the nominal one, {_WANTED_PER_YIELD} and more are needed"
             )
-        # by so much of a standard deviation the signs raise t, where toys do not
-        added = run.reference.signed_variance / (1.0 / len(dataset.data) + 1.0 / worth)
-        raised = added * math.sqrt(group.ensemble.test.capacity / 2.0)
-        if group.quoted != "analytic" and raised > TOLERATED_OFFSET:
+        if (signs := group.signs) is not None and signs.size > TOLERATED_OFFSET:
+            what = "p against toys is too large by as much: simulate more events"
+            if group.quoted == "analytic":
+                left_out = "" if signs.tolerable else ", so that they are left out"
+                what = f"the quoted p is not concerned, that against toys is too large{left_out}"
             yield (
-                f"negative weights of the simulation add {100 * added:.0f} % to the fluctuations that toys "
-                f"of the {group.test} test have: t is larger by {raised:.2f} standard deviations on average, "
-                "and its p too small; simulate more events"
+                f"negative weights of the simulation make t of toys of the {group.test} test larger than "
+                f"that of observed data by {signs.text}: {what}"
             )
     for test in tests:
         if test.status is not Status.CONVERGED:

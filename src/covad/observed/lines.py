@@ -42,13 +42,15 @@ def question_text(observation: Observation, summary: Summary) -> str:
 
 
 def doubt_text(observation: Observation, summary: Summary) -> str:
-    """Say why p must not, or not yet, be quoted; nothing where closure of its test is shown."""
+    """Say why p must not, or not yet, be quoted; nothing where it may."""
     overview = closure_of_rule(summary, observation.rule, observation.configuration)
     verdict = None if overview is None else overview.verdict
-    if verdict is Verdict.CLOSES:
-        return ""
     if verdict is Verdict.DOES_NOT_CLOSE:
         return "do not quote this p: the test does not close in this configuration"
+    if (signs := observation.off_by_signs) is not None:
+        return f"t of its toys is larger than that of observed data by {signs.text}"
+    if verdict is Verdict.CLOSES:
+        return ""
     return "closure is not shown yet in this configuration: this p may not be calibrated"
 
 

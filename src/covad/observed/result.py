@@ -11,6 +11,7 @@ from covad.errors import FileFormatError, UnknownNameError
 from covad.inference.inputs import InputComparison
 from covad.inference.nuisances import Compatibility, NuisanceFit
 from covad.inference.significance import MARK, MEANING, Significance
+from covad.inference.signs import SignOffset
 from covad.nplm.fit import Status
 from covad.runs.directory import RunDirectory
 from covad.storage.digests import content_digest
@@ -24,6 +25,8 @@ SCHEMA = 4
 Rule = Literal["convex", "network", "joint"]
 #: How the joint p is made.
 _JOINTLY = "the smaller p, by toys that both have"
+#: Why p by toys must not be quoted where the signs of weights matter.
+_OFF_BY_SIGNS = "do not quote this p: its toys have a noise of negative weights that observed data lack"
 #: Key of the answer in the JSON form.
 _RESULT = "result"
 
@@ -82,6 +85,7 @@ class ObservedTest(Record):
     how: str  # that p is made, in words
     significances: tuple[Significance, ...]  # one per null; toys see t moved to the nominal yield
     excess: Excess | None
+    signs: SignOffset | None = None  # of the toys that p is made by; None if they have none, or for the law
 
     @property
     def significance(self) -> Significance | None:
@@ -133,6 +137,8 @@ class Answer(Record):
         status = Status.worst(*(test.status for test in needed))
         found = joint if rule == "joint" else needed[0].significance
         how = _JOINTLY if rule == "joint" else needed[0].how
+        if any(test.signs is not None and not test.signs.tolerable for test in needed):
+            how += f"; {_OFF_BY_SIGNS}"
         if found is None:
             return cls(rule, how, configuration, status, None, None, None, False, False, None)
         largest = max((test.largest_p for test in needed if test.largest_p is not None), default=None)
@@ -217,13 +223,27 @@ class Observation(Record):
         """Return the one statement to quote."""
         return Answer.of(self.rule, self.configuration, self.tests, self.joint)
 
+    @property
+    def off_by_signs(self) -> SignOffset | None:
+        """Return the offset of toys for which p must not be quoted; None if there is none."""
+        needed = [test.signs for test in self.tests if self.rule in (test.test, "joint")]
+        return next((signs for signs in needed if signs is not None and not signs.tolerable), None)
+
     def to_json(self) -> str:
         """Return the text that `from_json` reads."""
         return json.dumps(self.plain(), indent=2) + "\n"
 
     def plain(self) -> dict[str, Any]:
-        """Return plain data for a JSON file; `result` is there for other programs."""
-        return {"schema": SCHEMA, _RESULT: plain(self.answer), **plain(self)}
+        """Return plain data for a JSON file; `result` is there for other programs.
+
+        Tests have `signs` only where weights have some.
+        """
+        content = plain(self)
+        content["tests"] = [
+            {key: value for key, value in test.items() if key != "signs" or value is not None}
+            for test in content["tests"]
+        ]
+        return {"schema": SCHEMA, _RESULT: plain(self.answer), **content}
 
     @classmethod
     def from_json(cls, text: str, where: str = "the observation") -> Observation:

@@ -140,8 +140,8 @@ def try_source(study: Study, directory: RunDirectory) -> tuple[Study, str | None
     Raise if events or systematics cannot be used.
     """
     if not isinstance(study.source, Collisions):
-        warn_of_references(study)
         given = given_source(study)
+        warn_of_references(study, dict.fromkeys(study.spaces, given.reference_share))
         if isinstance(given, PoolSource):
             refuse_copies(given)
         check_draws(study, dict.fromkeys(study.spaces, given))
@@ -154,7 +154,7 @@ def try_source(study: Study, directory: RunDirectory) -> tuple[Study, str | None
     code = users_code(data)
     trial.check_collisions(data)
     data = yields.settled(data)
-    warn_of_references(data.study)
+    warn_of_references(data.study, dict.fromkeys(data.study.spaces, 1.0))
     trial.try_events(data)
     selected.check_counted(data)
     if users_code(data) != code:
@@ -173,6 +173,9 @@ def prepare(study: Study, directory: RunDirectory, backend: Backend, until: str,
     if until in LEARNING_STAGES:
         return {}
     sources, products = open_sources(study, directory), Products(study, directory)
+    if isinstance(study.source, Collisions):  # what weights take is known only now
+        shares = {where: source.reference_share for where, source in sources.items()}
+        warn_of_references(study, {where: share for where, share in shares.items() if share < 1.0})
     check_draws(study, sources)
     with timed(directory, "tune"):
         choose_bases(products, sources)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.tuned import read_bases, read_clips
 from covad.study import Study
-from covad.study.plan import Sources, background_first, draws, plan, requests, sizes_of, space
+from covad.study.plan import Sources, Space, background_first, draws, plan, requests, sizes_of, space
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Shard
 from covad.toys.run import Backend, ToysComputed, run_toys
@@ -27,11 +28,14 @@ def check_draws(study: Study, sources: Sources) -> None:
             sources[space(configuration)].check(draw)
 
 
-def warn_of_references(study: Study) -> None:
-    """Warn of configurations whose reference is small beside the data, and say what that costs."""
+def warn_of_references(study: Study, shares: Mapping[Space, float]) -> None:
+    """Warn of configurations whose reference is small beside the data, and say what that costs.
+
+    `shares` has what one reference event is worth in each space; configurations of other spaces are left out.
+    """
     for configuration in study.configurations:
-        sizes = sizes_of(study, configuration)
-        if cost := small_reference(sizes.reference, sizes.expected):
+        sizes, share = sizes_of(study, configuration), shares.get(space(configuration))
+        if share is not None and (cost := small_reference(share * sizes.reference, sizes.expected)):
             key = "sizes.reference" if configuration.sizes is None else "configurations.sizes.reference"
             log.warning("%s, for '%s': %s", key, configuration.label, cost)
 

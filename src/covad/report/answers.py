@@ -24,6 +24,7 @@ from covad.report.names import (
     ordered,
     point_label,
     share,
+    shown_errors,
     shown_p,
     shown_reason,
     shown_signs,
@@ -42,6 +43,7 @@ from covad.results.overview import (
     largest_z,
     quoted_test,
     response_overview,
+    signs_text,
     spread_of_z,
 )
 from covad.results.summary import SignalSignificance, Summary, select
@@ -118,8 +120,12 @@ def _data(summary: Summary, observed: Sequence[Observation]) -> Answer:
             points.append(f"The test does not close ({labels[key]}): do not quote this p.")
         elif found is not Verdict.CLOSES:
             points.append(f"Closure is not shown yet ({labels[key]}): this p may not be calibrated.")
+    off = [(each.name, signs) for each in observed if (signs := each.off_by_signs)]
+    for name, signs in off:
+        larger = shown_errors(f"t of its toys is larger than that of observed data by {signs.text}")
+        points.append(f"{asked[name]}: {larger}, because of negative weights: do not quote this p.")
     tone = Tone.OPEN if doubtful else Tone.PLAIN
-    if failed or Verdict.DOES_NOT_CLOSE in verdicts.values():
+    if failed or off or Verdict.DOES_NOT_CLOSE in verdicts.values():
         tone = Tone.BAD
     return Answer("What do the data say?", verdict, tone, tuple(points))
 
@@ -202,6 +208,8 @@ def _sensitive(summary: Summary, published_spread: PublishedSpread) -> Answer:
     marks = f" {MARK} {MEANING}." if any(MARK in point for point in points) else ""
     points.append(f"Medians of toys at ν = 0; {test_label(test)}, {by}. ≥ is a bound.{marks}")
     points += _spread(summary, published_spread)
+    if signs := signs_text(summary, main.configuration):
+        points.append(shown_errors(signs))
     if _verdict(summary, main.configuration) is Verdict.DOES_NOT_CLOSE:
         points.append("The test does not close: these Z are not calibrated.")
     return Answer(question, verdict, Tone.PLAIN, tuple(points))

@@ -117,6 +117,11 @@ def shown_signs(text: str) -> str:
     return re.sub(r"(?<!\w)-(?=\.?\d)", "−", text)
 
 
+def shown_errors(text: str) -> str:
+    """Write errors as the report does."""
+    return text.replace("+-", "±")
+
+
 def null_label(null: str) -> Label:
     """Name a null by its key in the summary."""
     if null == "R_0":

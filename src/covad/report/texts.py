@@ -36,3 +36,8 @@ def texts(kind: str, name: str, **values: Any) -> Words:
     """Return `title` and `caption` of a figure or table, filled in."""
     filled = {key: text.format(**values) for key, text in _texts()[kind][name].items()}
     return cast(Words, filled)
+
+
+def followed(words: Words, sentences: str) -> Words:
+    """Return the same with sentences of a run after the caption, if there are any."""
+    return words | {"caption": f"{words['caption']} {sentences}".rstrip()}

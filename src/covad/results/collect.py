@@ -15,11 +15,12 @@ from scipy.stats import rankdata
 from covad import __version__
 from covad.inference.joint import JointNull
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
+from covad.inference.signs import SignNoise, SignOffset
 from covad.inference.verdict import FEWEST_TOYS, point_text
 from covad.inference.yields import FEWEST_PER_YIELD, NullMoments
 from covad.nplm.convex.convex import ConvexTest
-from covad.nplm.convex.law import ConvexNull, ConvexNulls, analytic_nulls
-from covad.nplm.dataset import Float64
+from covad.nplm.convex.law import ConvexNull, ConvexNulls, analytic_null, analytic_nulls
+from covad.nplm.dataset import Dataset, Float64
 from covad.results.summary import SUMMARY_SCHEMA, nu_text, truth_text
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
@@ -31,7 +32,9 @@ from covad.storage.ledger import FOLDER
 from covad.study import Configuration, Study
 from covad.study.plan import TESTS, Entry, plan, requests
 from covad.toys.blocks import STORE_SCHEMA
+from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Ensemble, Treatment
+from covad.toys.pools import Pools, open_pools
 from covad.toys.store import EnsembleToys
 
 #: The study, and the notes of the products that a summary reads.
@@ -71,7 +74,39 @@ class Group:
         return None if self._analytic is None else self._analytic.at_yield()
 
     @cached_property
+    def analytic_of_data(self) -> ConvexNull | None:
+        """Return the same for observed data, to which the signs of the reference's weights are noise."""
+        noise = None if self._pools is None else SignNoise.of(self._pools.reference)
+        if noise is None or self._sample is None:
+            return self.analytic
+        test, dataset = self._sample
+        further = noise.in_test(test, dataset)
+        return analytic_null(test, dataset, n_reference=self.ensemble.draw.n_reference, further=further)
+
+    @cached_property
+    def signs(self) -> SignOffset | None:
+        """Return how much larger t of null toys is than that of observed data; None without signs."""
+        if self._pools is None:
+            return None
+        draw, data = self.ensemble.draw, self._pools.background(self.ensemble.draw.nu)
+        return SignOffset.of(
+            self._pools.reference, data, draw.n_reference, draw.expected_background, self.capacity
+        )
+
+    @property
+    def _pools(self) -> Pools | None:
+        source = self.ensemble.source
+        return open_pools(source.directory, source.digest) if isinstance(source, PoolSource) else None
+
+    @cached_property
     def _analytic(self) -> ConvexNulls | None:
+        if self._sample is None:
+            return None
+        return analytic_nulls(*self._sample, n_reference=self.ensemble.draw.n_reference)
+
+    @cached_property
+    def _sample(self) -> tuple[ConvexTest, Dataset] | None:
+        """Return the convex test, and a dataset with a large reference for its law; None for the network."""
         test = self.ensemble.test.build(self.ensemble.source)
         if not isinstance(test, ConvexTest):
             return None
@@ -79,8 +114,7 @@ class Group:
         sizes = self.ensemble.source.pool_sizes(draw)
         most = draw.n_reference * _MOMENT_SAMPLE
         sample = replace(draw, n_reference=most if sizes is None else min(most, sizes.events))
-        dataset = self.ensemble.source.draw(sample, self.ensemble.seeds(0))
-        return analytic_nulls(test, dataset, n_reference=draw.n_reference)
+        return test, self.ensemble.source.draw(sample, self.ensemble.seeds(0))
 
     @cached_property
     def moments(self) -> NullMoments | None:
@@ -103,6 +137,32 @@ class Group:
         if self.moments is None:
             return toys.t
         return self.moments.at_nominal(toys.t, toys.column("log_yield"))
+
+    def t_of_data(self, toys: EnsembleToys, nu: Nu) -> Float64:
+        """Return t of toys at `nu` as observed data would have it: without the signs of the pool of data.
+
+        What these add to t on average is to what those of the reference add as their variances are.
+        """
+        t = self.t(toys)
+        if self.analytic is None or self.analytic_of_data is None or self._pools is None:
+            return t
+        reference, data = self._pools.reference.signed_variance, self._pools.background(nu).signed_variance
+        if not reference:
+            return t
+        by_reference = self.analytic_of_data.law.mean - self.analytic.law.mean
+        return np.asarray(t - by_reference * data / reference)
+
+    def with_nulls(self, toys: EnsembleToys, nu: Nu) -> Iterator[tuple[Float64, Null]]:
+        """Yield t of toys at `nu` with every null; for the law both are those of observed data.
+
+        Toys of the null have the same noise of signs as those with a signal.
+        """
+        for null in self.nulls.values():
+            if self.analytic_of_data is None or null.name != "analytic":
+                yield self.t(toys), null
+            else:
+                n_toys = len(self.null_t)
+                yield self.t_of_data(toys, nu), AnalyticNull(self.analytic_of_data.law.sf, "analytic", n_toys)
 
     @cached_property
     def null_t(self) -> Float64:
@@ -156,16 +216,20 @@ class Group:
         return "R_0" if self.analytic is None else "analytic"
 
     def null_p(self) -> dict[tuple[float, int], float]:
-        """Return p of every toy of `null_t`, by nu_N and number; ranks are among the others."""
+        """Return p of every toy of `null_t`, by nu_N and number; ranks are among the others.
+
+        By the law p is that of observed data, which it will be compared with.
+        """
         yields = self.yields if self.moments is not None else {}
+        nu = self.ensemble.draw.nu
         t = {
             (nu_norm, toy.index): float(value)
             for nu_norm, toys in {0.0: self.null, **yields}.items()
-            for toy, value in zip(toys.done, self.t(toys), strict=True)
+            for toy, value in zip(toys.done, self.t_of_data(toys, nu), strict=True)
         }
         values = np.array(list(t.values()))
-        if self.analytic is not None:
-            p = self.nulls[self.quoted].p(values)
+        if self.analytic_of_data is not None:
+            p = AnalyticNull(self.analytic_of_data.law.sf).p(values)
         else:
             p = rankdata(-values, method="max") / len(values)
         return dict(zip(t, p.tolist(), strict=True))

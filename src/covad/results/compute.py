@@ -273,6 +273,7 @@ def _null(group: Group, seed: int) -> NullSummary:
             goodness=one_sample(t, distribution, seed, bins),
             false_positives=false_positives(t, group.nulls[name], "R_0"),
         ),
+        signs=group.signs,
     )
 
 
@@ -347,9 +348,9 @@ def _prior(study: Study, group: Group) -> Iterator[PriorSummary]:
 
 def _significance(group: Group) -> Iterator[SignalSignificance]:
     for (nu, signal, injected), toys in group.signals.items():
-        for null in group.nulls.values():
+        for t, null in group.with_nulls(toys, nu):
             yield SignalSignificance(
-                **vars(median_z(group.t(toys), null)),
+                **vars(median_z(t, null)),
                 test=group.test,
                 configuration=group.configuration.slug,
                 nu=nu,
@@ -361,8 +362,8 @@ def _significance(group: Group) -> Iterator[SignalSignificance]:
 
 def _power(group: Group) -> Iterator[SignalPower]:
     for (nu, signal, injected), toys in group.signals.items():
-        for null in group.nulls.values():
-            curve = power_curve(group.t(toys), null, POWER_THRESHOLDS)
+        for t, null in group.with_nulls(toys, nu):
+            curve = power_curve(t, null, POWER_THRESHOLDS)
             measured = zip(curve.power, curve.resolved, strict=True)
             yield SignalPower(
                 test=group.test,

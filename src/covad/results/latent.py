@@ -25,6 +25,13 @@ class LatentSpace:
     def raw(self, z: NDArray[np.float32], dimension: int) -> Float64:
         return np.asarray(z[:, dimension] * self.width[dimension] + self.centre[dimension], dtype=np.float64)
 
+    def reference_quantiles(self, dimension: int, shares: list[float]) -> Float64:
+        """Return quantiles of the reference, by its weights if it has some."""
+        z, weights = self.raw(self.pools.reference.sample.z, dimension), self.pools.reference.weights
+        if weights is None:
+            return np.quantile(z, shares)
+        return np.quantile(z, shares, weights=weights, method="inverted_cdf")
+
 
 def read_latent_space(product: Product) -> LatentSpace:
     """Open the pools of a space, verified."""
@@ -109,7 +116,7 @@ def marginals(checks: SpaceChecks | None, space: LatentSpace | None) -> list[Mar
         if space is None:
             low, high = 2 * inner[0] - inner[1], 2 * inner[-1] - inner[-2]
         else:
-            low, high = np.quantile(space.raw(space.pools.reference.sample.z, dimension), [0.001, 0.999])
+            low, high = space.reference_quantiles(dimension, [0.001, 0.999])
         ends = min(low, inner[0] - 1e-6), max(high, inner[-1] + 1e-6)
         found.append(Marginal(dimension, np.array([ends[0], *inner, ends[1]]), tuple(lines)))
     return found

@@ -9,7 +9,14 @@ from covad.inference.intervals import Interval
 from covad.inference.reach import Reach
 from covad.inference.significance import MARK, MEANING
 from covad.inference.verdict import FEWEST_TOYS, can_tell, point_text
-from covad.results.overview import ALARM_Z, ClosureOverview, at_central_nu, closure_overview, law_of
+from covad.results.overview import (
+    ALARM_Z,
+    ClosureOverview,
+    at_central_nu,
+    closure_overview,
+    law_of,
+    signs_text,
+)
 from covad.results.summary import ClosureSummary, Summary
 from covad.runs.checks import SpaceReach
 from covad.study import Collisions, Study
@@ -41,6 +48,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
             what = f"{line.injected:g} events of {line.signal} ({percent:.2g} %)"
             mark = f"{MARK} ({MARK} {MEANING})" if line.extrapolated else ""
             yield f"{line.test} test, {summary.main.label}: {what} give a median Z of {line.text}{mark}"
+    if signs := signs_text(summary, summary.main_configuration):
+        yield signs
     toys = summary.toys
     yield (
         f"toys: {toys.requested} requested = {toys.done} done + {toys.failed} failed + {toys.missing} missing"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from covad.inference.closure import FalsePositives
 from covad.inference.reach import Reach
+from covad.inference.signs import SignOffset
 from covad.inference.verdict import ALWAYS_JUDGED_Z, JUDGED_Z, Verdict, can_tell
 from covad.results.summary import (
     ClosureSummary,
@@ -20,6 +21,7 @@ from covad.results.summary import (
 )
 from covad.runs.checks import Validation
 from covad.study.plan import default_result, default_test
+from covad.toys.drawing import TOLERATED_OFFSET
 
 #: Threshold at which the short answers quote false positives.
 ALARM_Z = 2.0
@@ -33,6 +35,26 @@ def law_of(summary: Summary, test: str, configuration: str) -> NullLaw | None:
     """Return the law that t of R_0 should follow, None where R_0 has no toys."""
     nulls = select(summary.nulls, test=test, configuration=configuration)
     return nulls[0].law if nulls else None
+
+
+def signs_text(summary: Summary, configuration: str | None = None) -> str:
+    """Say how t of toys differs from that of observed data by the signs of weights; empty if it hardly does.
+
+    Without a configuration, the largest difference of all is told.
+    """
+    lines = select(summary.nulls, **({} if configuration is None else {"configuration": configuration}))
+    found = [(line.signs, line.test) for line in lines if line.signs and line.signs.size > TOLERATED_OFFSET]
+    if not found:
+        return ""
+    largest: dict[str, SignOffset] = {}
+    for signs, test in sorted(found, key=lambda pair: pair[0].size):
+        largest[test] = signs
+    told = ", ".join(f"{test} test: by {signs.text}" for test, signs in sorted(largest.items()))
+    by_law = " The law of the convex test knows that: its Z is that of observed data."
+    return (
+        f"Negative weights make t of toys larger than that of observed data ({told}). Z by toys is one among "
+        f"toys, observed data will have less.{by_law if 'convex' in summary.tests else ''}"
+    )
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from covad.inference.coverage import PriorDependence
 from covad.inference.goodness import GoodnessOfFit, Law
 from covad.inference.histograms import density_curve
 from covad.inference.significance import Significance
+from covad.inference.signs import SignOffset
 from covad.inference.verdict import Verdict
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
@@ -37,7 +38,7 @@ from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 8
+SUMMARY_SCHEMA = 9
 T = TypeVar("T")
 
 
@@ -223,6 +224,7 @@ class NullSummary(Record):
     mean: float
     std: float
     law: NullLaw
+    signs: SignOffset | None = None  # of toys against observed data; None if no weight is negative
 
 
 @dataclass(frozen=True)

@@ -73,15 +73,14 @@ class ScoreMoments:
         """
         return ScoreMoments(self.information, self.reference_variance * (sampled / n_events))
 
-    def with_further(self, covariance: Float64, weights: Float64, growth: Float64) -> ScoreMoments:
-        """Return the moments with a covariance in addition; it grows with the yield as the variance does."""
+    def with_further(self, covariance: Float64) -> ScoreMoments:
+        """Return the moments with a covariance of the reference's score in addition."""
         if covariance.shape != self.information.shape:
             raise DatasetError(
                 f"the further covariance has the shape {covariance.shape}, but the score has "
                 f"{len(self.information)} columns"
             )
-        squared = float(weights @ growth / weights.sum()) ** 2
-        return ScoreMoments(self.information, self.reference_variance + squared * covariance)
+        return ScoreMoments(self.information, self.reference_variance + covariance)
 
 
 @dataclass(frozen=True)
@@ -176,9 +175,9 @@ def analytic_nulls(
 
     `nu` is the truth around which t is expanded, (shape..., [normalisation]); 0 unless told. A reference
     larger than that of the test estimates the moments better: give the size of the test's as `n_reference`.
-    `further` is a covariance of the score in addition, at nu = 0 and in the columns of the test, whatever the
-    size of the reference: that of a sample whose signed weights were smoothed. It grows with the yield as the
-    variance of the reference does.
+    `further` is a covariance of the score in addition, at `nu` and in the columns that the test has there,
+    whatever the size of the reference: that of a sample whose signed weights were smoothed. It grows with the
+    yield as the variance of the reference does.
     """
     problem = ConvexProblem.of(test, sample)
     n = problem.n_basis
@@ -191,6 +190,6 @@ def analytic_nulls(
     if n_reference is not None:
         moments = moments.for_reference_of(n_reference, sampled=len(growth))
     if further is not None:
-        moments = moments.with_further(further, sample.weights, growth)
+        moments = moments.with_further(further)
     free_yield = sample.normalisation is not None and sample.normalisation.is_free
     return ConvexNulls(moments, problem.ridge, problem.auxiliary.precision, n, free_yield)

@@ -15,12 +15,13 @@ from covad.report.names import (
     null_label,
     ordered,
     share,
+    shown_errors,
     signal_label,
     slug,
     test_label,
 )
-from covad.report.texts import texts
-from covad.results.overview import calibration_of, quoted_first
+from covad.report.texts import followed, texts
+from covad.results.overview import calibration_of, quoted_first, signs_text
 from covad.results.summary import (
     ConfigurationSummary,
     SignalPower,
@@ -129,7 +130,10 @@ def power_figures(summary: Summary) -> Iterator[Figure]:
         for part in sorted(injected_shares, key=lambda text: injected_shares[text]):
             panels = tuple(panel for c in shown for panel in _power_panels(summary, test, part, c))
             if panels:
-                captions = texts("figures", "power", share=part, test=test_label(test))
+                captions = followed(
+                    texts("figures", "power", share=part, test=test_label(test)),
+                    shown_errors(signs_text(summary)),
+                )
                 yield Figure(slug(f"power_{test}_{part}"), panels=panels, **captions)
 
 

@@ -12,13 +12,14 @@ from covad.report.names import (
     null_label,
     ordered,
     share,
+    shown_errors,
     signal_label,
     slug,
     test_label,
 )
 from covad.report.tables.table import Cell, Column, Published, Row, Table, nothing_published, z_cell
-from covad.report.texts import texts
-from covad.results.overview import law_of
+from covad.report.texts import followed, texts
+from covad.results.overview import law_of, signs_text
 from covad.results.summary import ConfigurationSummary, SignalSignificance, Summary, select
 
 #: In place of a null: the law of each test.
@@ -51,7 +52,9 @@ def z_table(
     signed = null.replace("+", "plus_").replace("-", "minus_")  # names of files have no signs
     return Table(
         name=slug(f"z_{signed}_{configuration.configuration}"),
-        **texts("tables", "z", **values),
+        **followed(
+            texts("tables", "z", **values), shown_errors(signs_text(summary, configuration.configuration))
+        ),
         keys=("test", "toys at"),
         columns=_injection_columns(injections, configuration),
         rows=tuple(rows),
@@ -108,7 +111,7 @@ def idealised_table(
     return Table(
         name="z_without_nuisances",
         title=title,
-        caption=texts("tables", "idealised")["caption"],
+        caption=followed(texts("tables", "idealised"), shown_errors(signs_text(summary)))["caption"],
         keys=("test", "embedding"),
         columns=_injection_columns(injections, configurations[0]),
         rows=tuple(rows),
@@ -130,7 +133,7 @@ def calibration_table(summary: Summary) -> Table | None:
         return None
     return Table(
         name="calibrations",
-        **texts("tables", "calibrations"),
+        **followed(texts("tables", "calibrations"), shown_errors(signs_text(summary))),
         keys=("signal", "configuration", "test"),
         columns=tuple(Column(null_label(null).text) for null in nulls),
         rows=tuple(

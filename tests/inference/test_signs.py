@@ -6,19 +6,22 @@ import numpy as np
 import pytest
 from convex_world import bumps
 
+from covad.inference import signs
 from covad.inference.nuisances import difference_variance, judge_nuisances, nuisance_covariance
+from covad.inference.signs import SignNoise, SignOffset
 from covad.nplm.convex.convex import columns
-from covad.nplm.convex.law import analytic_null
+from covad.nplm.convex.law import ScoreMoments, analytic_null
 from covad.nplm.dataset import Response
-from covad.nplm.likelihood import fit_nuisances, join_nuisances, nuisance_slopes
-from covad.observed import signs
-from covad.observed.signs import SignNoise
+from covad.nplm.likelihood import fit_nuisances, join_nuisances, nuisance_shift, nuisance_slopes
+from covad.nplm.smoothing import smooth
+from covad.nplm.statistic import likelihood_ratio
 from covad.toys import latent_world as latent
 from covad.toys.latent_world import LatentWorld
 from covad.toys.pools import LatentEvents, Pool
 
 EXPECTED = 500.0
 TEST = bumps(latent.background(5_000, np.random.default_rng(1)), 6, seed=2)
+FINE = bumps(latent.background(5_000, np.random.default_rng(1)), 12, seed=2)
 WORLD = LatentWorld(n_reference=2_600, expected=EXPECTED)
 
 
@@ -70,11 +73,85 @@ def test_that_of_the_nuisances_is_in_their_slopes_at_the_fit():
         data_response=Response(toy.data_response.linear, 0.1 * toy.data_response.linear[:, :, None]),
     )
     for one, known in ((toy, Response(found.sample.response.linear)), (full, found.sample.response)):
-        slopes = nuisance_slopes(known, nu).astype(np.float32).astype(np.float64)
+        grown = nuisance_slopes(known, nu) * np.exp(nuisance_shift(known, nu))[:, None]
         noise = SignNoise.of(found).in_nuisances(one, nu)
-        assert noise == pytest.approx(
-            direct(slopes, found.signed, found.weights, EXPECTED), rel=1e-6, abs=1e-6
-        )
+        assert noise == pytest.approx(direct(grown, found.signed, found.weights, EXPECTED), rel=1e-5)
+
+
+def test_at_another_nu_events_grow_as_those_of_the_reference_do():
+    """With the reference as its own sample, e^f x of both is one and the same, column by column."""
+    found, nu = pool(quadratic=True), np.array([1.5, 0.2])
+    toy = dataset()
+    toy = replace(
+        toy,
+        reference=found.sample.z,
+        weights=found.weights * (EXPECTED / found.weights.sum()),
+        reference_response=found.sample.response,
+        data_response=Response(toy.data_response.linear, 0.1 * toy.data_response.linear[:, :, None]),
+    )
+    doubled = replace(found, signed=np.sqrt(2.0) * found.weights)  # its noise is the variance once more
+    plain = analytic_null(TEST, toy, nu).variance
+    with_noise = analytic_null(TEST, toy, nu, further=SignNoise.of(doubled).in_test(TEST, toy, nu)).variance
+    growth = np.exp(nuisance_shift(found.sample.response, nu))
+    x = columns(TEST.basis, found.sample.z, found.sample.response, normalisation=True)
+    x[:, TEST.basis.n_columns :] = nuisance_slopes(found.sample.response, nu)
+    once = ScoreMoments.of(x, toy.weights, growth).reference_variance
+    scale = np.sqrt(np.outer(np.diag(once), np.diag(once)))
+    np.testing.assert_allclose((with_noise - plain) / scale, once / scale, atol=1e-4)
+
+
+def test_toys_have_a_larger_t_than_observed_data():
+    """40 samples of the simulation, 6 toys and 6 sets of data each, against what the sizes of pools say.
+
+    A false alarm is at 4 standard errors; t of toys is larger by about 10 of them.
+    """
+    rng, expected = np.random.default_rng(31), 500.0
+    toys, data, predicted = [], [], []
+    for _ in range(40):
+        reference, background = (smoothed_pool(3_000, rng) for _ in range(2))
+        drawn = background.unweighted(1)
+        offset = SignOffset.of(reference, drawn, 2_600, expected, 1.0)
+        predicted.append(offset.mean * np.sqrt(2.0))
+        for _ in range(6):
+            toys.append(t_of(reference, drawn.pick_poisson(expected, rng).z, rng))
+            data.append(t_of(reference, latent.background(rng.poisson(expected), rng), rng))
+    law = analytic_null(FINE, dataset()).law
+    error = np.hypot(np.std(toys), np.std(data)) / np.sqrt(len(data))
+    assert np.mean(toys) - np.mean(data) == pytest.approx(np.mean(predicted) * law.mean, abs=4 * error)
+    assert np.mean(toys) - np.mean(data) > 4 * error
+
+
+def smoothed_pool(n, rng):
+    z, signed = latent.signed_background(n, rng)
+    response = Response(latent.response(z))
+    smoothed = smooth(columns(FINE.basis, z, response, normalisation=True), signed).weights
+    return Pool(LatentEvents(z, response, smoothed), signed=signed)
+
+
+def t_of(pool, z, rng):
+    reference = pool.pick(2_600, rng)
+    toy = replace(
+        WORLD.toy(rng),
+        reference=reference.z,
+        weights=reference.weights_for(EXPECTED),
+        reference_response=reference.response,
+        data=z,
+        data_response=Response(latent.response(z)),
+    )
+    return likelihood_ratio(toy, FINE, 0).t
+
+
+def test_without_signs_of_data_there_is_no_offset():
+    found = pool()
+    assert (
+        SignOffset.of(found, Pool(LatentEvents(found.sample.z, found.sample.response)), 900, 9.0, 30) is None
+    )
+    offset = SignOffset.of(found, found, 2_600, EXPECTED, 30.0)
+    added = found.signed_variance / (1 / EXPECTED + 1 / (2_600 * found.effective_share))
+    assert (offset.mean, offset.spread) == pytest.approx((added * np.sqrt(15), added * np.sqrt(3)))
+    assert not offset.tolerable
+    assert SignOffset(0.2, 0.28).tolerable
+    assert not SignOffset(0.2, 0.3).tolerable
 
 
 def test_a_test_without_nuisances_sees_the_signs_in_its_bumps_alone():
