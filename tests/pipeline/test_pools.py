@@ -97,7 +97,7 @@ def test_events_with_weights_are_worth_what_is_accepted_where_this_is_least():
 
 
 def test_toys_of_the_prior_can_be_drawn_of_events_with_weights(tmp_path, monkeypatch):
-    """Of 3500 events less than half are accepted: a third of these would be too few for toys of 214 events."""
+    """Of 3500 events less than half are accepted: a third of these are too few for toys of 214 events."""
     yields = {"w": 24.0, "qcd": 176.0, "z": 10.0, "ttbar": 4.0}  # events of qcd weigh ten times as much
     splits = TINY["source"]["splits"] | {"encoder": 2700, "response": 2200, "check": 2100, "data": 3500}
     study = weighted_study(
@@ -106,12 +106,12 @@ def test_toys_of_the_prior_can_be_drawn_of_events_with_weights(tmp_path, monkeyp
         source={"splits": splits},
         prior=True,
     )
-    monkeypatch.setattr("covad.study.plan._PRIOR_POINTS", 6)
+    monkeypatch.setattr("covad.study.plan._PRIOR_POINTS", 8)
     run = run_here(study, tmp_path / "run", until="pools")
     study = RunDirectory(run).study()
     source = PoolSource.open(run / "pools/covariant_linear")
     (draw,) = (draw for draw in draws(study, study.configurations[0]) if draw.prior)
     source.check(draw)
     there = open_pools(source.directory, source.digest)
-    assert len(there.prior) == 6
+    assert len(there.prior) == 8
     assert len(there.data[0.0,]) < 3 * largest_number(draw.largest.expected_background)

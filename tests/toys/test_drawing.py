@@ -428,7 +428,7 @@ def test_weighted_pools_that_cannot_serve_the_toys_are_refused_with_the_numbers(
     with pytest.raises(
         TooFewEventsError,
         match=rf"the pool 'data' has {accepted} events of equal weight, accepted of 20000, at nu = \[0.0\], "
-        rf"but toys may need {needed:.0f}: use 2\.\d times as many events \(source\.splits\.data\), or smaller",
+        rf"but toys may need {needed:.0f}: use 2\.\d times as many events \(source\.splits\.data\),",
     ):
         source.check(small_draw(expected=2 * accepted))
 
@@ -446,8 +446,8 @@ def test_too_small_parts_of_the_prior_tell_by_how_much_the_whole_split_must_grow
     assert times > 1.0
     with pytest.raises(
         TooFewEventsError,
-        match=rf"the pool 'prior' has {len(part)} events of equal weight, accepted of 1000, at a point of the "
-        rf"prior, but toys may need {needed:.0f}: use {times:.1f} times as many events "
+        match=rf"the pool 'prior' has {len(part)} events of equal weight, accepted of 1000, at a point of "
+        rf"the prior, but toys may need {needed:.0f}: use {times:.1f} times as many events "
         r"\(source\.splits\.data\), or set prior to false, or smaller sizes",
     ):
         PoolSource.open(tmp_path).check(draw)

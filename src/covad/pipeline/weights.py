@@ -127,7 +127,7 @@ class PoolMaker:
         return bases
 
     def _tolerated(self, n_columns: int) -> float:
-        """Return the errors by which sums may be negative: there are many places in all pools of the study."""
+        """Return the errors by which sums may be negative: all pools of the study have many places."""
         study = self.study
         signals = len(study.signals) * len(signal_points(study))
         pools = len(study.spaces) * (1 + len(study.points) + n_prior_points(study) + signals)

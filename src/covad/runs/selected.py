@@ -72,8 +72,8 @@ class WeightSums(Record):
     def accepted(self) -> float:
         """Return how many are left if each is taken with a probability proportional to its weight.
 
-        This is a guess if some are negative: they are smoothed before. A weight w becomes |w| (1 - 2 x), x the
-        negative share around it, and more events are left if x is large where the largest weights are.
+        This is a guess if some are negative: they are smoothed before. A weight w becomes |w| (1 - 2 x),
+        x the negative share around it, and more are left if x is large where the largest weights are.
         """
         return max(self.total, 0.0) / self.largest if self.largest else 0.0
 
