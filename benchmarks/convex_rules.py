@@ -21,7 +21,8 @@ from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Float32, Float64, Response
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
-from covad.toys.pools import LatentEvents, open_pools, pools_digest
+from covad.toys.pool_files import open_pools, pools_digest
+from covad.toys.pools import LatentEvents
 
 EVENTS = 60_000
 SIGNAL_EVENTS = 20_000

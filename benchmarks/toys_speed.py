@@ -32,7 +32,8 @@ from covad.toys import latent_world as latent
 from covad.toys.backends.local import BlockResult, LocalWorkers
 from covad.toys.drawing import LatentEvents, LatentSource, PoolSource
 from covad.toys.ensembles import Block, Draw, Ensemble, Request, Source, Treatment, TunedTest
-from covad.toys.pools import Pool, Pools, write_pools
+from covad.toys.pool_files import write_pools
+from covad.toys.pools import Pool, Pools
 from covad.toys.run import run_toys
 from covad.toys.store import ToyStore
 from covad.toys.tests import TunedConvex, TunedNetwork

@@ -41,7 +41,8 @@ from covad.runs.directory import RunDirectory
 from covad.runs.models import load_models, response_of
 from covad.runs.scale import load_scale
 from covad.study.plan import main_configuration, space
-from covad.toys.pools import LatentEvents, Pool, open_pools, pools_digest, write_pools
+from covad.toys.pool_files import open_pools, pools_digest, write_pools
+from covad.toys.pools import LatentEvents, Pool
 
 UNWEIGHTED, WEIGHTED, CONTROL = "unweighted", "weighted", "unsigned"
 EXPECTED, REFERENCE = 3000.0, 15_600

@@ -15,7 +15,7 @@ from covad.study import parse_study
 from covad.study.changes import FREE_KEYS
 from covad.toys.blocks import COLUMNS
 from covad.toys.latent_world import LatentWorld, background
-from covad.toys.pools import open_pools, pools_digest
+from covad.toys.pool_files import open_pools, pools_digest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from samples import leading_lepton, weighted_events
 
-from covad.events.inspection import CollectionSummary, VariedSummary, WeightSummary, summarise
+from covad.events.inspection import CollectionSummary, VariedSummary, summarise
 from covad.events.layout import UNLABELLED, Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyResolution, JetEnergyScale, LeptonEnergyScale, shift_events
@@ -94,15 +94,6 @@ def test_events_without_weights_have_no_sums_of_them(events: Events) -> None:
     summary = summarise([events])
     assert (summary.weights, summary.variations) == ({}, {})
     assert summary.selected_yield == summary.n_selected
-
-
-def test_effective_numbers_of_weights_that_nearly_cancel() -> None:
-    summary = WeightSummary()
-    assert (summary.effective, summary.negative_share) == (0.0, 0.0)
-    summary.add(np.array([1.0, -1.0]))
-    assert (summary.effective, summary.negative_share) == (0.0, 0.5)
-    summary.add(np.array([1.0]))
-    assert summary.effective == pytest.approx(1 / 3)
 
 
 def test_varied_objects_are_selected_by_themselves(events: Events) -> None:

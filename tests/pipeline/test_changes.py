@@ -20,7 +20,7 @@ from covad.runs.directory import RunDirectory
 from covad.storage.versions import Versions
 from covad.study import parse_study
 from covad.toys.ensembles import Shard
-from covad.toys.pools import write_pools
+from covad.toys.pool_files import write_pools
 from covad.toys.toy import run_block
 
 LATENT = {

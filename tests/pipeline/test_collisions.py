@@ -28,7 +28,7 @@ from covad.runs.sources import open_sources
 from covad.runs.status import learning_progress
 from covad.study import parse_study, read_study
 from covad.toys.ensembles import Shard
-from covad.toys.pools import open_pools, pools_digest
+from covad.toys.pool_files import open_pools, pools_digest
 from covad.toys.toy import run_block
 
 STUDY = {

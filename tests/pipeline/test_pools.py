@@ -2,12 +2,17 @@
 
 import numpy as np
 import pytest
-from finished_run import tiny_study
+from finished_run import TINY, run_here, tiny_study
+from weighted_files import weighted_study, write_processes
 
-from covad.pipeline.pools import prior_parts
+from covad.nplm.dataset import Response
+from covad.pipeline.pools import n_worth, prior_parts
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
-from covad.toys.drawing import largest_number
+from covad.study.plan import draws
+from covad.toys.drawing import PoolSource, largest_number
+from covad.toys.pool_files import open_pools
+from covad.toys.pools import Cost, LatentEvents, Pool
 
 ROWS = np.sort(np.random.default_rng(1).permutation(12_000)[:2200])
 
@@ -73,3 +78,40 @@ def test_without_toys_of_the_prior_nothing_is_embedded(tmp_path):
     assert list(prior_parts(data, 2200)) == []
     none = collisions(tmp_path, configurations=[{"treatment": "none"}])
     assert list(prior_parts(none, 2200)) == []
+
+
+def accepted_pool(n, effective_signed):
+    """So many events that were accepted of 5000."""
+    events = LatentEvents(np.zeros((n, 2), np.float32), Response.none(n))
+    cost = Cost(events=5000, accepted=n, negative=0.1, effective=2500.0, effective_signed=effective_signed)
+    return Pool(events, cost=None if effective_signed is None else cost)
+
+
+def test_events_with_weights_are_worth_what_is_accepted_where_this_is_least():
+    centre, up = (0.0,), (1.0,)
+    plain = accepted_pool(900, None)
+    assert n_worth({centre: plain, up: accepted_pool(100, 2500.0)}, centre) == 900  # as all that are selected
+    assert n_worth({centre: accepted_pool(900, 2500.0), up: accepted_pool(800, 2500.0)}, centre) == 800
+    # signs: 1 / 900 + 1 / 1000 - 1 / 2500
+    assert n_worth({centre: accepted_pool(900, 1000.0)}, centre) == pytest.approx(1 / 0.0017111, rel=1e-3)
+
+
+def test_toys_of_the_prior_can_be_drawn_of_events_with_weights(tmp_path, monkeypatch):
+    """Of 3500 events less than half are accepted: a third of these are too few for toys of 214 events."""
+    yields = {"w": 24.0, "qcd": 176.0, "z": 10.0, "ttbar": 4.0}  # events of qcd weigh ten times as much
+    splits = TINY["source"]["splits"] | {"encoder": 2700, "response": 2200, "check": 2100, "data": 3500}
+    study = weighted_study(
+        write_processes(tmp_path),
+        {name: {"yield": value} for name, value in yields.items()},
+        source={"splits": splits},
+        prior=True,
+    )
+    monkeypatch.setattr("covad.study.plan._PRIOR_POINTS", 8)
+    run = run_here(study, tmp_path / "run", until="pools")
+    study = RunDirectory(run).study()
+    source = PoolSource.open(run / "pools/covariant_linear")
+    (draw,) = (draw for draw in draws(study, study.configurations[0]) if draw.prior)
+    source.check(draw)
+    there = open_pools(source.directory, source.digest)
+    assert len(there.prior) == 8
+    assert len(there.data[0.0,]) < 3 * largest_number(draw.largest.expected_background)

@@ -23,7 +23,8 @@ from covad.study import Sizes, parse_study
 from covad.study.plan import plan, requests, space
 from covad.toys.drawing import LatentSource
 from covad.toys.ensembles import Shard
-from covad.toys.pools import Pool, write_pools
+from covad.toys.pool_files import write_pools
+from covad.toys.pools import Pool
 from covad.toys.toy import run_block
 
 BASIS = "basis/latent-profiled.json"

@@ -35,7 +35,7 @@ from covad.runs.products import Products
 from covad.runs.smoothing import read_smoothing
 from covad.runs.status import run_status
 from covad.storage.sealed import read_sealed, write_sealed
-from covad.toys.pools import open_pools, pools_digest
+from covad.toys.pool_files import open_pools, pools_digest
 
 SPACE = ("covariant", 1)
 POOLS = "pools/covariant_linear"
@@ -98,6 +98,16 @@ def test_other_tests_make_the_pools_anew(study, run):
     assert not after.pools(SPACE).made
     assert after.response("covariant", 0, 1).made
     assert any(line.startswith("pools: ") and "anew" in line for line in dry_run(changed, run))
+
+
+def test_another_expectation_makes_the_pools_anew(study, run):
+    """What the smoothing moves is told for the expected events, be it that configurations have others."""
+    sizes = study.sizes.model_copy(update={"expected": 200.0})
+    own = tuple(c.model_copy(update={"sizes": sizes}) for c in study.configurations)
+    one = study.model_copy(update={"sizes": sizes, "configurations": own})
+    other = one.model_copy(update={"sizes": sizes.model_copy(update={"expected": 300.0})})
+    recipes = [Products(each, RunDirectory(run)).pools(SPACE).recipe for each in (one, other)]
+    assert recipes[0] != recipes[1]
 
 
 def test_pools_without_weights_do_not_depend_on_the_tests(run, tmp_path):

@@ -13,6 +13,7 @@ from scipy.stats import ks_2samp, norm
 
 from covad.embedding.embed import Embedded
 from covad.errors import NegativeExpectationError
+from covad.events.weights import effective_number
 from covad.nplm.convex.basis import evaluate
 from covad.pipeline.pools import accepted_by_size
 from covad.pipeline.weights import PoolMaker
@@ -22,9 +23,8 @@ from covad.runs.scale import Standardisation
 from covad.runs.smoothing import ClosureCheck, SmoothedPool, smoothing_line
 from covad.study.plan import reach_convex
 from covad.toys import latent_world as latent
-from covad.toys.pools import effective_number
 
-CENTRE, SPACE = (0.0,), ("covariant", 1)
+CENTRE = (0.0,)
 #: Standard deviations that one of four means exceeds once in a thousand times.
 FAR = float(norm.isf(0.0005 / 4))
 
@@ -48,17 +48,19 @@ def sample(n, seed, kind):
     return Embedded(3.0 * z + 1.0, np.arange(n), weights, 1.05)
 
 
-def maker(**changes):
+def maker(kind="none", order=1, reference=None, **changes):
     torch.manual_seed(1)
-    model = ResponseModel(ResponseShape(n_dimensions=4, n_nuisances=1, hidden=(8,)))
-    return PoolMaker(study(**changes), Standardisation.of(sample(5_000, 1, "none").z), model)
+    model = ResponseModel(ResponseShape(n_dimensions=4, n_nuisances=1, order=order, hidden=(8,)))
+    scale = Standardisation.of(sample(5_000, 1, "none").z)
+    reference = sample(6_000, 3, kind) if reference is None else reference
+    where = ("covariant", order)
+    return PoolMaker(study(**changes), scale, model, where, sample(2_000, 2, kind), reference)
 
 
 def made(kind, **changes):
     """A maker that has its basis events and its reference, with both."""
-    found = maker(**changes)
-    basis = found.basis(sample(2_000, 2, kind))
-    return found, basis, found.reference(sample(6_000, 3, kind), CENTRE, basis, SPACE)
+    found = maker(kind, **changes)
+    return found, found.basis, found.reference
 
 
 @pytest.mark.parametrize("kind", ["none", "equal"])
@@ -171,10 +173,9 @@ def test_a_network_is_given_finer_bumps_too():
 
 @pytest.mark.parametrize("kind", ["positive", "signed"])
 def test_events_of_weight_zero_are_left_out(kind):
-    found, basis, _ = made(kind)
     given = sample(6_000, 3, kind)
     weights = np.where(np.arange(6_000) % 3 == 0, 0.0, given.weights)
-    reference = found.reference(replace(given, weights=weights), CENTRE, basis, SPACE)
+    found, _, reference = made(kind, reference=replace(given, weights=weights))
     assert len(reference) == 4_000
     np.testing.assert_array_equal(reference.sample.z, found.scale(given.z[weights != 0]))
 
@@ -191,6 +192,61 @@ def test_a_region_of_negative_expectation_is_one_sentence_that_names_the_pool():
         found.equal("data", replace(given, weights=weights), (1.0,))
 
 
+@pytest.mark.parametrize("n_events", [80, 10, 2, 1])
+def test_a_pool_of_fewer_events_than_bumps_is_smoothed_and_checked_as_far_as_it_can_be(n_events):
+    """A signal with one negative weight; the tests have 100 bumps."""
+    found, _, _ = made("none", bumps=100)
+    given = sample(n_events, 12, "none")
+    weights = np.where(np.arange(n_events) == 0, -1.0, 2.0)
+    weights[-1] = 3.0
+    signal = found.equal("a4l", replace(given, weights=weights), CENTRE)
+    assert len(signal) <= n_events
+    if n_events == 1:  # one event: nothing to smooth
+        assert (len(signal), found.smoothed) == (1, [])
+        return
+    (told,) = found.smoothed
+    assert told.events == n_events
+    assert told.bumps.functions == n_events // 2 if n_events > 2 else told.bumps.functions <= 1
+
+
+def test_a_pool_of_copies_of_one_event_is_smoothed_without_a_check_by_bumps():
+    found, _, _ = made("none")
+    given = sample(40, 12, "none")
+    weights = np.where(np.arange(40) == 0, -1.0, 2.0)
+    found.equal("a4l", replace(given, z=np.repeat(given.z[:1], 40, axis=0), weights=weights), CENTRE)
+    (told,) = found.smoothed
+    assert (told.bumps.functions, told.bumps.dof, told.bumps.p) == (0, 0, 1.0)
+
+
+def test_the_second_order_of_the_response_is_a_column_too():
+    found, _, reference = made("signed", order=2, configurations=[{"treatment": "profiled", "order": 2}])
+    assert found.smoothed[0].columns == 8 + 1 + 1 + 1
+    quadratic = reference.sample.response.quadratic[:, 0, 0].astype(np.float64)
+    error = np.sqrt(np.square(reference.signed) @ np.square(quadratic))
+    assert abs((reference.weights - reference.signed) @ quadratic) < 0.1 * error
+
+
+@pytest.mark.parametrize(
+    ("name", "nu", "refused"),
+    [("data", CENTRE, True), ("data", (1.0,), False), ("prior", CENTRE, False), ("a4l", CENTRE, False)],
+)
+def test_three_errors_stop_a_run_where_all_depends_on_it_and_more_elsewhere(name, nu, refused):
+    """As many negative weights as positive ones, and some more: all sum to -3.7 errors.
+
+    In all pools there are some 600 places, where one in a thousand samples without any expectation has a sum
+    of -4.8 errors.
+    """
+    found, _, _ = made("signed")
+    given = sample(6_000, 4, "none")
+    signs = np.ones(6_000)
+    signs[np.random.default_rng(4).permutation(6_000)[: 3_000 + round(1.85 * np.sqrt(6_000))]] = -1.0
+    if refused:
+        with pytest.raises(NegativeExpectationError, match=f"^the pool '{name}' at nu = "):
+            found.equal(name, replace(given, weights=signs), nu)
+    else:
+        assert len(found.equal(name, replace(given, weights=signs), nu)) > 0
+
+
 def doubtful_pool(p=1e-6, moves=5.0):
     cells = ClosureCheck(functions=64, largest_pull=5.0, chi2=140.0, dof=63, p=p)
     bumps = ClosureCheck(functions=8, largest_pull=0.5, chi2=0.0, dof=0, p=1.0)
@@ -203,7 +259,7 @@ def doubtful_pool(p=1e-6, moves=5.0):
 def test_a_doubtful_closure_is_a_warning(caplog, p, moves, doubtful):
     """Doubtful is what is no chance and adds more than a tenth of sqrt(2 x 64) = 11.3 to a chi2."""
     found = maker()
-    found.smoothed += [doubtful_pool(p, moves), doubtful_pool(1.0, -2.0)]
+    found.smoothed.extend([doubtful_pool(p, moves), doubtful_pool(1.0, -2.0)])
     found.warn("covariant, linear")
     assert len(caplog.messages) == doubtful
     if doubtful:

@@ -34,6 +34,27 @@ def test_cells_are_equally_filled_and_stable() -> None:
     assert np.bincount(bins.index(z)).tolist() == pytest.approx([512] * 8, abs=1)
 
 
+def test_every_cell_has_enough_effective_events() -> None:
+    """Half of the weights cancel at one end of z0: fewer cells than the effective number of all allows."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(16_000, 2)).astype(np.float32)
+    weights = np.where(rng.random(16_000) < np.where(z[:, 0] > 0.7, 0.3, 0.0), -1.0, 1.0)
+
+    def smallest(cells: AdaptiveCells) -> float:
+        index = cells.index(z)
+        total, squares = (np.bincount(index, x) for x in (weights, weights**2))
+        return float((total**2 / squares).min())
+
+    assert len(AdaptiveCells.filled(z, None, 7, 500)) == 32
+    assert smallest(AdaptiveCells.build(z, 4)) < 500  # 10 000 effective events would allow 16
+    cells = AdaptiveCells.filled(z, weights, 7, 500)
+    assert 2 < len(cells) < 16
+    assert smallest(cells) >= 500
+    assert len(AdaptiveCells.filled(z, np.abs(weights), 7, 500)) == 32
+    assert len(AdaptiveCells.filled(z, weights, 7, 1e6)) == 2
+    assert len(AdaptiveCells.filled(z, np.abs(weights), 3, 500)) == 8
+
+
 def test_the_exact_response_passes_and_p_values_are_uniform() -> None:
     """Thirty fresh samples: KS p-value of the p-values above 0.001 (false alarm 0.1 %)."""
     p = []

@@ -19,7 +19,7 @@ from covad.study import parse_study
 from covad.study.plan import plan, requests
 from covad.toys.blocks import encode
 from covad.toys.ensembles import BLOCK, Block, Shard
-from covad.toys.pools import write_pools
+from covad.toys.pool_files import write_pools
 from covad.toys.toy import run_block
 
 COVAD = str(Path(sys.executable).with_name("covad"))

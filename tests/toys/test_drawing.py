@@ -20,7 +20,8 @@ from covad.nplm.smoothing import smooth
 from covad.toys import latent_world as latent
 from covad.toys.drawing import LATENT_VERSION, LatentSource, PoolSource, pool_offset
 from covad.toys.ensembles import Ensemble, Request, Treatment
-from covad.toys.pools import Pool, Pools, write_pools
+from covad.toys.pool_files import write_pools
+from covad.toys.pools import Pool, Pools
 from covad.toys.run import run_toys
 from covad.toys.store import ToyStore
 from covad.toys.toy import run_toy
@@ -137,7 +138,7 @@ def test_pools_that_cannot_serve_the_largest_yield_are_refused(pool_source):
     ):
         pool_source.check(small_draw(expected=1400, nu_norm=3))
     with pytest.raises(
-        TooFewEventsError, match=r"the pool 'data' has .* events at a point of the prior, but"
+        TooFewEventsError, match=r"the pool 'prior' has .* events at a point of the prior, but"
     ):
         pool_source.check(small_draw(expected=300, prior=True))
     pool_source.check(small_draw(expected=300, prior=True, normalisation_sigma=None))
@@ -427,9 +428,29 @@ def test_weighted_pools_that_cannot_serve_the_toys_are_refused_with_the_numbers(
     with pytest.raises(
         TooFewEventsError,
         match=rf"the pool 'data' has {accepted} events of equal weight, accepted of 20000, at nu = \[0.0\], "
-        rf"but toys may need {needed:.0f}: use about {20_000 * needed / accepted:.0f} events",
+        rf"but toys may need {needed:.0f}: use 2\.\d times as many events \(source\.splits\.data\),",
     ):
         source.check(small_draw(expected=2 * accepted))
+
+
+def test_too_small_parts_of_the_prior_tell_by_how_much_the_whole_split_must_grow(tmp_path):
+    """The cost of a pool at a point of the prior is that of a part of the data."""
+    there = weighted_pools()
+    rng = np.random.default_rng(7)
+    part = weighted_pool(1000, rng, 0.5).unweighted(1)
+    write_pools(tmp_path, replace(there, prior={(0.3,): part}))
+    draw = replace(small_draw(), prior=True)
+    needed = draw.largest.expected_background
+    needed += 6 * np.sqrt(needed)
+    times = np.ceil(10 * needed / len(part)) / 10
+    assert times > 1.0
+    with pytest.raises(
+        TooFewEventsError,
+        match=rf"the pool 'prior' has {len(part)} events of equal weight, accepted of 1000, at a point of "
+        rf"the prior, but toys may need {needed:.0f}: use {times:.1f} times as many events "
+        r"\(source\.splits\.data\), or set prior to false, or smaller sizes",
+    ):
+        PoolSource.open(tmp_path).check(draw)
 
 
 def test_a_reference_of_too_uneven_weights_is_refused(tmp_path):

@@ -11,16 +11,8 @@ from covad.errors import DatasetError, FileFormatError, PlanError
 from covad.nplm.dataset import Response
 from covad.toys.drawing import LatentEvents, PoolSource
 from covad.toys.ensembles import Draw, Treatment
-from covad.toys.pools import (
-    MANIFEST,
-    Pool,
-    Pools,
-    open_pools,
-    pools_digest,
-    read_manifest,
-    verify,
-    write_pools,
-)
+from covad.toys.pool_files import MANIFEST, open_pools, pools_digest, read_manifest, verify, write_pools
+from covad.toys.pools import Pool, Pools
 
 
 def sample(n, seed, quadratic=True):

@@ -10,7 +10,7 @@ from covad.storage.versions import Versions
 from covad.toys.backends.local import LocalWorkers
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import BLOCK, Block, Ensemble, Request, Shard
-from covad.toys.pools import write_pools
+from covad.toys.pool_files import write_pools
 from covad.toys.run import RunStopped, run_toys, stoppable
 from covad.toys.store import ToyStore
 from covad.toys.toy import run_block

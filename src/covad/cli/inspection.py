@@ -13,11 +13,11 @@ from covad.events.inspection import (
     CollectionSummary,
     SampleSummary,
     VariedSummary,
-    WeightSummary,
     summarise,
 )
 from covad.events.selection import NO_CUTS, Selection
 from covad.events.systematics import Systematic, make_systematic
+from covad.events.weights import WeightTotals
 
 
 def inspect_file(
@@ -146,7 +146,7 @@ def _print_processes(console: SafeConsole, source: EventSource, summary: SampleS
     for name, count in counts.items():
         row = [name, str(count), f"{count / max(summary.n_events, 1):.2%}"]
         if summary.weights:
-            row += _weight_cells(summary.weights.get(name, WeightSummary()))
+            row += _weight_cells(summary.weights.get(name, WeightTotals()))
         if name in source.sum_of_weights:
             row.append(f"{source.sum_of_weights[name]:.6g}")
         processes.add_row(*row)
@@ -155,7 +155,7 @@ def _print_processes(console: SafeConsole, source: EventSource, summary: SampleS
     console.print(processes)
 
 
-def _weight_cells(weights: WeightSummary) -> list[str]:
+def _weight_cells(weights: WeightTotals) -> list[str]:
     return [f"{weights.total:.6g}", f"{weights.negative_share:.2%}", f"{weights.effective:.1f}"]
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from covad.events.layout import UNLABELLED, UNLABELLED_NAME, Events
 from covad.events.selection import Selection
 from covad.events.systematics import Systematic, relative_yield, shift_events
+from covad.events.weights import WeightTotals
 
 
 @dataclass
@@ -56,31 +56,6 @@ class CollectionSummary:
     def mean_lead(self) -> float:
         """Mean over events that have such an object."""
         return self.lead_sum / max(self.n_filled, 1)
-
-
-@dataclass
-class WeightSummary:
-    """Running totals of the weights of one process."""
-
-    n_events: int = 0
-    n_negative: int = 0
-    total: float = 0.0
-    squares: float = 0.0
-
-    def add(self, weights: NDArray[np.float64]) -> None:
-        self.n_events += len(weights)
-        self.n_negative += int((weights < 0).sum())
-        self.total += float(weights.sum())
-        self.squares += float(weights @ weights)
-
-    @property
-    def negative_share(self) -> float:
-        return self.n_negative / max(self.n_events, 1)
-
-    @property
-    def effective(self) -> float:
-        """Events of equal weight that would know the total as well."""
-        return self.total**2 / self.squares if self.squares > 0 else 0.0
 
 
 @dataclass
@@ -131,21 +106,15 @@ class SampleSummary:
     n_selected: int
     selected_yield: float
     processes: dict[str, int]
-    weights: dict[str, WeightSummary]
+    weights: dict[str, WeightTotals]
     variations: dict[str, float]
     collections: list[CollectionSummary]
     shifts: list[ShiftSummary]
 
     @property
-    def all_weights(self) -> WeightSummary:
+    def all_weights(self) -> WeightTotals:
         """The weights of all processes together."""
-        total = WeightSummary()
-        for weights in self.weights.values():
-            total.n_events += weights.n_events
-            total.n_negative += weights.n_negative
-            total.total += weights.total
-            total.squares += weights.squares
-        return total
+        return sum(self.weights.values(), WeightTotals())
 
 
 def summarise(
@@ -157,7 +126,7 @@ def summarise(
 ) -> SampleSummary:
     """Walk through the chunks once, and shift each by every systematic to every nu."""
     processes: Counter[str] = Counter()
-    weights: dict[str, WeightSummary] = {}
+    weights: dict[str, WeightTotals] = {}
     variations: Counter[str] = Counter()
     collections: dict[str, CollectionSummary] = {}
     shifts: dict[tuple[str, float], ShiftSummary] = {}
@@ -172,7 +141,8 @@ def summarise(
         if chunk.weights is not None:
             for code in np.unique(chunk.process):
                 name = UNLABELLED_NAME if code == UNLABELLED else chunk.process_names[code]
-                weights.setdefault(name, WeightSummary()).add(chunk.weights[chunk.process == code])
+                mine = WeightTotals.of(chunk.weights[chunk.process == code])
+                weights[name] = weights.get(name, WeightTotals()) + mine
         for name, column in chunk.variations.items():
             variations[name] += column.sum()
         for c in chunk.layout.collections:

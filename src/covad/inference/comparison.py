@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from covad.errors import ComparisonWarning, DatasetError, InferenceError, UnknownNameError
+from covad.events.weights import effective_number
 from covad.inference.nuisances import (
     SURPRISING,
     NuisanceFit,
@@ -224,8 +225,7 @@ def _split_off_basis(
 
 def _sizes(weights: Float64) -> Sizes:
     """Return the expected data, and the number of events that the weighted reference is worth."""
-    effective = weights.sum() ** 2 / np.square(weights).sum()
-    return Sizes(expected=float(weights.sum()), reference=max(round(effective), 1))
+    return Sizes(expected=float(weights.sum()), reference=max(round(effective_number(weights)), 1))
 
 
 def _convex_test(

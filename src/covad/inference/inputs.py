@@ -216,7 +216,10 @@ class _Values:
 
     @property
     def known(self) -> bool:
-        """Return whether there are values, of objects and events whose weights have a positive sum."""
+        """Return whether a distribution is known: the weights of the objects have a positive sum.
+
+        So have those of the events that have such objects, each counted once.
+        """
         _, firsts = np.unique(self.events, return_index=True)
         return bool(self.weights.sum() > 0.0 and self.weights[firsts].sum() > 0.0)
 

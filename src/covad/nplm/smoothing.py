@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
+from scipy.special import chdtrc, ndtri
 
 from covad.errors import DatasetError, NegativeExpectationError
 from covad.nplm.convex.basis import GaussianBasis, evaluate
@@ -32,6 +32,8 @@ from covad.nplm.maximise import maximise
 
 #: Errors by which a sum may be off, and by which it may be negative.
 TOLERATED_RESIDUAL, TOLERATED_NEGATIVE = 0.1, 3.0
+#: Chance that of many places where nothing is expected one is said to be negative.
+_FALSE_STOP = 1e-3
 #: The ridge is lowered tenfold, for each column by itself, until the residual is as small as this, unless a
 #: lower one does not help: the residual has to shrink to so much of what it was.
 _AIM, _LOWER, _SHRINKS, _FITS = 0.01, 0.1, 0.5, 20
@@ -63,11 +65,21 @@ class Smoothing:
         return int((np.abs(self.residuals) > TOLERATED_RESIDUAL).sum())
 
 
-def smooth(columns: Float32, weights: Float64, names: Sequence[str] = ()) -> Smoothing:
+def tolerated_negative(n_places: int) -> float:
+    """Return the errors by which sums at many places may be negative: at least as many as at one.
+
+    Where nothing is expected at any of them, one in a thousand such samples has a sum beyond.
+    """
+    return max(TOLERATED_NEGATIVE, float(-ndtri(_FALSE_STOP / n_places)))
+
+
+def smooth(
+    columns: Float32, weights: Float64, names: Sequence[str] = (), tolerated: float = TOLERATED_NEGATIVE
+) -> Smoothing:
     """Smooth signed weights by the columns, one of them constant; `names` of the columns are for messages.
 
     Weights of which none is negative stay as they are. Raise NegativeExpectationError if the sum over a
-    column that is nowhere negative is negative by more than three errors.
+    column that is nowhere negative is negative by more errors than are `tolerated`.
     """
     n_events, n_columns = columns.shape
     if weights.shape != (n_events,) or not np.isfinite(weights).all():
@@ -77,7 +89,7 @@ def smooth(columns: Float32, weights: Float64, names: Sequence[str] = ()) -> Smo
         return Smoothing(weights, nothing, nothing, nothing, 0)
     sums, errors = _sums(columns, weights)
     positive = columns.min(axis=0) >= 0
-    _refuse_negative(sums, errors, positive, names or [f"column {j}" for j in range(n_columns)])
+    _refuse_negative(sums, errors, positive, names or [f"column {j}" for j in range(n_columns)], tolerated)
 
     base, unit = np.abs(weights), _unit(weights)
     filled = errors > 0
@@ -129,6 +141,10 @@ class Functions:
     at: Callable[[slice], Float32]
 
     @classmethod
+    def none(cls, z: Float32) -> Functions:
+        return cls((), lambda rows: np.empty((len(z[rows]), 0), dtype=np.float32))
+
+    @classmethod
     def of_bumps(cls, basis: GaussianBasis, z: Float32) -> Functions:
         """Return the bumps of a basis, and its constant if it has one."""
         return cls(bump_places(basis), lambda rows: evaluate(basis, z[rows]))
@@ -143,7 +159,7 @@ class Functions:
 
 
 def bump_places(basis: GaussianBasis) -> tuple[str, ...]:
-    """Name the columns of a basis by where they are."""
+    """Return a name for each column of a basis, for messages: a bump has its centre in z."""
     centres = basis.scale.location + basis.scale.scale * basis.centres
     return (*(f"the bump at z = {_point(z)}" for z in centres), *(["all of z"] * basis.constant))
 
@@ -162,11 +178,16 @@ class SmoothingClosure:
 
     @classmethod
     def of(
-        cls, smoothing: Smoothing, columns: Float32, weights: Float64, functions: Functions
+        cls,
+        smoothing: Smoothing,
+        columns: Float32,
+        weights: Float64,
+        functions: Functions,
+        tolerated: float = TOLERATED_NEGATIVE,
     ) -> SmoothingClosure:
         """Compare the sums over a sample whose signed `weights` were smoothed by these columns.
 
-        Raise NegativeExpectationError if one of the signed sums is negative by more than three errors.
+        Raise NegativeExpectationError if one of the signed sums is negative by more errors than `tolerated`.
         """
         n, k = len(functions.places), columns.shape[1]
         unit = _unit(weights)
@@ -181,7 +202,7 @@ class SmoothingClosure:
             information += weighted.T @ x
             mixed += phi.T @ weighted
         signed, smoothed, errors = sums[0], sums[1], np.sqrt(sums[2])
-        _refuse_negative(signed, errors, np.ones(n, dtype=bool), functions.places)
+        _refuse_negative(signed, errors, np.ones(n, dtype=bool), functions.places, tolerated)
         followed = np.linalg.solve(information + np.diag(smoothing.ridge), mixed.T).astype(np.float32)
         covariance = np.zeros((n, n))
         for rows in _blocks(len(weights)):
@@ -221,11 +242,11 @@ class SmoothingClosure:
 
 
 def _refuse_negative(
-    sums: Float64, errors: Float64, positive: NDArray[np.bool_], names: Sequence[str]
+    sums: Float64, errors: Float64, positive: NDArray[np.bool_], names: Sequence[str], tolerated: float
 ) -> None:
-    """Raise if the sum of a function that is nowhere negative is, beyond its error."""
+    """Raise if the sum of a function that is nowhere negative is, by more errors than are tolerated."""
     depth = np.where(positive & (errors > 0), -sums / np.where(errors > 0, errors, 1.0), 0.0)
-    beyond = int((depth > TOLERATED_NEGATIVE).sum())
+    beyond = int((depth > tolerated).sum())
     if beyond:
         worst = int(depth.argmax())
         others = f", one of {beyond} such places" if beyond > 1 else ""

@@ -17,6 +17,7 @@ from covad.events.layout import EventLayout, Events, concatenate
 from covad.events.processes import BACKGROUND
 from covad.events.selection import Selection
 from covad.events.systematics import shift_events
+from covad.events.weights import effective_number
 from covad.inference.inputs import Shifts, WeightedEvents
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
 from covad.observed.run import FinishedRun
@@ -24,7 +25,7 @@ from covad.runs.collisions import CollisionData
 from covad.runs.models import response_of
 from covad.study.sources import NORMALISATION
 from covad.toys.ensembles import Treatment
-from covad.toys.pools import LatentEvents, effective_number
+from covad.toys.pools import LatentEvents
 
 #: Background events that are looked at again, and the stretches of the files that they come from.
 BACKGROUND_EVENTS = 50_000

@@ -20,7 +20,8 @@ from covad.study import Collisions, Configuration, Sizes, Study
 from covad.study.plan import main_configuration, nuisance_names, plan, requests, sizes_of, space
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Treatment
-from covad.toys.pools import Pool, open_pools
+from covad.toys.pool_files import open_pools
+from covad.toys.pools import Pool
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from covad.errors import CovadError
 from covad.events.processes import BACKGROUND
 from covad.inference.reach import REACH_SHIFT
 from covad.messages import counted
-from covad.nplm.dataset import Float32
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label
 from covad.pipeline.reach import space_reach
@@ -96,7 +95,7 @@ def _linearity(pairs: Pairs) -> Iterator[Departure]:
     """Measure the departure of log(N_nu/N_0) from linearity, along every axis."""
     nominal = pairs.nominal[pairs.nominal_passes]
     divisions: dict[str, list[AdaptiveCells | MarginalBins]] = {
-        "cells": [_cells(nominal, pairs.n_effective)],
+        "cells": [_cells(pairs)],
         "marginals": [MarginalBins.build(nominal, d, BINS) for d in range(nominal.shape[1])],
     }
     for direction in np.eye(len(next(iter(pairs.z)))):
@@ -113,10 +112,10 @@ def _linearity(pairs: Pairs) -> Iterator[Departure]:
                     yield Departure(where, along, found.size, found.effect, found.relative, low, high)
 
 
-def _cells(nominal: Float32, n_effective: float) -> AdaptiveCells:
-    """Divide all latent dimensions into cells; fewer where the split is small, or counts as a small one."""
-    depth = int(np.log2(max(n_effective / _EVENTS_PER_CELL, 2.0)))
-    return AdaptiveCells.build(nominal, min(CELL_DEPTH, depth))
+def _cells(pairs: Pairs) -> AdaptiveCells:
+    """Divide all latent dimensions into cells; fewer where the split is small, or weights make it so."""
+    nominal = pairs.nominal[pairs.nominal_passes]
+    return AdaptiveCells.filled(nominal, pairs.nominal_weights, CELL_DEPTH, _EVENTS_PER_CELL)
 
 
 def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCounts]:
@@ -126,7 +125,7 @@ def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCount
     for nu in pairs.z:
         divisions: dict[str, AdaptiveCells | MarginalBins] = {
             **marginals,
-            "cells": _cells(nominal, pairs.n_effective),
+            "cells": _cells(pairs),
         }
         for where, cells in divisions.items():
             found = compare_counts(model, pairs, nu, cells)

@@ -19,7 +19,7 @@ from covad.storage.ledger import versions_by_stage
 from covad.storage.records import plain
 from covad.storage.sealed import write_sealed
 from covad.storage.versions import package_version
-from covad.toys.pools import MANIFEST
+from covad.toys.pool_files import MANIFEST
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from covad.study.changes import changes
 from covad.study.plan import Sources, plan
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Request
-from covad.toys.pools import MANIFEST
+from covad.toys.pool_files import MANIFEST
 
 log = logging.getLogger(__name__)
 

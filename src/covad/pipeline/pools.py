@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from covad.embedding.embed import Embedded, embed_family
 from covad.embedding.encoder import Encoder
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
+from covad.events.weights import accepted
 from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.weights import PoolMaker
@@ -26,7 +28,8 @@ from covad.storage.records import write_record
 from covad.study import Study
 from covad.study.plan import n_prior_points, prior_events, signal_points, space_label
 from covad.toys.ensembles import prior_points
-from covad.toys.pools import Pools, write_pools
+from covad.toys.pool_files import write_pools
+from covad.toys.pools import Pool, Pools
 
 log = logging.getLogger(__name__)
 
@@ -65,50 +68,65 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
         reference = embed(files, data.rows["reference"], [centre])[centre]
         basis = embed(files, data.rows["basis"], [centre])[centre]
         background = embed(files, data.rows["data"], study.points)
+        scale = Standardisation.of(accepted_by_size(reference, derived_seed(study, "unweight")))
+        spaces = []
+        for order in orders:
+            model = ResponseModel.load(data.products.response(embedding, fold, order).verified())
+            maker = PoolMaker(study, scale, model, (embedding, order), basis, reference)
+            pools = Pools(
+                maker.reference,
+                maker.basis,
+                {nu: maker.equal("data", embedded, nu) for nu, embedded in background.items()},
+            )
+            spaces.append((maker, pools))
         prior: dict[Nu, Embedded] = {}
-        for rows, points in prior_parts(data, len(background[centre].rows)):
+        for rows, points in prior_parts(data, min(n_worth(pools.data, centre) for _, pools in spaces)):
             prior |= embed(files, rows, points)
     signals = {}
     for name in study.signals:
         with data.open(name) as files:
             signals[name] = embed(files, np.arange(len(files)), signal_points(study))
-    scale = Standardisation.of(accepted_by_size(reference, derived_seed(study, "unweight")))
-    for order in orders:
-        model = ResponseModel.load(data.products.response(embedding, fold, order).verified())
-        maker = PoolMaker(study, scale, model)
-        basis_events = maker.basis(basis)
-        pools = Pools(
-            maker.reference(reference, centre, basis_events, (embedding, order)),
-            basis_events,
-            {nu: maker.equal("data", embedded, nu) for nu, embedded in background.items()},
-            {
+    for maker, pools in spaces:
+        complete = replace(
+            pools,
+            signals={
                 name: {nu: maker.equal(name, embedded, nu) for nu, embedded in family.items()}
                 for name, family in signals.items()
             },
-            {nu: maker.equal("prior", embedded, nu) for nu, embedded in prior.items()},
+            prior={nu: maker.equal("prior", embedded, nu) for nu, embedded in prior.items()},
         )
-        product = data.products.pools((embedding, order))
+        product = data.products.pools(maker.where)
         write_json(product.path / SCALE, scale.plain())
-        written = [product.path / SCALE, *write_pools(product.path, pools)]
+        written = [product.path / SCALE, *write_pools(product.path, complete)]
         if maker.smoothed:
             write_record(product.path / SMOOTHING, SmoothedPools(tuple(maker.smoothed)))
             written.append(product.path / SMOOTHING)
         data.note(product, written)
-        maker.warn(space_label((embedding, order)))
+        maker.warn(space_label(maker.where))
 
 
-def prior_parts(data: CollisionData, n_selected: int) -> Iterator[tuple[NDArray[np.int64], list[Nu]]]:
+def n_worth(data: Mapping[Nu, Pool], centre: Nu) -> float:
+    """Return how many events of equal weight the data split is worth: all that are selected at nu = 0.
+
+    If events have weights it is fewer: what is accepted where this is least, less the noise of the signs.
+    """
+    if data[centre].cost is None:
+        return len(data[centre])
+    return min(pool.worth for pool in data.values())
+
+
+def prior_parts(data: CollisionData, n_events: float) -> Iterator[tuple[NDArray[np.int64], list[Nu]]]:
     """Yield rows of the data split with the points of the prior at which they are embedded.
 
     All points together would take as long as 64 pools: each gets a random part of the rows, a sixteenth where
-    that is enough for a toy. Toys at one point share that part, those at different points of one part its
-    events.
+    that is enough for a toy; `n_events` are those that all rows are worth. Toys at one point share that part,
+    those at different points of one part its events.
     """
     study = data.study
     points = prior_points(n_prior_points(study), len(data.systematics), derived_seed(study, "prior"))
     if not points:
         return
-    parts = int(np.clip(n_selected / prior_events(study), 1, _PRIOR_PARTS))
+    parts = int(np.clip(n_events / prior_events(study), 1, _PRIOR_PARTS))
     # files may be sorted, by process for instance
     shuffled = np.random.default_rng(derived_seed(study, "prior rows")).permutation(data.rows["data"])
     for number, rows in enumerate(np.array_split(shuffled, parts)):
@@ -120,5 +138,4 @@ def accepted_by_size(embedded: Embedded, seed: int) -> NDArray[np.float32]:
     sizes = np.abs(embedded.weights)
     if not len(sizes) or (sizes == sizes[0]).all():
         return embedded.z
-    accepted = np.random.default_rng(seed).random(len(sizes)) * sizes.max() < sizes
-    return np.asarray(embedded.z[accepted])
+    return np.asarray(embedded.z[accepted(sizes, seed)])

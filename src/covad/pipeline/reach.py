@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from covad.events.weights import effective_number
 from covad.inference.misfit import MatchedEvents, Misfit
 from covad.inference.reach import GrowingTest, Measurement, ScalableNull, predicted_shift, yield_part
 from covad.nplm.convex.basis import evaluate
@@ -22,7 +23,6 @@ from covad.runs.models import response_of
 from covad.settings import Nu
 from covad.study import Study
 from covad.study.plan import reach_convex
-from covad.toys.pools import effective_number
 
 _BLOCK = 1 << 15
 #: Events that the moments of a null are taken from.

@@ -155,8 +155,8 @@ def _left(need: Need, counts: EventCounts) -> _Left:
     """Return what is left of the selected events for a need.
 
     Events with weights count as fewer in fits and checks. Data, signals and the events of the bumps are drawn
-    by their weights, each once, after those are smoothed: what that leaves can only be estimated here. A
-    reference keeps its weights.
+    by their weights, each once. Negative weights are smoothed before, and what is left of them is known when
+    the pools are made; nothing is refused for them here. A reference keeps its weights.
     """
     selected, weights = counts.selected(need.role, need.nu), counts.weights(need.role, need.nu)
     doubt = _CERTAIN * counts.error(need.role, need.nu)
@@ -170,7 +170,8 @@ def _left(need: Need, counts: EventCounts) -> _Left:
         least, most, told = left, left, f", and count as {left:.0f} events without weights"
     else:
         left = min(weights.accepted, selected)
-        least, most = left, min(weights.accepted_at_most, selected)
+        least = left
+        most = selected if weights.signed else min(left + _CERTAIN * math.sqrt(left), selected)
         told = (
             f", which count as {weights.effective:.0f} without weights and of which drawing by weight leaves "
             f"about {left:.0f}"
@@ -204,10 +205,12 @@ def _sentence(data: CollisionData, need: Need, counts: EventCounts, left: _Left)
     selected, error = counts.selected(need.role, need.nu), counts.error(need.role, need.nu)
     n = given(data, need.role)
     split = need.role in type(data.source.splits).model_fields
-    key = f"source.splits.{need.role}" if split else f"source.signals.{need.role}"
+    key, change = f"source.signals.{need.role}", "give it more events"
+    if split:
+        key, change = f"source.splits.{need.role}", "raise it"
+    if 0 < left.events < need.events:
+        change += f"{' to' if split else ','} {_rounded_up(n * need.events / left.events)}"
     about = f"{selected:.0f}" if error == 0 else f"about {selected:.0f} +- {max(error, 1.0):.0f}"
-    enough = f" to {_rounded_up(n * need.events / left.events)}" if 0 < left.events < need.events else ""
-    change = f"raise it{enough}" if split else f"give it more events{f', {enough[4:]}' if enough else ''}"
     remedies = ", or ".join(part for part in (change, need.remedy, "loosen source.cuts") if part)
     return (
         f"{key}: of {n} events {about} pass the cuts at nu = {nu_text(need.nu)}{left.told}, but "

@@ -54,7 +54,9 @@ def check_collisions(data: CollisionData) -> None:
 
 def try_events(data: CollisionData) -> None:
     """Shift and select a few events of every sample, and see whether enough of all will be left."""
-    tried, passed, sums = {}, {}, {}
+    tried: dict[str, int] = {}
+    passed: dict[str, dict[Nu, int]] = {}
+    sums: dict[str, dict[Nu, WeightSums]] = {}
     for name in data.samples:
         events, numbers = _some_events(data, name)
         if name == BACKGROUND and (events.process == UNLABELLED).any():
@@ -64,9 +66,13 @@ def try_events(data: CollisionData) -> None:
             )
         with in_sample(name, numbers):
             _check_users_code(data, events)
-            tried[name], passed[name] = len(events), _passed(data, events)
+            tried[name], passed[name], weights = len(events), {}, {}
+            for nu in data.study.points:
+                shifted = shift_events(events, data.systematics, nu, data.selection)
+                passed[name][nu] = len(shifted.events)
+                weights[nu] = WeightSums.of(shifted.weights, events.event_weights)
             if events.weights is not None:
-                sums[name] = _weight_sums(data, events)
+                sums[name] = weights
             if not any(passed[name].values()) and _is_own(data, name):
                 raise TooFewEventsError(f"none of {len(events)} events passes source.cuts: loosen them")
             _try_shifts(data, events, name == BACKGROUND)
@@ -89,23 +95,6 @@ def _is_own(data: CollisionData, name: str) -> bool:
     """Return whether the trial has events of the sample's own kind: those of Pythia take too long to make."""
     sample = data.samples[name]
     return sample.simulate is None or sample.engine == "parametric"
-
-
-def _passed(data: CollisionData, events: Events) -> dict[Nu, int]:
-    """Count the selected events at every nu of the study."""
-    return {
-        nu: len(shift_events(events, data.systematics, nu, data.selection).events) for nu in data.study.points
-    }
-
-
-def _weight_sums(data: CollisionData, events: Events) -> dict[Nu, WeightSums]:
-    """Add up the weights of the selected events at every nu of the study."""
-    return {
-        nu: WeightSums.of(
-            shift_events(events, data.systematics, nu, data.selection).weights, events.event_weights
-        )
-        for nu in data.study.points
-    }
 
 
 def _try_shifts(data: CollisionData, events: Events, background: bool) -> None:

@@ -9,16 +9,25 @@ data and signals become events of equal weight.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from covad.embedding.embed import Embedded
-from covad.errors import NegativeExpectationError
+from covad.errors import DatasetError, NegativeExpectationError, TooFewEventsError
+from covad.events.weights import effective_number
 from covad.nplm.convex.basis import GaussianBasis
 from covad.nplm.dataset import Float32, Float64
-from covad.nplm.smoothing import Functions, Smoothing, SmoothingClosure, bump_places, smooth
+from covad.nplm.smoothing import (
+    TOLERATED_NEGATIVE,
+    Functions,
+    SmoothingClosure,
+    bump_places,
+    smooth,
+    tolerated_negative,
+)
 from covad.response.density import of_equal_weight, positive_weights
 from covad.response.model import ResponseModel
 from covad.response.validate import AdaptiveCells
@@ -28,8 +37,16 @@ from covad.runs.scale import Standardisation
 from covad.runs.smoothing import ClosureCheck, SmoothedPool
 from covad.settings import Nu
 from covad.study import Study
-from covad.study.plan import Space, reach_convex, sizes_of, space, tuned_convex
-from covad.toys.pools import LatentEvents, Pool, effective_number
+from covad.study.plan import (
+    Space,
+    n_prior_points,
+    reach_convex,
+    signal_points,
+    sizes_of,
+    space,
+    tuned_convex,
+)
+from covad.toys.pools import LatentEvents, Pool
 
 log = logging.getLogger(__name__)
 
@@ -39,34 +56,34 @@ _DEPTH, _EVENTS_PER_CELL = 7, 500
 _FINE = 0.5
 
 
-@dataclass
+@dataclass(frozen=True)
 class PoolMaker:
-    """Makes the pools of one space, and keeps how their weights were smoothed."""
+    """Makes the pools of one space from its embedded events, and keeps how their weights were smoothed."""
 
     study: Study
     scale: Standardisation
     model: ResponseModel
-    smoothed: list[SmoothedPool] = field(default_factory=list)
-    _bases: tuple[GaussianBasis, ...] = ()
-    _tests: Callable[[], tuple[GaussianBasis, ...]] = tuple  # chooses the bumps of all tests
+    where: Space
+    embedded_basis: Embedded
+    embedded_reference: Embedded
+    smoothed: list[SmoothedPool] = field(default_factory=list, init=False)
 
-    def basis(self, embedded: Embedded) -> Float32:
+    @cached_property
+    def basis(self) -> Float32:
         """Return events of equal weight, from which the tests choose their bumps."""
-        events = self._latent(embedded)
+        events = self._latent(self.embedded_basis)
         return events.z[of_equal_weight(events.z, events.weights, derived_seed(self.study, "basis"))]
 
-    def reference(self, embedded: Embedded, nu: Nu, basis: Float32, where: Space) -> Pool:
-        """Return the reference with its weights, smoothed by the bumps that tests choose from `basis`."""
-        events, share = self._latent(embedded), 1.0
-        if events.weights is not None:
-            share = effective_number(positive_weights(events.z, events.weights)) / len(events)
-        # they are chosen where a negative weight asks for them, be it that of a signal
-        self._tests = lambda: self._bases_of_tests(basis, share, where)
-        return self._pool("reference", nu, events, embedded.yield_ratio)
+    @cached_property
+    def reference(self) -> Pool:
+        """Return the reference with its weights, smoothed where some are negative."""
+        yield_ratio = self.embedded_reference.yield_ratio
+        return self._pool("reference", self._centre, self._reference_events, yield_ratio)
 
     def equal(self, name: str, embedded: Embedded, nu: Nu) -> Pool:
         """Return data or signal events of equal weight."""
-        return self._pool(name, nu, self._latent(embedded), embedded.yield_ratio).unweighted(self._seed)
+        pool = self._pool(name, nu, self._latent(embedded), embedded.yield_ratio)
+        return pool.unweighted(derived_seed(self.study, "unweight"))
 
     def warn(self, space_label: str) -> None:
         """Warn of pools whose smoothed weights do not stand for the signed ones."""
@@ -87,18 +104,34 @@ class PoolMaker:
                 worst.moves,
             )
 
-    def _bases_of_tests(self, basis: Float32, share: float, where: Space) -> tuple[GaussianBasis, ...]:
-        configurations = [c for c in self.study.configurations if space(c) == where]
+    @property
+    def _centre(self) -> Nu:
+        return (0.0,) * self._reference_events.response.n_nuisances
+
+    @cached_property
+    def _reference_events(self) -> LatentEvents:
+        return self._latent(self.embedded_reference)
+
+    @cached_property
+    def _bases(self) -> tuple[GaussianBasis, ...]:
+        """Return the bumps of all tests of the space, as the stage `tune` will choose them."""
+        events, share = self._reference_events, 1.0
+        if events.weights is not None:
+            share = effective_number(positive_weights(events.z, events.weights)) / len(events)
+        configurations = [c for c in self.study.configurations if space(c) == self.where]
         sizes = dict.fromkeys(sizes_of(self.study, c) for c in configurations)
         tests = [tuned_convex(self.study, each) or reach_convex(self.study) for each in sizes]
-        bases = _gaussian([test.choose(basis, share).basis for test in dict.fromkeys(tests)])
+        bases = _gaussian([test.choose(self.basis, share).basis for test in dict.fromkeys(tests)])
         if self.study.tests.network is not None:
             bases += tuple(replace(bumps, width=_FINE * bumps.width) for bumps in bases)
         return bases
 
-    @property
-    def _seed(self) -> int:
-        return derived_seed(self.study, "unweight")
+    def _tolerated(self, n_columns: int) -> float:
+        """Return the errors by which sums may be negative: all pools of the study have many places."""
+        study = self.study
+        signals = len(study.signals) * len(signal_points(study))
+        pools = len(study.spaces) * (1 + len(study.points) + n_prior_points(study) + signals)
+        return tolerated_negative(pools * (n_columns + self._bases[0].n_ridged + 2**_DEPTH))
 
     def _latent(self, embedded: Embedded) -> LatentEvents:
         """Return standardised events with their response; without weights where all are the same."""
@@ -112,16 +145,17 @@ class PoolMaker:
         signed = events.weights
         if signed is None or (signed > 0).all():
             return Pool(events, yield_ratio)
-        self._bases = self._bases or self._tests()
+        columns, places = self._columns(events)
+        tolerated = self._tolerated(columns.shape[1])
+        decisive = name in ("reference", "data") and nu == self._centre
         try:
-            smoothing, columns = self._smooth(events, signed)
-            closures = [
-                SmoothingClosure.of(smoothing, columns, signed, functions)
-                for functions in self._unknown_functions(events.z, signed)
-            ]
+            smoothing = smooth(columns, signed, places, TOLERATED_NEGATIVE if decisive else tolerated)
+            bumps, cells = (
+                SmoothingClosure.of(smoothing, columns, signed, functions, tolerated)
+                for functions in (self._other_bumps(events.z), _cells(events.z, signed))
+            )
         except NegativeExpectationError as failure:
             raise NegativeExpectationError(f"the pool '{name}' at nu = {list(nu)}: {failure}") from failure
-        bumps, cells = (_checked(closure) for closure in closures)
         self.smoothed.append(
             SmoothedPool(
                 pool=name,
@@ -133,32 +167,49 @@ class PoolMaker:
                 columns=columns.shape[1],
                 unmatched=smoothing.unmatched,
                 largest_residual=float(np.abs(smoothing.residuals).max()),
-                bumps=bumps,
-                cells=cells,
-                moves=_moves(closures[1], self.study.sizes.expected),
+                bumps=_checked(bumps),
+                cells=_checked(cells),
+                moves=_moves(cells, self.study.sizes.expected),
             )
         )
         return Pool(replace(events, weights=smoothing.weights), yield_ratio, signed=signed)
 
-    def _smooth(self, events: LatentEvents, weights: Float64) -> tuple[Smoothing, Float32]:
-        """Smooth weights of events by the bumps that are known so far, the response and a constant."""
-        g = events.response.linear
+    def _columns(self, events: LatentEvents) -> tuple[Float32, list[str]]:
+        """Return what the tests see of events, and where: their bumps, the response and a constant."""
+        g, quadratic = events.response.linear, events.response.quadratic
+        answers = [g[:, k] for k in range(g.shape[1])]
+        names = [f"the response to nuisance {k}" for k in range(g.shape[1])]
+        if quadratic is not None:
+            for k, other in zip(*np.triu_indices(g.shape[1]), strict=True):
+                answers.append(quadratic[:, k, other])
+                names.append(f"the second order of the response to nuisances {k} and {other}")
         widths = [basis.n_columns for basis in self._bases]
-        columns = np.ones((len(events), sum(widths) + g.shape[1] + 1), dtype=np.float32)
+        columns = np.ones((len(events), sum(widths) + len(answers) + 1), dtype=np.float32)
         for basis, end in zip(self._bases, np.cumsum(widths), strict=True):
             basis.fill(events.z, columns[:, end - basis.n_columns : end])
-        columns[:, sum(widths) : -1] = g
-        names = [place for basis in self._bases for place in bump_places(basis)]
-        names += [*(f"the response to nuisance {k}" for k in range(g.shape[1])), "all of z"]
-        return smooth(columns, weights, names), columns
+        for number, answer in enumerate(answers, start=sum(widths)):
+            columns[:, number] = answer
+        return columns, [
+            *(place for basis in self._bases for place in bump_places(basis)),
+            *names,
+            "all of z",
+        ]
 
-    def _unknown_functions(self, z: Float32, weights: Float64) -> list[Functions]:
-        """Return functions that the smoothing does not know: narrow bumps at other places, and cells."""
+    def _other_bumps(self, z: Float32) -> Functions:
+        """Return bumps that the smoothing does not know, narrow and elsewhere; none of too few points."""
         first, seed = self._bases[0], derived_seed(self.study, "smoothing")
-        other = GaussianBasis.from_pool(z, first.n_ridged, seed, _FINE * first.width)
-        depth = int(np.log2(max(effective_number(weights) / _EVENTS_PER_CELL, 2.0)))
-        cells = AdaptiveCells.build(z, min(_DEPTH, depth)).index(z)
-        return [Functions.of_bumps(replace(other, constant=False), z), Functions.of_cells(cells, z)]
+        try:
+            bumps = min(first.n_ridged, len(z) // 2)
+            other = GaussianBasis.from_pool(z, bumps, seed, _FINE * first.width)
+        except (DatasetError, TooFewEventsError):  # hardly any events, or copies of a few
+            return Functions.none(z)
+        return Functions.of_bumps(replace(other, constant=False), z)
+
+
+def _cells(z: Float32, weights: Float64) -> Functions:
+    """Return cells of all of z, which the smoothing does not know."""
+    depth = int(np.log2(max(effective_number(weights) / _EVENTS_PER_CELL, 2.0)))
+    return Functions.of_cells(AdaptiveCells.build(z, min(_DEPTH, depth)).index(z), z)
 
 
 def _gaussian(bases: Sequence[object]) -> tuple[GaussianBasis, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import TrainingError
+from covad.events.weights import accepted
 from covad.response.validate import AdaptiveCells
 
 #: Standard errors by which the sum of a cell must be positive for the cell to speak for itself.
@@ -46,8 +47,10 @@ def positive_weights(z: NDArray[np.float32], weights: NDArray[np.float64]) -> ND
 def of_equal_weight(
     z: NDArray[np.float32], weights: NDArray[np.float64] | None, seed: int
 ) -> NDArray[np.bool_]:
-    """Return which events to take for a sample of equal weights, in proportion to what they have."""
+    """Return which events at z to take so that all count alike: all if they have no weights.
+
+    Else each is taken with a probability proportional to its positive weight.
+    """
     if weights is None:
         return np.ones(len(z), dtype=bool)
-    density = positive_weights(z, weights)
-    return np.asarray(np.random.default_rng(seed).random(len(density)) * density.max() < density)
+    return accepted(positive_weights(z, weights), seed)

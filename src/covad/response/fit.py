@@ -30,6 +30,7 @@ from covad.embedding.checkpoint import copy_state
 from covad.embedding.embed import Embedded
 from covad.embedding.metrics import Learned
 from covad.errors import TrainingError
+from covad.events.weights import effective_number
 from covad.response.model import ResponseModel, ResponseShape, polynomial
 from covad.response.settings import FitSettings
 from covad.settings import Nu
@@ -104,7 +105,7 @@ class Pairs:
         weights = self.nominal_weights
         if weights is None:
             return float(self.nominal_passes.sum())
-        return float(weights.sum() ** 2 / max(np.square(weights).sum(), np.finfo(np.float64).tiny))
+        return effective_number(weights)
 
     def counts(self, passes: NDArray[np.bool_]) -> Floats:
         """Return what every event counts where those that pass are given: its weight or one, or zero."""

@@ -3,7 +3,7 @@
 Nominal and shifted events are the same collisions, so their counts are strongly correlated: most of the noise
 of observed minus predicted cancels. The uncertainties here are built from what each collision contributes to
 the difference, and know about that. Counts of events with weights are sums of them, with their signs. Cells
-are equally filled with events, whatever these weigh: each then has about the same effective number.
+are equally filled with events, whatever these weigh: their effective numbers differ.
 """
 
 from __future__ import annotations
@@ -81,6 +81,23 @@ class AdaptiveCells:
             cell = 2 * cell + (values > thresholds[cell])
             splits.append(thresholds)
         return cls(tuple(splits))
+
+    @classmethod
+    def filled(
+        cls, z: NDArray[np.float32], weights: NDArray[np.float64] | None, deepest: int, n_events: float
+    ) -> AdaptiveCells:
+        """Return as many cells as have `n_events` effective events each; two at least, 2^deepest at most."""
+        depth = min(deepest, int(np.log2(max(len(z) / n_events, 2.0))))
+        cells = cls.build(z, depth)
+        if weights is None:
+            return cells
+        index = cells.index(z)
+        for level in range(depth, 1, -1):
+            cell = index >> (depth - level)
+            totals, squares = (np.bincount(cell, x, 2**level) for x in (weights, weights**2))
+            if ((totals > 0.0) & (totals**2 >= n_events * squares)).all():
+                return cls(cells.splits[:level])
+        return cls(cells.splits[:1])
 
     def __len__(self) -> int:
         return int(2 ** len(self.splits))

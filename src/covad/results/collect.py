@@ -34,7 +34,8 @@ from covad.study.plan import TESTS, Entry, plan, requests
 from covad.toys.blocks import STORE_SCHEMA
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Ensemble, Treatment
-from covad.toys.pools import Pools, open_pools
+from covad.toys.pool_files import open_pools
+from covad.toys.pools import Pools
 from covad.toys.store import EnsembleToys
 
 #: The study, and the notes of the products that a summary reads.

@@ -11,7 +11,8 @@ from covad.nplm.dataset import Float64
 from covad.runs.checks import SpaceChecks, ValidationCounts
 from covad.runs.scale import load_scale
 from covad.storage.ledger import Product
-from covad.toys.pools import Pools, open_pools, pools_digest
+from covad.toys.pool_files import open_pools, pools_digest
+from covad.toys.pools import Pools
 
 
 @dataclass(frozen=True)

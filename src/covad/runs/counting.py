@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,22 +13,12 @@ from covad.errors import StudyError
 from covad.events.files import FileSet
 from covad.events.layout import UNLABELLED
 from covad.events.selection import Selection
+from covad.events.weights import WeightTotals
 from covad.runs.yields import ProcessYield, YieldTable
 from covad.study import Collisions, ProcessEntry
 
 #: Where the study says what is expected.
 KEY = "source.background.processes"
-
-
-@dataclass
-class _Sums:
-    """What is added up of one process in one pass over the files."""
-
-    events: int = 0
-    selected: int = 0
-    negative: int = 0
-    total: float = 0.0
-    squares: float = 0.0
 
 
 def count_yields(source: Collisions, files: FileSet, selection: Selection) -> YieldTable:
@@ -38,7 +27,8 @@ def count_yields(source: Collisions, files: FileSet, selection: Selection) -> Yi
     `files` have the weights of the files themselves. Raise StudyError if that cannot be said.
     """
     entries = source.background.processes
-    sums: dict[str, _Sums] = defaultdict(_Sums)
+    offered: Counter[str] = Counter()
+    sums: dict[str, WeightTotals] = defaultdict(WeightTotals)
     #: By process the sums of generator weights in the files, and the files with events of it but without one.
     generated: dict[str, float] = {}
     silent: dict[str, Path] = {}
@@ -53,31 +43,27 @@ def count_yields(source: Collisions, files: FileSet, selection: Selection) -> Yi
             weights, passing = events.event_weights, selection.triggers(events)
             for code in np.unique(events.process):
                 mine = events.process == code
-                kept = weights[mine & passing]
-                found = sums[events.process_names[code]]
-                found.events += int(mine.sum())
-                found.selected += len(kept)
-                found.negative += int((kept < 0).sum())
-                found.total += float(kept.sum())
-                found.squares += float((kept**2).sum())
-                seen.add(events.process_names[code])
+                name = events.process_names[code]
+                offered[name] += int(mine.sum())
+                sums[name] += WeightTotals.of(weights[mine & passing])
+                seen.add(name)
         for name, number in file.sum_of_weights.items():
             generated[name] = generated.get(name, 0.0) + number
         silent |= dict.fromkeys(seen - set(file.sum_of_weights), file.path)
     _refuse_missing(entries, sums)
     lines = []
     for name, found in sums.items():
-        _refuse_useless(name, found)
+        _refuse_useless(name, offered[name], found)
         entry = entries.get(name)
         made = None if name in silent else generated.get(name)
         if entry is not None and entry.cross_section is not None:
             made = _generated(name, entry, made, silent)
-        lines.append(_line(name, found, entry, made, source.luminosity))
+        lines.append(_line(name, offered[name], found, entry, made, source.luminosity))
     ordered = sorted(lines, key=lambda line: line.expected, reverse=True)
     return YieldTable(tuple(ordered), bool(entries))
 
 
-def _refuse_missing(entries: Mapping[str, ProcessEntry], found: Mapping[str, _Sums]) -> None:
+def _refuse_missing(entries: Mapping[str, ProcessEntry], found: Mapping[str, WeightTotals]) -> None:
     if absent := sorted(set(entries) - set(found)):
         raise StudyError(
             f"{KEY}.{absent[0]}: no background file has events of it, they have "
@@ -85,16 +71,16 @@ def _refuse_missing(entries: Mapping[str, ProcessEntry], found: Mapping[str, _Su
         )
 
 
-def _refuse_useless(name: str, found: _Sums) -> None:
+def _refuse_useless(name: str, n_events: int, found: WeightTotals) -> None:
     """Raise StudyError if a process has no positive expectation."""
-    if not found.selected:
+    if not found.n_events:
         raise StudyError(
-            f"the process '{name}': none of its {found.events} events passes source.cuts: loosen them, or "
+            f"the process '{name}': none of its {n_events} events passes source.cuts: loosen them, or "
             "leave its events out"
         )
     if found.total <= 0:
         raise StudyError(
-            f"the process '{name}': the weights of its {found.selected} selected events add up to "
+            f"the process '{name}': the weights of its {found.n_events} selected events add up to "
             f"{found.total:g}, which is no expectation: simulate more events, or leave it out"
         )
 
@@ -117,7 +103,12 @@ def _generated(name: str, entry: ProcessEntry, in_files: float | None, silent: M
 
 
 def _line(
-    name: str, found: _Sums, entry: ProcessEntry | None, generated: float | None, luminosity: float | None
+    name: str,
+    n_events: int,
+    found: WeightTotals,
+    entry: ProcessEntry | None,
+    generated: float | None,
+    luminosity: float | None,
 ) -> ProcessYield:
     scale = 1.0
     if entry is not None and entry.expected is not None:
@@ -127,10 +118,10 @@ def _line(
     return ProcessYield(
         process=name,
         label=(entry and entry.label) or name,
-        events=found.events,
-        selected=found.selected,
-        effective=found.total**2 / found.squares,
-        negative_share=found.negative / found.selected,
+        events=n_events,
+        selected=found.n_events,
+        effective=found.effective,
+        negative_share=found.negative_share,
         total=found.total,
         generated=generated,
         scale=scale,

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from covad.events.weights import effective_of_sums
 from covad.settings import Nu
 from covad.storage.json_files import read_json
 from covad.storage.ledger import Product
@@ -59,22 +60,22 @@ class WeightSums(Record):
 
     @property
     def effective(self) -> float:
-        """As how many events without weights they count."""
-        return self.total**2 / self.squares if self.squares else 0.0
+        """Return as how many events without weights they count."""
+        return effective_of_sums(self.total, self.squares)
+
+    @property
+    def signed(self) -> bool:
+        """Return whether some of the weights are negative, beyond rounding."""
+        return self.total < (1.0 - 1e-9) * self.sizes
 
     @property
     def accepted(self) -> float:
-        """How many are left if each is taken with a probability proportional to its weight."""
-        return max(self.total, 0.0) / self.largest if self.largest else 0.0
+        """Return how many are left if each is taken with a probability proportional to its weight.
 
-    @property
-    def accepted_at_most(self) -> float:
-        """The same where the smoothed weights, which are not known yet, are as even as they can be expected.
-
-        Smoothing turns a weight w into |w| (1 - 2 x), x the negative share around it. Where the largest |w|
-        have the largest x, say a quarter, it doubles what is left.
+        This is a guess if some are negative: they are smoothed before. A weight w becomes |w| (1 - 2 x),
+        x the negative share around it, and more are left if x is large where the largest weights are.
         """
-        return 2.0 * self.sizes / self.largest if self.largest else 0.0
+        return max(self.total, 0.0) / self.largest if self.largest else 0.0
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from covad.runs.products import Products
 from covad.study import Collisions, LatentSection, PoolSection, Study
 from covad.study.plan import Sources
 from covad.toys.drawing import LatentSource, PoolSource
-from covad.toys.pools import MANIFEST
+from covad.toys.pool_files import MANIFEST
 
 
 def given_source(study: Study, verify: bool = True) -> LatentSource | PoolSource:

@@ -15,7 +15,7 @@ from covad.errors import PlanError, TooFewEventsError
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
 from covad.settings import Nu
 from covad.toys import latent_world as latent
-from covad.toys import pools
+from covad.toys import pool_files, pools
 from covad.toys.ensembles import Draw, Ensemble, PoolSizes, ToySeeds, Treatment, throw_nuisances
 from covad.toys.pools import LatentEvents
 
@@ -133,12 +133,12 @@ class PoolSource:
     def open(cls, directory: Path, verify: bool = True) -> PoolSource:
         """Return the source of a directory of pools, by default checked against their digests."""
         if verify:
-            pools.verify(directory)
-        return cls(directory.resolve(), pools.pools_digest(directory))
+            pool_files.verify(directory)
+        return cls(directory.resolve(), pool_files.pools_digest(directory))
 
     def digest_of(self, draw: Draw) -> str:
         nu = None if draw.prior else draw.nu
-        return pools.digest_of(self.directory, self.digest, nu, draw.signal)
+        return pool_files.digest_of(self.directory, self.digest, nu, draw.signal)
 
     @property
     def n_dimensions(self) -> int:
@@ -151,7 +151,7 @@ class PoolSource:
         return draw.thrown(points[int(rng.integers(len(points)))], rng)
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
-        there = pools.open_verified(self.directory, self.digest)
+        there = pool_files.open_verified(self.directory, self.digest)
         true_nuisances(draw, there.reference.sample.response.n_nuisances)
         reference = there.reference.pick(draw.n_reference, np.random.default_rng(seeds.reference))
         rng = np.random.default_rng(seeds.data)
@@ -161,11 +161,11 @@ class PoolSource:
         return assemble(draw, reference, data, seeds)
 
     def basis_events(self) -> Float32:
-        return pools.open_verified(self.directory, self.digest).basis
+        return pool_files.open_verified(self.directory, self.digest).basis
 
     def costs(self) -> list[tuple[str, Nu, pools.Cost]]:
         """Return what accept-reject cost the pools, by name and nu; nothing if events had no weights."""
-        return pools.read_unchanged(self.directory, self.digest).costs
+        return pool_files.read_unchanged(self.directory, self.digest).costs
 
     def reference_events(self) -> Float32:
         """Return z of all reference events."""
@@ -191,21 +191,25 @@ class PoolSource:
             data = min(self._prior().values(), key=lambda pool: len(pool) / pool.yield_ratio)
         else:
             data = there.background(draw.nu)
+        needed = largest_number(draw.largest.expected_background * data.yield_ratio)
         needs = [
-            ("reference", there.reference, float(draw.n_reference)),
-            ("data", data, largest_number(draw.largest.expected_background * data.yield_ratio)),
+            ("reference", "source.splits.reference", there.reference, float(draw.n_reference)),
+            ("prior" if draw.prior else "data", "source.splits.data", data, needed),
         ]
         if draw.signal:
             signal = there.signal(draw.signal, draw.nu)
-            needs.append((draw.signal, signal, largest_number(draw.injected * signal.yield_ratio)))
+            needed = largest_number(draw.injected * signal.yield_ratio)
+            needs.append((draw.signal, f"source.signals.{draw.signal}", signal, needed))
         where = "a point of the prior" if draw.prior else f"nu = {list(draw.nu)}"
-        for name, pool, need in needs:
+        for name, key, pool, need in needs:
             if len(pool) >= need:
                 continue
             has, enough = f"{len(pool)} events", "use larger pools (source.splits)"
-            if (cost := pool.cost) is not None:
-                has = f"{len(pool)} events of equal weight, accepted of {cost.events},"
-                enough = f"use about {cost.events * need / max(len(pool), 1):.0f} events (source.splits)"
+            if pool.cost is not None:
+                has = f"{len(pool)} events of equal weight, accepted of {pool.cost.events},"
+                times = np.ceil(10.0 * need / max(len(pool), 1)) / 10.0
+                enough = f"use {times:.1f} times as many events ({key})"
+                enough += ", or set prior to false" if draw.prior else ""
             raise TooFewEventsError(
                 f"{self.directory}: the pool '{name}' has {has} at {where}, "
                 f"but toys may need {need:.0f}: {enough}, or smaller sizes"
@@ -221,7 +225,7 @@ class PoolSource:
             )
 
     def _pools(self) -> pools.Pools:
-        return pools.open_pools(self.directory, self.digest)
+        return pool_files.open_pools(self.directory, self.digest)
 
     def _prior(self) -> Mapping[Nu, pools.Pool]:
         """Return the pools at points of the prior; raise PlanError if there are none."""
