@@ -12,13 +12,21 @@ import numpy as np
 import pytest
 from convex_world import bumps
 from scipy import stats
+from scipy.special import ndtri
 
 from covad.errors import DatasetError, NegativeExpectationError
 from covad.nplm.convex.basis import GaussianBasis, evaluate
 from covad.nplm.convex.convex import columns
 from covad.nplm.convex.law import analytic_null, analytic_nulls
 from covad.nplm.dataset import Dataset, Response
-from covad.nplm.smoothing import Functions, SmoothingClosure, bump_places, smooth, smoothing_variance
+from covad.nplm.smoothing import (
+    Functions,
+    SmoothingClosure,
+    bump_places,
+    smooth,
+    smoothing_variance,
+    tolerated_negative,
+)
 from covad.nplm.statistic import likelihood_ratio
 from covad.toys import latent_world as latent
 from covad.toys.latent_world import LatentWorld
@@ -273,3 +281,9 @@ def test_a_large_sample_is_smoothed_in_seconds() -> None:
     assert time.process_time() - clock < 40
     assert x.shape[1] == 110
     assert smoothing.unmatched == 0
+
+
+def test_the_tolerated_depth_grows_with_the_number_of_places():
+    """One in a thousand samples of 23 000 places without expectation has a sum beyond."""
+    assert tolerated_negative(1) == pytest.approx(-ndtri(1e-3))
+    assert tolerated_negative(23_000) == pytest.approx(-ndtri(1e-3 / 23_000)) == pytest.approx(5.35, abs=0.01)
