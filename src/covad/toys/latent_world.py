@@ -26,12 +26,34 @@ _SPREADS = np.array([[0.7, 0.9, 0.8, 1.0], [0.8, 0.6, 1.0, 0.7], [0.4, 0.5, 0.4,
 #: The signal sits off the bulk, and is narrow.
 _SIGNAL_MEAN = np.array([1.2, 1.0, 1.2, 0.8], dtype=np.float32)
 _SIGNAL_SPREAD = np.float32(0.35)
-#: Nuisance k acts as amplitude * tanh(direction . z + offset).
-_AMPLITUDES = np.array([0.06, 0.04, 0.03], dtype=np.float32)
-_DIRECTIONS = np.array(
-    [[0.9, -0.5, 0.2, 0.0], [0.0, 0.6, 0.7, -0.4], [0.3, 0.2, -0.5, 0.8]], dtype=np.float32
-)
-_OFFSETS = np.array([0.1, -0.2, 0.0], dtype=np.float32)
+#: As many nuisances as there can be.
+MOST_NUISANCES = 50
+#: Nuisance k acts as amplitude * tanh(direction . z + offset); the first three were chosen by hand.
+_FIRST_AMPLITUDES = (0.06, 0.04, 0.03)
+_FIRST_DIRECTIONS = ((0.9, -0.5, 0.2, 0.0), (0.0, 0.6, 0.7, -0.4), (0.3, 0.2, -0.5, 0.8))
+_FIRST_OFFSETS = (0.1, -0.2, 0.0)
+#: Amplitudes of the others, in turns: 10 000 events constrain the first, not the last. All fifty add up to
+#: 0.62, so that thinning at nuisances thrown from their priors keeps six of ten candidates.
+_CYCLE = (0.025, 0.01, 0.005, 0.002)
+#: Root of x^6 = x + 1: multiples of its inverse powers fill five dimensions evenly.
+_EVEN = 1.1347241384015194
+
+
+def _tilts() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """Return amplitudes, directions and offsets of all nuisances."""
+    k = np.arange(1, MOST_NUISANCES - len(_FIRST_AMPLITUDES) + 1)
+    even = 2.0 * ((0.5 + np.outer(k, _EVEN ** -np.arange(1.0, 6.0))) % 1.0) - 1.0
+    directions, offsets = even[:, :N_DIMENSIONS], even[:, N_DIMENSIONS]
+    directions = directions / np.sqrt(np.square(directions).sum(axis=1, keepdims=True))
+    amplitudes = np.resize(_CYCLE, len(k))
+    return (
+        np.concatenate([_FIRST_AMPLITUDES, amplitudes]).astype(np.float32),
+        np.concatenate([_FIRST_DIRECTIONS, directions]).astype(np.float32),
+        np.concatenate([_FIRST_OFFSETS, offsets]).astype(np.float32),
+    )
+
+
+_AMPLITUDES, _DIRECTIONS, _OFFSETS = _tilts()
 #: Events drawn at a time: their arrays stay in the cache, and are too small to be returned to the system.
 _CHUNK = 4096
 
