@@ -4,6 +4,8 @@ With f(z) = h(z) + nu.g(z) + 1/2 nu.D(z).nu + nu_N, the log likelihood ratio to 
 
     log L = sum_D f - sum_R w (e^f - 1) - 1/2 sum_k [(nu_k - nu0_k)^2 - nu0_k^2] - the same for nu_N.
 
+Auxiliary measurements with a correlation matrix S have -1/2 [(nu - nu0).S^-1.(nu - nu0) - nu0.S^-1.nu0].
+
 Everything here is log L; a `Fit` holds twice its maximum.
 """
 
@@ -27,10 +29,15 @@ BLOCK = 1024
 
 @dataclass(frozen=True)
 class GaussianPenalty:
-    """-1/2 sum_j precision_j [(theta_j - centre_j)^2 - centre_j^2]: auxiliary terms, or a ridge."""
+    """-1/2 sum_j precision_j [(theta_j - centre_j)^2 - centre_j^2]: auxiliary terms, or a ridge.
+
+    Where auxiliary measurements are correlated, `joint` is the whole precision matrix, which then counts
+    instead; `precision` is still that of each measurement on its own.
+    """
 
     centre: Float64
     precision: Float64
+    joint: Float64 | None = None
 
     @classmethod
     def of_nuisances(cls, dataset: Dataset) -> GaussianPenalty:
@@ -38,13 +45,45 @@ class GaussianPenalty:
         norm = dataset.normalisation
         centre = [*dataset.measured] + ([norm.measured] if norm else [])
         precision = [1.0] * dataset.n_nuisances + ([norm.sigma**-2] if norm else [])
-        return cls(np.array(centre, dtype=np.float64), np.array(precision, dtype=np.float64))
+        joint = None
+        if dataset.correlation is not None:
+            joint, k = np.diag(np.array(precision, dtype=np.float64)), dataset.n_nuisances
+            joint[:k, :k] = np.linalg.inv(dataset.correlation)
+        return cls(np.array(centre, dtype=np.float64), np.array(precision, dtype=np.float64), joint)
+
+    def behind(self, n_basis: int) -> GaussianPenalty:
+        """Return the same terms of parameters that come after `n_basis` others."""
+        joint = None if self.joint is None else np.pad(self.joint, (n_basis, 0))
+        centre, precision = (np.append(np.zeros(n_basis), x) for x in (self.centre, self.precision))
+        return GaussianPenalty(centre, precision, joint)
+
+    def ridged(self, ridge: Float64) -> GaussianPenalty:
+        """Return these terms and a ridge, lambda by parameter, around zero."""
+        joint = None if self.joint is None else self.joint + np.diag(ridge)
+        return GaussianPenalty(self.centre, self.precision + ridge, joint)
+
+    @property
+    def curvature(self) -> Float64:
+        """Return the precision matrix."""
+        return np.diag(self.precision) if self.joint is None else self.joint
+
+    @property
+    def covariance(self) -> Float64:
+        """Return the covariance of the measurements; zero for what nobody measured."""
+        covariance, measured = np.zeros_like(self.curvature), self.precision > 0
+        squares = np.ix_(measured, measured)
+        covariance[squares] = np.linalg.inv(self.curvature[squares])
+        return covariance
 
     def value(self, theta: Float64) -> float:
+        if self.joint is not None:
+            return float(-0.5 * (self.joint @ theta) @ (theta - 2.0 * self.centre))
         # (theta - centre)^2 - centre^2, without the cancellation
         return float(-0.5 * np.sum(self.precision * theta * (theta - 2.0 * self.centre)))
 
     def gradient(self, theta: Float64) -> Float64:
+        if self.joint is not None:
+            return -self.joint @ (theta - self.centre)
         return -self.precision * (theta - self.centre)
 
 
@@ -86,7 +125,7 @@ class ColumnLikelihood:
             curvature += scaled.T @ scaled
         value = float(self.data_sums @ theta) - expected + self.penalty.value(theta)
         gradient = self.data_sums - slope + self.penalty.gradient(theta)
-        return Expansion(value, gradient, curvature + np.diag(self.penalty.precision))
+        return Expansion(value, gradient, curvature + self.penalty.curvature)
 
     @cached_property
     def score(self) -> Float64:
@@ -129,7 +168,7 @@ class QuadraticLikelihood:
         density = self.dataset.weights * np.exp(nuisance_shift(reference, nu))
         slopes = nuisance_slopes(reference, nu)
         gradient = nuisance_slopes(data, nu).sum(axis=0) - density @ slopes + self.penalty.gradient(nu)
-        curvature = slopes.T @ (slopes * density[:, None]) + np.diag(self.penalty.precision)
+        curvature = slopes.T @ (slopes * density[:, None]) + self.penalty.curvature
         k = data.n_nuisances
         curvature[:k, :k] -= weighted_quadratic(data, np.ones(len(data.linear)))
         curvature[:k, :k] += weighted_quadratic(reference, density)

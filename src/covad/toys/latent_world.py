@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from covad.errors import DatasetError
 from covad.nplm.dataset import Dataset, Normalisation, Response
 
 N_DIMENSIONS = 4
@@ -89,6 +90,8 @@ def signal(n_events: int, rng: np.random.Generator) -> NDArray[np.float32]:
 
 def response(z: NDArray[np.float32], n_nuisances: int = 1) -> NDArray[np.float32]:
     """Return the exact g(z), (events, nuisances)."""
+    if n_nuisances > MOST_NUISANCES:
+        raise DatasetError(f"the latent world has {MOST_NUISANCES} nuisances, not {n_nuisances}")
     g: NDArray[np.float32] = z @ _DIRECTIONS[:n_nuisances].T
     g += _OFFSETS[:n_nuisances]
     np.tanh(g, out=g)
@@ -106,14 +109,27 @@ def tilted_background(
     return candidates.compress(rng.random(len(candidates)) < accept, axis=0)
 
 
+def throw_auxiliary(
+    nu: NDArray[np.float64], correlation: NDArray[np.float64] | None, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Throw the auxiliary values of the shape nuisances around the truth: nu0 ~ N(nu, S)."""
+    if correlation is None:
+        return rng.normal(nu, 1.0)
+    return np.asarray(nu + np.linalg.cholesky(correlation) @ rng.normal(0.0, 1.0, len(nu)))
+
+
 @dataclass(frozen=True)
 class LatentWorld:
-    """Sizes of a latent toy; the defaults are those of the paper."""
+    """Sizes of a latent toy; the defaults are those of the paper.
+
+    `correlation` is the matrix of the auxiliary measurements, which are independent if it is None.
+    """
 
     n_reference: int = 52_000
     expected: float = 10_000.0
     n_nuisances: int = 1
     normalisation_sigma: float | None = 0.1
+    correlation: NDArray[np.float64] | None = None
 
     def toy(
         self, rng: np.random.Generator, nu: NDArray[np.float64] | float = 0.0, expected_signal: float = 0.0
@@ -136,6 +152,7 @@ class LatentWorld:
             weights=np.full(self.n_reference, self.expected / self.n_reference),
             reference_response=Response(response(reference, k)),
             data_response=Response(response(data, k)),
-            measured=rng.normal(truth[:k], 1.0),
+            measured=throw_auxiliary(truth[:k], self.correlation, rng),
             normalisation=normalisation,
+            correlation=self.correlation,
         )

@@ -111,9 +111,7 @@ class ConvexProblem:
             reference=columns(test.basis, dataset.reference, dataset.reference_response, norm),
             data=columns(test.basis, dataset.data, dataset.data_response, norm),
             ridge=ridge,
-            auxiliary=GaussianPenalty(
-                *(np.append(np.zeros(n), x) for x in (nuisances.centre, nuisances.precision))
-            ),
+            auxiliary=nuisances.behind(n),
         )
 
     @cached_property
@@ -135,7 +133,7 @@ class ConvexProblem:
 
     @property
     def _penalty(self) -> GaussianPenalty:
-        return GaussianPenalty(self.auxiliary.centre, self.auxiliary.precision + self.ridge)
+        return self.auxiliary.ridged(self.ridge)
 
 
 def columns(basis: Basis, events: Float32, response: Response, normalisation: bool) -> Float32:

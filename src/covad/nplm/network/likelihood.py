@@ -64,8 +64,7 @@ class NetworkLikelihood:
         n_gradient = len(self._tables[1])
         size = self.architecture.n_variables
         curvature = self.architecture.curvature.collect(sums[n_gradient:]).reshape(size, size)
-        nuisances = np.arange(self.n_parameters, size)
-        curvature[nuisances, nuisances] += self.penalty.precision
+        curvature[self.n_parameters :, self.n_parameters :] += self.penalty.curvature
         self._bend(curvature)
         return Expansion(value, self._gradient(theta, sums[:n_gradient]), curvature)
 
