@@ -21,10 +21,16 @@ from numpy.typing import NDArray
 
 from covad.nplm.dataset import Dataset, Float64, Response
 from covad.nplm.fit import Fit, Status
-from covad.nplm.maximise import Expansion, maximise
+from covad.nplm.maximise import Expansion, Maximum, climb_with_one_curvature, maximise
 
 #: Rows of a block: a block of a hundred columns stays in the second-level cache.
 BLOCK = 1024
+#: Shape nuisances beyond which the fits save on the curvature.
+MANY = 8
+#: Events per column from which every second block is enough for the curvature of a step.
+EVENTS_PER_COLUMN = 100
+#: Change of Delta by the last step of a fit with many nuisances.
+TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,19 @@ class ColumnLikelihood:
         gradient = self.data_sums - slope + self.penalty.gradient(theta)
         return Expansion(value, gradient, curvature + self.penalty.curvature)
 
+    def sketch(self, theta: Float64) -> Expansion:
+        """Return value and gradient in float32, and the curvature of every second block, twice."""
+        curvature = np.zeros((len(theta), len(theta)))
+        coefficients = theta.astype(self.reference.dtype)
+        for start in range(0, len(self.weights), 2 * BLOCK):
+            rows = slice(start, start + BLOCK)
+            growth = np.exp((self.reference[rows] @ coefficients).astype(np.float64))
+            root = np.sqrt(2.0 * self.weights[rows] * growth).astype(self.reference.dtype)
+            scaled = self.reference[rows] * root[:, None]
+            curvature += scaled.T @ scaled
+        value, gradient = self.ascent(theta, np.float32)
+        return Expansion(value, gradient, curvature + self.penalty.curvature)
+
     @cached_property
     def score(self) -> Float64:
         """Return the gradient at theta = 0 without the penalty: columns of the data minus the reference's."""
@@ -222,15 +241,27 @@ def log_likelihood(dataset: Dataset, h_data: Float64, h_reference: Float64, nu: 
 
 
 def fit_nuisances(dataset: Dataset) -> Fit:
-    """Fit Delta (eq:Delta), the maximum over the nuisances alone, to machine precision."""
+    """Fit Delta (eq:Delta), the maximum over the nuisances alone: to machine precision, or 1e-8 with many."""
     clock = time.process_time()
     penalty = GaussianPenalty.of_nuisances(dataset)
     start = penalty.centre * 0.0
     if not len(start):
         return Fit(0.0, start, 0.0, Status.CONVERGED, 0, time.process_time() - clock)
+    norm = dataset.normalisation is not None
     likelihood: ColumnLikelihood | QuadraticLikelihood
+    if can_be_sketched(dataset, len(start)):
+        columns = [
+            np.hstack([response.linear, np.ones((len(response.linear), int(norm)), dtype=np.float32)])
+            for response in (dataset.reference_response, dataset.data_response)
+        ]
+        likelihood = ColumnLikelihood(
+            columns[0], dataset.weights, columns[1].sum(axis=0, dtype=np.float64), penalty
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            best = climb_with_one_curvature(likelihood, start, _change, TOLERANCE, sketched=True)
+        if best.status is Status.CONVERGED:
+            return _delta(best, dataset, clock)
     if dataset.reference_response.quadratic is None:
-        norm = dataset.normalisation is not None
         likelihood = ColumnLikelihood(
             nuisance_columns(dataset.reference_response, norm),
             dataset.weights,
@@ -239,7 +270,23 @@ def fit_nuisances(dataset: Dataset) -> Fit:
         )
     else:
         likelihood = QuadraticLikelihood(dataset, penalty)
-    best = maximise(likelihood, start)
+    return _delta(maximise(likelihood, start), dataset, clock)
+
+
+def can_be_sketched(dataset: Dataset, n_columns: int) -> bool:
+    """Return whether a fit of so many columns has nuisances, and events, enough to save on the curvature."""
+    return (
+        dataset.n_nuisances > MANY
+        and dataset.reference_response.quadratic is None
+        and len(dataset.reference) >= EVENTS_PER_COLUMN * n_columns
+    )
+
+
+def _change(theta: Float64, gradient: Float64, step: Float64) -> float:  # noqa: ARG001
+    return 2.0 * abs(float(gradient @ step))
+
+
+def _delta(best: Maximum, dataset: Dataset, clock: float) -> Fit:
     nu, nu_norm = split_nuisances(best.theta, dataset.n_nuisances)
     seconds = time.process_time() - clock
     return Fit(2.0 * best.value, nu, nu_norm, best.status, best.evaluations, seconds)
