@@ -31,11 +31,15 @@ CONTRACTION = 0.5
 
 @dataclass(frozen=True)
 class Expansion:
-    """Second-order expansion of a function: value, gradient, and curvature = minus the Hessian."""
+    """Second-order expansion of a function: value, gradient, and curvature = minus the Hessian.
+
+    The last variables may be `loose`: they have no place in `curvature`, but each a curvature of its own.
+    """
 
     value: float
     gradient: Float64
     curvature: Float64
+    loose: Float64 | None = None
 
     @property
     def is_finite(self) -> bool:

@@ -12,12 +12,15 @@ from covad.nplm.maximise import Expansion
 from covad.nplm.network.architecture import LEFT, RIGHT, architecture
 from covad.nplm.network.kernels import TILE, sum_tiles
 from covad.nplm.network.packing import Floats, PackedEvents, pack, unpack
+from covad.nplm.network.rotation import STIFFNESS
 
 
 class NetworkLikelihood:
     """log L of a sample as a function of theta = (zeta, nu, [nu_N]), with its derivatives.
 
     zeta holds W^1, W^2, ... one after the other, each row by row with its bias at the end of the row.
+    With many nuisances only the first `n_coupled` of them enter the curvature together with zeta; the others
+    are `loose`, see `rotation.py`.
     """
 
     def __init__(
@@ -26,14 +29,18 @@ class NetworkLikelihood:
         widths: tuple[int, ...],
         penalty: GaussianPenalty,
         dtype: type[np.floating[Any]] = np.float32,
+        n_coupled: int | None = None,
     ) -> None:
-        self.architecture = architecture(widths, sample.n_columns)
+        self.n_coupled = sample.n_columns if n_coupled is None else n_coupled
+        self.architecture = architecture(widths, self.n_coupled)
         self.sample = sample
         self.penalty = penalty
         self.dtype = dtype
         self.evaluations = 0
-        columns = np.concatenate([sample.z, sample.columns()], axis=1)
-        self._tiles = pack(columns, dtype)
+        columns = sample.columns()
+        self._tiles = pack(np.concatenate([sample.z, columns[:, : self.n_coupled]], axis=1), dtype)
+        self._loose = np.zeros((len(self._tiles) * TILE, sample.n_columns - self.n_coupled), dtype=dtype)
+        self._loose[: len(sample)] = columns[:, self.n_coupled :]
         shift = np.zeros(len(sample))
         self._counts = pack(np.column_stack([sample.observed, sample.expected, shift]), dtype)
         self._rows = np.zeros((self.architecture.rows.n_rows, TILE), dtype=dtype)
@@ -50,6 +57,12 @@ class NetworkLikelihood:
     def n_parameters(self) -> int:
         return self.architecture.n_parameters
 
+    def on(self, sample: PackedEvents) -> NetworkLikelihood:
+        """Return the likelihood of another sample with the same nuisances."""
+        return NetworkLikelihood(
+            sample, self.architecture.widths, self.penalty, self.dtype, n_coupled=self.n_coupled
+        )
+
     def value(self, theta: Float64) -> float:
         return self._sum(theta, 0)[0]
 
@@ -64,9 +77,12 @@ class NetworkLikelihood:
         n_gradient = len(self._tables[1])
         size = self.architecture.n_variables
         curvature = self.architecture.curvature.collect(sums[n_gradient:]).reshape(size, size)
-        curvature[self.n_parameters :, self.n_parameters :] += self.penalty.curvature
+        coupled = slice(self.n_coupled)
+        curvature[self.n_parameters :, self.n_parameters :] += self.penalty.curvature[coupled, coupled]
         self._bend(curvature)
-        return Expansion(value, self._gradient(theta, sums[:n_gradient]), curvature)
+        gradient = self._gradient(theta, sums[:n_gradient])
+        loose = np.full(self._loose.shape[1], STIFFNESS) if self._loose.size else None
+        return Expansion(value, gradient, curvature, loose)
 
     def sharpen(self, theta: Float64) -> Expansion | None:  # noqa: ARG002
         """Return None: `expand` is exact already."""
@@ -85,7 +101,7 @@ class NetworkLikelihood:
         value = sum_tiles(
             self._tiles,
             self._counts,
-            theta.astype(self.dtype),
+            theta[: self.architecture.n_variables].astype(self.dtype),
             self.architecture.rows,
             table,
             order,
@@ -97,12 +113,20 @@ class NetworkLikelihood:
 
     def _gradient(self, theta: Float64, sums: Float64) -> Float64:
         gradient = self.architecture.gradient.collect(sums)
+        if self._loose.size:
+            gradient = np.append(gradient, self._scores.ravel() @ self._loose)
         gradient[self.n_parameters :] += self.penalty.gradient(theta[self.n_parameters :])
         return gradient
 
     @np.errstate(over="ignore", invalid="ignore")
     def _shift(self, nu: Float64) -> None:
-        """Write the columns g + D.nu of a quadratic response, where f is nu.columns - 1/2 nu.D.nu."""
+        """Write what loose nuisances add to f.
+
+        And the columns g + D.nu of a quadratic response, where f is nu.columns - 1/2 nu.D.nu.
+        """
+        if self._loose.size:
+            added = self._loose @ nu[self.n_coupled :].astype(self.dtype)
+            self._counts[:, 2] = added.reshape(-1, TILE)
         if self.sample.quadratic is None:
             return
         k = self.sample.linear.shape[1]

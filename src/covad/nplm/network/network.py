@@ -12,10 +12,17 @@ import numpy as np
 from covad.errors import DatasetError
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.fit import Fit, Seed, Status, TauFit
-from covad.nplm.likelihood import GaussianPenalty, join_nuisances, log_likelihood, split_nuisances
+from covad.nplm.likelihood import (
+    MANY,
+    GaussianPenalty,
+    join_nuisances,
+    log_likelihood,
+    split_nuisances,
+)
 from covad.nplm.network.architecture import count_parameters
 from covad.nplm.network.likelihood import NetworkLikelihood
 from covad.nplm.network.packing import PackedEvents
+from covad.nplm.network.rotation import Rotation
 from covad.nplm.network.search import FULL_SEARCH, Search, TwoLevelSearch
 
 
@@ -65,11 +72,22 @@ class NetworkTest:
     def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:
         """Maximise tau from the starts of the search."""
         clock = time.process_time()
-        limits = self.limits(dataset)
-        likelihood = self.likelihood(dataset)
-        search = TwoLevelSearch(likelihood, limits, self.search, np.random.default_rng(seed))
-        end = search.run(join_nuisances(null, dataset))
-        return self.fit_at(end.theta, dataset, null, end.status, likelihood.evaluations, clock)
+        limits, nuisances = self.limits(dataset), join_nuisances(null, dataset)
+        rng = np.random.default_rng(seed)
+        if dataset.n_nuisances > MANY and dataset.reference_response.quadratic is None:
+            sample, penalty = PackedEvents.of(dataset), GaussianPenalty.of_nuisances(dataset)
+            rotation = Rotation.of(dataset, sample, nuisances)
+            likelihood = NetworkLikelihood(
+                rotation.sample(sample), self.widths, rotation.penalty(penalty), n_coupled=rotation.n_coupled
+            )
+            end = TwoLevelSearch(likelihood, limits, self.search, rng).run(rotation.inverse @ nuisances)
+            weights, u = np.split(end.theta, [self.n_parameters])
+            theta = np.append(weights, rotation.matrix @ u)
+        else:
+            likelihood = self.likelihood(dataset)
+            end = TwoLevelSearch(likelihood, limits, self.search, rng).run(nuisances)
+            theta = end.theta
+        return self.fit_at(theta, dataset, null, end.status, likelihood.evaluations, clock)
 
     def fit_at(
         self, theta: Float64, dataset: Dataset, null: Fit, status: Status, evaluations: int, clock: float

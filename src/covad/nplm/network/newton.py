@@ -84,10 +84,13 @@ def climb(function: Expandable, start: Float64, limits: Float64, settings: Newto
 
 def propose(here: Expansion, theta: Float64, limits: Float64, damping: float) -> tuple[Float64, float, float]:
     """Return a point inside the box, its predicted gain, and the damping that made the model concave."""
-    step = np.empty_like(theta)
+    step, n = np.empty_like(theta), len(here.curvature)
     predicted, damping = bounded_step(
-        here.gradient, here.curvature, -limits - theta, limits - theta, damping, step
+        here.gradient[:n], here.curvature, (-limits - theta)[:n], (limits - theta)[:n], damping, step[:n]
     )
+    if here.loose is not None:
+        step[n:] = here.gradient[n:] / here.loose
+        predicted += 0.5 * float(here.gradient[n:] @ step[n:])
     return np.clip(theta + step, -limits, limits), predicted, damping
 
 

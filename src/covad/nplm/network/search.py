@@ -86,7 +86,7 @@ class TwoLevelSearch:
         if 2 * len(sample) > len(full.sample):  # there is little to condense
             self.condensed = full
         else:
-            self.condensed = NetworkLikelihood(sample, full.architecture.widths, full.penalty, full.dtype)
+            self.condensed = full.on(sample)
         self.borrowed = BorrowedCurvature(full, self.condensed)
         self.seen: list[float] = []
         self.peaks: list[_Peak] = []
