@@ -30,16 +30,25 @@ CONTRACTION = 0.5
 
 
 @dataclass(frozen=True)
+class Loose:
+    """Curvature of the loose variables: (variables before, loose ones), and that of each with itself."""
+
+    coupling: Float64
+    stiffness: float
+
+
+@dataclass(frozen=True)
 class Expansion:
     """Second-order expansion of a function: value, gradient, and curvature = minus the Hessian.
 
-    The last variables may be `loose`: they have no place in `curvature`, but each a curvature of its own.
+    The last variables may be `loose`: each has a curvature of its own, and an element of the curvature with
+    each variable before, perhaps only an estimate of it.
     """
 
     value: float
     gradient: Float64
     curvature: Float64
-    loose: Float64 | None = None
+    loose: Loose | None = None
 
     @property
     def is_finite(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from covad.nplm.dataset import Float64
 from covad.nplm.likelihood import GaussianPenalty
-from covad.nplm.maximise import Expansion
+from covad.nplm.maximise import Expansion, Loose
 from covad.nplm.network.architecture import LEFT, RIGHT, architecture
 from covad.nplm.network.kernels import TILE, sum_tiles
 from covad.nplm.network.packing import Floats, PackedEvents, pack, unpack
@@ -57,6 +57,10 @@ class NetworkLikelihood:
     def n_parameters(self) -> int:
         return self.architecture.n_parameters
 
+    @property
+    def n_loose(self) -> int:
+        return int(self._loose.shape[1])
+
     def on(self, sample: PackedEvents) -> NetworkLikelihood:
         """Return the likelihood of another sample with the same nuisances."""
         return NetworkLikelihood(
@@ -81,8 +85,39 @@ class NetworkLikelihood:
         curvature[self.n_parameters :, self.n_parameters :] += self.penalty.curvature[coupled, coupled]
         self._bend(curvature)
         gradient = self._gradient(theta, sums[:n_gradient])
-        loose = np.full(self._loose.shape[1], STIFFNESS) if self._loose.size else None
+        loose = Loose(np.zeros((size, self.n_loose)), STIFFNESS) if self.n_loose else None
         return Expansion(value, gradient, curvature, loose)
+
+    def coupling(self, theta: Float64) -> Float64:
+        """Return the curvature between zeta and coupled nuisances on one side, loose ones on the other.
+
+        That among the nuisances is left out: at the Delta fit it is zero.
+        """
+        self.value(theta)
+        density = (self.sample.observed - self.scores()).astype(self.dtype)
+        loose = self._loose[: len(self.sample)] * density[:, None]
+        coupling = np.zeros((self.architecture.n_variables, loose.shape[1]))
+        coupling[: self.n_parameters] = self._jacobian(theta).T @ loose
+        return coupling
+
+    def _jacobian(self, theta: Float64) -> Floats:
+        """Return the derivatives of h by zeta, (events, parameters)."""
+        rows, widths = self.architecture.rows, self.architecture.widths
+        layers = [
+            theta[rows.weights[layer] : rows.weights[layer + 1]].reshape(widths[layer], -1).astype(self.dtype)
+            for layer in range(1, len(widths))
+        ]
+        one = np.ones((len(self.sample), 1), dtype=self.dtype)
+        inputs = [np.hstack([self.sample.z, one])]
+        with np.errstate(over="ignore"):
+            for layer in layers[:-1]:
+                inputs.append(np.hstack([1.0 / (1.0 + np.exp(-inputs[-1] @ layer.T)), one]))
+        delta, parts = one, []
+        for layer, below in zip(reversed(layers), reversed(inputs), strict=True):
+            parts.append((delta[:, :, None] * below[:, None, :]).reshape(len(one), -1))
+            activation = below[:, :-1]
+            delta = (delta @ layer[:, :-1]) * activation * (1.0 - activation)
+        return np.hstack(parts[::-1])
 
     def sharpen(self, theta: Float64) -> Expansion | None:  # noqa: ARG002
         """Return None: `expand` is exact already."""
@@ -113,7 +148,7 @@ class NetworkLikelihood:
 
     def _gradient(self, theta: Float64, sums: Float64) -> Float64:
         gradient = self.architecture.gradient.collect(sums)
-        if self._loose.size:
+        if self.n_loose:
             gradient = np.append(gradient, self._scores.ravel() @ self._loose)
         gradient[self.n_parameters :] += self.penalty.gradient(theta[self.n_parameters :])
         return gradient
@@ -124,7 +159,7 @@ class NetworkLikelihood:
 
         And the columns g + D.nu of a quadratic response, where f is nu.columns - 1/2 nu.D.nu.
         """
-        if self._loose.size:
+        if self.n_loose:
             added = self._loose @ nu[self.n_coupled :].astype(self.dtype)
             self._counts[:, 2] = added.reshape(-1, TILE)
         if self.sample.quadratic is None:

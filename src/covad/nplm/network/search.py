@@ -9,17 +9,18 @@ best maxima so far, with one hidden unit redrawn. A candidate that ends in a kno
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from covad.errors import DatasetError
 from covad.nplm.dataset import Float64
 from covad.nplm.fit import Status
-from covad.nplm.maximise import Expansion
+from covad.nplm.maximise import Expansion, Loose
 from covad.nplm.network.condense import condense
 from covad.nplm.network.likelihood import NetworkLikelihood
-from covad.nplm.network.newton import BoundedMaximum, NewtonSettings, climb
+from covad.nplm.network.newton import BoundedMaximum, Expandable, NewtonSettings, climb
+from covad.nplm.network.rotation import STIFFNESS
 
 #: Two maxima of the condensed sample this close in log L are one.
 SAME = 0.005
@@ -61,10 +62,29 @@ class BorrowedCurvature:
 
     def expand(self, theta: Float64) -> Expansion:
         value, gradient = self.full.slope(theta)
-        return Expansion(value, gradient, self.condensed.expand(theta).curvature)
+        borrowed = self.condensed.expand(theta)
+        return replace(borrowed, value=value, gradient=gradient)
 
     def sharpen(self, theta: Float64) -> Expansion | None:
         return self.full.expand(theta)
+
+
+@dataclass(frozen=True)
+class FrozenCoupling:
+    """A function whose loose nuisances have the coupling of one point: it hardly changes on the last steps."""
+
+    function: Expandable
+    coupling: Float64
+
+    def expand(self, theta: Float64) -> Expansion:
+        return self._with_coupling(self.function.expand(theta))
+
+    def sharpen(self, theta: Float64) -> Expansion | None:
+        sharper = self.function.sharpen(theta)
+        return None if sharper is None else self._with_coupling(sharper)
+
+    def _with_coupling(self, expansion: Expansion) -> Expansion:
+        return replace(expansion, loose=Loose(self.coupling, STIFFNESS))
 
 
 @dataclass(frozen=True)
@@ -97,7 +117,7 @@ class TwoLevelSearch:
         for _ in range(self.search.hops):
             self._hop()
         ends = [
-            climb(self.full, peak.theta, self.limits, self.search.finish)
+            climb(self._coupled(self.full, peak.theta), peak.theta, self.limits, self.search.finish)
             for peak in self.peaks[: self.search.finished]
         ]
         if not ends:
@@ -136,10 +156,16 @@ class TwoLevelSearch:
 
     def _polish(self, theta: Float64) -> None:
         """Climb on the full sample with borrowed curvature, and keep the peak in order of height."""
-        end = climb(self.borrowed, theta, self.limits, self.search.polish)
+        end = climb(self._coupled(self.borrowed, theta), theta, self.limits, self.search.polish)
         if end.status is not Status.FAILED:
             self.peaks.append(_Peak(2.0 * end.value, end.theta))
             self.peaks.sort(key=lambda peak: -peak.t)
+
+    def _coupled(self, function: Expandable, theta: Float64) -> Expandable:
+        """Let the function know how loose nuisances are coupled to the network near theta, if there are any."""
+        if self.full.n_loose == 0:
+            return function
+        return FrozenCoupling(function, self.condensed.coupling(theta))
 
     def _redraw(self, theta: Float64) -> Float64:
         """Draw the weights into and out of one hidden unit again, anywhere in the box."""
