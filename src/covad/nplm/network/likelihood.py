@@ -33,6 +33,7 @@ class NetworkLikelihood:
     ) -> None:
         self.n_coupled = sample.n_columns if n_coupled is None else n_coupled
         self.architecture = architecture(widths, self.n_coupled)
+        self.n_parameters = self.architecture.n_parameters
         self.sample = sample
         self.penalty = penalty
         self.dtype = dtype
@@ -52,10 +53,6 @@ class NetworkLikelihood:
             self.architecture.gradient.tiles,
             self.architecture.tiles,
         ]
-
-    @property
-    def n_parameters(self) -> int:
-        return self.architecture.n_parameters
 
     @property
     def n_loose(self) -> int:

@@ -69,22 +69,23 @@ class BorrowedCurvature:
         return self.full.expand(theta)
 
 
-@dataclass(frozen=True)
 class FrozenCoupling:
-    """A function whose loose nuisances have the coupling of one point: it hardly changes on the last steps."""
+    """A function whose loose nuisances have the coupling of one point, until it is asked to be sharper.
 
-    function: Expandable
-    coupling: Float64
+    It hardly changes on the last steps; the condensed sample tells it.
+    """
+
+    def __init__(self, function: Expandable, condensed: NetworkLikelihood, theta: Float64) -> None:
+        self.function, self.condensed = function, condensed
+        self.loose = Loose(condensed.coupling(theta), STIFFNESS)
 
     def expand(self, theta: Float64) -> Expansion:
-        return self._with_coupling(self.function.expand(theta))
+        return replace(self.function.expand(theta), loose=self.loose)
 
     def sharpen(self, theta: Float64) -> Expansion | None:
-        sharper = self.function.sharpen(theta)
-        return None if sharper is None else self._with_coupling(sharper)
-
-    def _with_coupling(self, expansion: Expansion) -> Expansion:
-        return replace(expansion, loose=Loose(self.coupling, STIFFNESS))
+        self.loose = Loose(self.condensed.coupling(theta), STIFFNESS)
+        sharper = self.function.sharpen(theta) or self.function.expand(theta)
+        return replace(sharper, loose=self.loose)
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ class TwoLevelSearch:
         """Let the function know how loose nuisances are coupled to the network near theta, if there are any."""
         if self.full.n_loose == 0:
             return function
-        return FrozenCoupling(function, self.condensed.coupling(theta))
+        return FrozenCoupling(function, self.condensed, theta)
 
     def _redraw(self, theta: Float64) -> Float64:
         """Draw the weights into and out of one hidden unit again, anywhere in the box."""
