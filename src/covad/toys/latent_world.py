@@ -90,8 +90,7 @@ def signal(n_events: int, rng: np.random.Generator) -> NDArray[np.float32]:
 
 def response(z: NDArray[np.float32], n_nuisances: int = 1) -> NDArray[np.float32]:
     """Return the exact g(z), (events, nuisances)."""
-    if n_nuisances > MOST_NUISANCES:
-        raise DatasetError(f"the latent world has {MOST_NUISANCES} nuisances, not {n_nuisances}")
+    _check_number(n_nuisances)
     g: NDArray[np.float32] = z @ _DIRECTIONS[:n_nuisances].T
     g += _OFFSETS[:n_nuisances]
     np.tanh(g, out=g)
@@ -103,10 +102,16 @@ def tilted_background(
     expected: float, nu: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.float32]:
     """Draw a Poisson sample of n(z|0) e^{nu.g(z)}, with `expected` events at nu = 0."""
+    _check_number(len(nu))
     bound = float(np.abs(nu) @ _AMPLITUDES[: len(nu)])
     candidates = background(rng.poisson(expected * np.exp(bound)), rng)
     accept = np.exp(response(candidates, len(nu)) @ nu - bound)
     return candidates.compress(rng.random(len(candidates)) < accept, axis=0)
+
+
+def _check_number(n_nuisances: int) -> None:
+    if n_nuisances > MOST_NUISANCES:
+        raise DatasetError(f"the latent world has {MOST_NUISANCES} nuisances, not {n_nuisances}")
 
 
 def throw_auxiliary(
