@@ -1,4 +1,4 @@
-"""Toys of the latent world with many nuisances: t against its law, pulls of all of them, one that is dropped."""
+"""Toys of the latent world with many nuisances: t against its law, all pulls, and one that is dropped."""
 
 from __future__ import annotations
 

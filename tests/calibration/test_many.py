@@ -43,6 +43,10 @@ def paper(k):
     return ManyNuisances(LatentWorld(n_nuisances=k))
 
 
+def told(error):
+    return f"{error.sigma:.0f} sigma {error.rate:.4f} (p {error.p:.2f})"
+
+
 def check_calibration(many, n_toys, sigmas):
     """Return the outcomes, after all that they have to show at nu = 0."""
     outcomes = many.outcomes(n_toys)
@@ -54,16 +58,11 @@ def check_calibration(many, n_toys, sigmas):
     found = all_pulls(many, [outcome.delta for outcome in outcomes])
     k = many.world.n_nuisances
     ks = kstest(p, "uniform").pvalue
-    print(
-        f"K = {k}, {n_toys} toys: mean t {t.mean():.3f} +- {t.std() / np.sqrt(n_toys):.3f}, law {law.mean:.3f}, KS {ks:.3f}"
-    )
-    print("  type I:", *(f"{e.sigma:.0f} sigma {e.rate:.4f} (p {e.p:.2f})" for e in errors))
-    told = constraints(many) < 0.95
-    widths = np.array([pull.width for pull in found[:-1]])
-    if told.any():
-        print(
-            f"  pulls of {told.sum()} constrained: {widths[told].min():.3f} to {widths[told].max():.3f}, +- {found[0].width_error:.3f}"
-        )
+    error, reach = t.std() / np.sqrt(n_toys), found[0].width_error
+    widths = [pull.width for pull, left in zip(found, constraints(many), strict=False) if left < 0.95]
+    print(f"K = {k}, {n_toys} toys: mean t {t.mean():.3f} +- {error:.3f}, law {law.mean:.3f}, KS {ks:.3f}")
+    print("  type I:", *map(told, errors))
+    print(f"  pulls of {len(widths)} constrained: {min(widths):.3f} to {max(widths):.3f}, +- {reach:.3f}")
     assert ks > RARE
     assert min(error.p for error in errors) > FAMILY_WISE / len(errors)
     assert [number for number, pull in enumerate(found) if not pull.within(4.0)] == []
@@ -94,10 +93,7 @@ def check_prior(many, n_toys):
         outcome = likelihood_ratio(toy, many.test, 0)
         p.append(analytic_null(many.test, toy, join_nuisances(outcome.delta, toy)).law.sf(outcome.t))
     errors = type_one_errors(np.array(p), (1.0, 2.0))
-    print(
-        f"K = {many.world.n_nuisances}, prior:",
-        *(f"{e.sigma:.0f} sigma {e.rate:.4f} (p {e.p:.2f})" for e in errors),
-    )
+    print(f"K = {many.world.n_nuisances}, prior:", *map(told, errors))
     assert kstest(p, "uniform").pvalue > RARE
     assert min(error.p for error in errors) > FAMILY_WISE / len(errors)
 
@@ -116,9 +112,8 @@ def check_dropped(many, n_toys, dropped, acting):
     for k in dropped:
         found = drop(many, k, acting, n_toys)
         power = found.healthy.power_to_notice(found.expected, RARE)
-        print(
-            f"nuisance {k + 1} dropped: mean t {found.mean:.2f}, {found.expected.mean:.2f} predicted, {found.healthy.mean:.2f} healthy"
-        )
+        means = found.mean, found.expected.mean, found.healthy.mean
+        print("nuisance {} dropped: mean t {:.2f}, {:.2f} predicted, {:.2f} healthy".format(k + 1, *means))
         assert power > 0.99, k
         assert found.noticed(RARE), k
         low, high = found.expected.limits(RARE)
@@ -140,9 +135,8 @@ def check_network(world, n_toys):
     nominal = t_of(test, many.toys(n_toys))
     thrown = t_of(test, (toy for _, toy in many.toys_of_the_prior(n_toys)))
     p = ks_2samp(nominal, thrown).pvalue
-    print(
-        f"network, K = {world.n_nuisances}: mean t {nominal.mean():.2f} at 0, {thrown.mean():.2f} over the prior, KS {p:.3f}"
-    )
+    means = nominal.mean(), thrown.mean()
+    print("network, K = {}: mean t {:.2f} at 0, {:.2f} over the prior".format(world.n_nuisances, *means))
     assert p > RARE
 
 
@@ -157,11 +151,9 @@ def test_t_of_the_network_does_not_depend_on_many_true_nuisances(k):
 
 
 def check_correlated(world, n_toys):
-    """The sum of two nuisances, whose errors add up if they are correlated: 5 standard errors would be seen."""
+    """Pulls of the sum of two nuisances, whose errors add up if they are correlated."""
     right, wrong = (pulls_of_sum(world, n_toys, with_matrix) for with_matrix in (True, False))
-    print(
-        f"width of the pulls: {right.width:.3f} with the matrix, {wrong.width:.3f} without, +- {right.width_error:.3f}"
-    )
+    print(f"width of the pulls: {right.width:.3f} with the matrix, {wrong.width:.3f} without")
     assert right.within(4.0)
     assert wrong.width > 1.0 + 5.0 * wrong.width_error
 

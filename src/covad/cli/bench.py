@@ -127,7 +127,7 @@ def _measure_nuisances(
             if turn == 0:  # a first fit compiles; this one is watched, and not timed
                 for name, test in tests.items():
                     likelihood_ratio(toy, test, turn)
-                    memory[k, name] = _peak_mb(lambda test=test, toy=toy: likelihood_ratio(toy, test, 0))
+                    memory[k, name] = _peak_mb(toy, test)
                 delta = fit_nuisances(toy)
             times[k, "delta"].append(delta.seconds)
             for name, test in tests.items():
@@ -146,9 +146,9 @@ def _measure_nuisances(
     )
 
 
-def _peak_mb(step: Callable[[], object]) -> float:
+def _peak_mb(toy: Dataset, test: NplmTest) -> float:
     tracemalloc.start()
-    step()
+    likelihood_ratio(toy, test, 0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 1e6

@@ -137,7 +137,7 @@ class Dataset:
 
 
 def check_correlation(matrix: Float64, n_nuisances: int) -> None:
-    """Raise unless `matrix` is a correlation matrix of so many auxiliary measurements that can be inverted."""
+    """Raise unless `matrix` is a correlation matrix of so many measurements, and can be inverted."""
     what = "the correlation matrix of the auxiliary measurements"
     if matrix.shape != (n_nuisances, n_nuisances):
         raise DatasetError(

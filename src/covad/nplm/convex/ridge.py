@@ -1,7 +1,7 @@
 """The maximum of a ridged likelihood, log L - lambda/2 |a|^2, and log L there to 1e-6.
 
-The climb has one curvature (see `covad.nplm.maximise`). Where its steps do not contract, Newton's method takes
-over.
+The climb has one curvature (see `covad.nplm.maximise`). Where its steps do not contract, Newton's method
+takes over.
 
 log L is not stationary at the ridged maximum: an error d theta there changes it by (ridge * theta).d theta,
 in first order. The climb therefore watches the change of log L itself, not the gain of what it maximises.

@@ -1,10 +1,11 @@
-"""Coordinates of many nuisances in which few of them meet the network, so that only these enter the curvature.
+"""Coordinates of many nuisances in which few of them are coupled to the network.
 
-Around the Delta fit the nuisances have the information F and the curvature H = F + A. There are coordinates u,
-nu = V u, in which H is a multiple of one, F is diagonal, and the shares s of F in H fall: the first ones the
-data tell, the others the auxiliary measurements alone. How far a direction and the network can stand in for
-each other is limited by s: a Newton step that takes directions of small s for independent of the network
-leaves a share of at most s of the error, and value and gradient are exact.
+Around the Delta fit the nuisances have the information F and the curvature H = F + A. There are coordinates
+u, nu = V u, in which H is a multiple of one, F is diagonal, and the shares s of F in H fall: the data tell
+the first directions, the auxiliary measurements alone the last. How far a direction and the network can stand
+in for each other is limited by s. So only directions of large s enter the curvature at every step; how the
+others are coupled is not known to the first climbs, and estimated once for each of the last. Value and
+gradient are exact, so that the end is a maximum all the same.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ STIFFNESS = 100.0
 
 @dataclass(frozen=True)
 class Rotation:
-    """nu = matrix . u, with the nuisances in the order of the fits; the first `n_coupled` u meet the network."""
+    """nu = matrix . u, nuisances in the order of the fits; the first `n_coupled` of u are coupled."""
 
     matrix: Float64
     inverse: Float64
@@ -35,7 +36,7 @@ class Rotation:
 
     @classmethod
     def of(cls, dataset: Dataset, sample: PackedEvents, nu: Float64) -> Rotation:
-        """Choose the coordinates of a dataset, whose events are in `sample`, at the nuisances of its Delta fit."""
+        """Choose the coordinates of a dataset, packed as `sample`, at the nuisances of its Delta fit."""
         penalty = GaussianPenalty.of_nuisances(dataset)
         columns = sample.columns()[len(dataset.data) :]
         likelihood = ColumnLikelihood(columns, dataset.weights, np.zeros(len(nu)), penalty)

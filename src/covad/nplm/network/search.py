@@ -163,7 +163,7 @@ class TwoLevelSearch:
             self.peaks.sort(key=lambda peak: -peak.t)
 
     def _coupled(self, function: Expandable, theta: Float64) -> Expandable:
-        """Let the function know how loose nuisances are coupled to the network near theta, if there are any."""
+        """Let the function know how loose nuisances, if there are any, are coupled near theta."""
         if self.full.n_loose == 0:
             return function
         return FrozenCoupling(function, self.condensed, theta)
