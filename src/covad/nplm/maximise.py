@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from covad.nplm.dataset import Float64
 from covad.nplm.fit import Status
@@ -137,6 +136,8 @@ def climb_with_one_curvature(
     change(theta, gradient, step) bounds the change of 2 log L by a step; the climb ends where it is below
     `tolerance`. With `sketched` the curvature is an estimate, which costs a part and steps nearly as well.
     """
+    from scipy.linalg import cho_factor, cho_solve  # takes its time, and reading a study does not need it
+
     here = function.sketch(start) if sketched else function.expand(start)
     stuck = Maximum(start, here.value, Status.UNCONVERGED, 1)
     try:
