@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from calibration.limits import CountLaw, Normal
@@ -18,10 +19,10 @@ from covad.nplm.convex.convex import ConvexProblem, ConvexTest
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.convex.law import ConvexNull, analytic_null
 from covad.nplm.dataset import Dataset, Response
-from covad.nplm.fit import Fit, NplmTest
+from covad.nplm.fit import Fit, NplmTest, Status
 from covad.nplm.likelihood import fit_nuisances, join_nuisances
 from covad.nplm.settings import Sizes
-from covad.nplm.statistic import Outcome, likelihood_ratio
+from covad.nplm.statistic import likelihood_ratio
 from covad.toys.latent_world import LatentWorld, background
 
 Float64 = NDArray[np.float64]
@@ -29,6 +30,14 @@ Float64 = NDArray[np.float64]
 MOMENTS = 5
 #: Chosen before any toy was looked at.
 SEED = 20261201
+
+
+class Judged(NamedTuple):
+    """What is kept of a toy: h at all its events would fill the memory."""
+
+    t: float
+    delta: Fit
+    status: Status
 
 
 @dataclass(frozen=True)
@@ -69,8 +78,9 @@ class ManyNuisances:
             nu = rng.normal(size=self.world.n_nuisances)
             yield nu, self.world.toy(rng, nu)
 
-    def outcomes(self, n: int) -> list[Outcome]:
-        return [likelihood_ratio(toy, self.test, 0) for toy in self.toys(n)]
+    def outcomes(self, n: int) -> list[Judged]:
+        found = (likelihood_ratio(toy, self.test, 0) for toy in self.toys(n))
+        return [Judged(outcome.t, outcome.delta, outcome.status) for outcome in found]
 
 
 @dataclass(frozen=True)
