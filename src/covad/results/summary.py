@@ -33,11 +33,11 @@ from covad.storage.versions import Versions
 from covad.study import Study, find_slug
 from covad.toys.ensembles import Treatment
 
+#: Nuisances beyond which a point is named by those that are not 0.
+MANY_NUISANCES = 4
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
 SUMMARY_SCHEMA = 6
-#: Nuisances beyond which a point is named by those that are not 0.
-MANY_NUISANCES = 4
 T = TypeVar("T")
 
 

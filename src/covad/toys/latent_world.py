@@ -59,6 +59,11 @@ _AMPLITUDES, _DIRECTIONS, _OFFSETS = _tilts()
 _CHUNK = 4096
 
 
+def _check_number(n_nuisances: int) -> None:
+    if n_nuisances > MOST_NUISANCES:
+        raise DatasetError(f"the latent world has {MOST_NUISANCES} nuisances, not {n_nuisances}")
+
+
 def background(n_events: int, rng: np.random.Generator) -> NDArray[np.float32]:
     """Draw from the nominal background density."""
     z = np.empty((n_events, N_DIMENSIONS), dtype=np.float32)
@@ -109,20 +114,6 @@ def tilted_background(
     return candidates.compress(rng.random(len(candidates)) < accept, axis=0)
 
 
-def _check_number(n_nuisances: int) -> None:
-    if n_nuisances > MOST_NUISANCES:
-        raise DatasetError(f"the latent world has {MOST_NUISANCES} nuisances, not {n_nuisances}")
-
-
-def throw_auxiliary(
-    nu: NDArray[np.float64], correlation: NDArray[np.float64] | None, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Throw the auxiliary values of the shape nuisances around the truth: nu0 ~ N(nu, S)."""
-    if correlation is None:
-        return rng.normal(nu, 1.0)
-    return np.asarray(nu + np.linalg.cholesky(correlation) @ rng.normal(0.0, 1.0, len(nu)))
-
-
 @dataclass(frozen=True)
 class LatentWorld:
     """Sizes of a latent toy; the defaults are those of the paper.
@@ -161,3 +152,12 @@ class LatentWorld:
             normalisation=normalisation,
             correlation=self.correlation,
         )
+
+
+def throw_auxiliary(
+    nu: NDArray[np.float64], correlation: NDArray[np.float64] | None, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Throw the auxiliary values of the shape nuisances around the truth: nu0 ~ N(nu, S)."""
+    if correlation is None:
+        return rng.normal(nu, 1.0)
+    return np.asarray(nu + np.linalg.cholesky(correlation) @ rng.normal(0.0, 1.0, len(nu)))
