@@ -1,11 +1,14 @@
 """Fits with many nuisances against the same fits with every curvature exact."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from covad.nplm import likelihood as many
 from covad.nplm.convex.capacity import with_capacity
 from covad.nplm.convex.convex import ConvexTest
+from covad.nplm.dataset import Response
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import (
     GaussianPenalty,
@@ -14,6 +17,8 @@ from covad.nplm.likelihood import (
     fit_nuisances,
     join_nuisances,
 )
+from covad.nplm.network.network import NetworkTest
+from covad.nplm.network.search import ONE_START
 from covad.nplm.statistic import likelihood_ratio
 from covad.toys.latent_world import LatentWorld, background
 
@@ -67,3 +72,17 @@ def test_truths_far_away_converge_too(test_of_bumps, monkeypatch):
     assert quick.status is Status.CONVERGED
     assert quick.delta.value == pytest.approx(exact.delta.value, abs=1e-6)
     assert quick.t == pytest.approx(exact.t, abs=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e4, 1e19])
+@pytest.mark.parametrize("kind", ["convex", "network"])
+def test_a_response_without_bounds_ends_in_a_status(test_of_bumps, scale, kind):
+    dataset = LatentWorld(n_reference=2_000, expected=400.0, n_nuisances=12).toy(np.random.default_rng(5))
+    reference, data = (
+        Response((scale * response.linear).astype(np.float32))
+        for response in (dataset.reference_response, dataset.data_response)
+    )
+    wild = replace(dataset, reference_response=reference, data_response=data)
+    test = test_of_bumps if kind == "convex" else NetworkTest(1.0, search=ONE_START)
+    outcome = likelihood_ratio(wild, test, 0)
+    assert np.isfinite(outcome.t) or outcome.status is Status.FAILED

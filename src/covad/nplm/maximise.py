@@ -51,8 +51,12 @@ class Expansion:
 
     @property
     def is_finite(self) -> bool:
+        loose = True if self.loose is None else np.isfinite(self.loose.coupling).all()
         return bool(
-            np.isfinite(self.value) and np.isfinite(self.gradient).all() and np.isfinite(self.curvature).all()
+            np.isfinite(self.value)
+            and np.isfinite(self.gradient).all()
+            and np.isfinite(self.curvature).all()
+            and loose
         )
 
 

@@ -85,6 +85,7 @@ class NetworkLikelihood:
         loose = Loose(np.zeros((size, self.n_loose)), STIFFNESS) if self.n_loose else None
         return Expansion(value, gradient, curvature, loose)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def coupling(self, theta: Float64) -> Float64:
         """Return the curvature between zeta and coupled nuisances on one side, loose ones on the other.
 
@@ -106,9 +107,8 @@ class NetworkLikelihood:
         ]
         one = np.ones((len(self.sample), 1), dtype=self.dtype)
         inputs = [np.hstack([self.sample.z, one])]
-        with np.errstate(over="ignore"):
-            for layer in layers[:-1]:
-                inputs.append(np.hstack([1.0 / (1.0 + np.exp(-inputs[-1] @ layer.T)), one]))
+        for layer in layers[:-1]:
+            inputs.append(np.hstack([1.0 / (1.0 + np.exp(-inputs[-1] @ layer.T)), one]))
         delta, parts = one, []
         for layer, below in zip(reversed(layers), reversed(inputs), strict=True):
             parts.append((delta[:, :, None] * below[:, None, :]).reshape(len(one), -1))
@@ -143,6 +143,7 @@ class NetworkLikelihood:
         )
         return value + self.penalty.value(nu), sums
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _gradient(self, theta: Float64, sums: Float64) -> Float64:
         gradient = self.architecture.gradient.collect(sums)
         if self.n_loose:

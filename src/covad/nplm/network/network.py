@@ -12,13 +12,7 @@ import numpy as np
 from covad.errors import DatasetError
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.fit import Fit, Seed, Status, TauFit
-from covad.nplm.likelihood import (
-    MANY,
-    GaussianPenalty,
-    join_nuisances,
-    log_likelihood,
-    split_nuisances,
-)
+from covad.nplm.likelihood import GaussianPenalty, join_nuisances, log_likelihood, split_nuisances
 from covad.nplm.network.architecture import count_parameters
 from covad.nplm.network.likelihood import NetworkLikelihood
 from covad.nplm.network.packing import PackedEvents
@@ -73,20 +67,21 @@ class NetworkTest:
         """Maximise tau from the starts of the search."""
         clock = time.process_time()
         limits, nuisances = self.limits(dataset), join_nuisances(null, dataset)
-        rng = np.random.default_rng(seed)
-        if dataset.n_nuisances > MANY and dataset.reference_response.quadratic is None:
-            sample, penalty = PackedEvents.of(dataset), GaussianPenalty.of_nuisances(dataset)
-            rotation = Rotation.of(dataset, sample, nuisances)
+        sample, penalty = PackedEvents.of(dataset), GaussianPenalty.of_nuisances(dataset)
+        rotation = Rotation.of(dataset, sample, nuisances)
+        if rotation is None:
+            likelihood = NetworkLikelihood(sample, self.widths, penalty)
+        else:
             likelihood = NetworkLikelihood(
                 rotation.sample(sample), self.widths, rotation.penalty(penalty), n_coupled=rotation.n_coupled
             )
-            end = TwoLevelSearch(likelihood, limits, self.search, rng).run(rotation.inverse @ nuisances)
-            weights, u = np.split(end.theta, [self.n_parameters])
+            nuisances = rotation.inverse @ nuisances
+        search = TwoLevelSearch(likelihood, limits, self.search, np.random.default_rng(seed))
+        end = search.run(nuisances)
+        theta = end.theta
+        if rotation is not None:
+            weights, u = np.split(theta, [self.n_parameters])
             theta = np.append(weights, rotation.matrix @ u)
-        else:
-            likelihood = self.likelihood(dataset)
-            end = TwoLevelSearch(likelihood, limits, self.search, rng).run(nuisances)
-            theta = end.theta
         return self.fit_at(theta, dataset, null, end.status, likelihood.evaluations, clock)
 
     def fit_at(

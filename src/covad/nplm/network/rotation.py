@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from covad.nplm.dataset import Dataset, Float64
-from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty
+from covad.nplm.likelihood import MANY, ColumnLikelihood, GaussianPenalty
 from covad.nplm.network.packing import PackedEvents
 
 #: Share of the information beyond which a direction is coupled to the network.
@@ -35,13 +35,23 @@ class Rotation:
     n_coupled: int
 
     @classmethod
-    def of(cls, dataset: Dataset, sample: PackedEvents, nu: Float64) -> Rotation:
-        """Choose the coordinates of a dataset, packed as `sample`, at the nuisances of its Delta fit."""
+    def of(cls, dataset: Dataset, sample: PackedEvents, nu: Float64) -> Rotation | None:
+        """Choose the coordinates of a dataset, packed as `sample`, at the nuisances of its Delta fit.
+
+        Return None where there are none to choose: few nuisances, a quadratic response, or a likelihood that
+        overflows.
+        """
+        if dataset.n_nuisances <= MANY or sample.quadratic is not None:
+            return None
         penalty = GaussianPenalty.of_nuisances(dataset)
         columns = sample.columns()[len(dataset.data) :]
         likelihood = ColumnLikelihood(columns, dataset.weights, np.zeros(len(nu)), penalty)
-        curvature = likelihood.sketch(nu).curvature
-        shares, vectors = eigh(curvature - penalty.curvature, curvature)
+        with np.errstate(over="ignore", invalid="ignore"):
+            curvature = likelihood.sketch(nu).curvature
+        try:
+            shares, vectors = eigh(curvature - penalty.curvature, curvature)
+        except (np.linalg.LinAlgError, ValueError):
+            return None
         order = np.argsort(-shares, kind="stable")
         shares, vectors = shares[order], vectors[:, order]
         return cls(
@@ -51,6 +61,7 @@ class Rotation:
             n_coupled=int(np.count_nonzero(shares > COUPLED)),
         )
 
+    @np.errstate(over="ignore", invalid="ignore")
     def sample(self, sample: PackedEvents) -> PackedEvents:
         """Return the events with the response to u in place of nu; the normalisation is one of them."""
         linear = sample.columns() @ self.matrix.astype(np.float32)
