@@ -23,6 +23,8 @@ LOST_GAIN = 1e-8
 HALVINGS = 40
 #: Change of 2 log L by a step below which float32 sums would be felt.
 FLOAT32_LIMIT = 1e-5
+#: The same where steps learn from gradients before, which should then be good ones.
+SKETCHED_LIMIT = 1e-3
 #: Steps with one curvature; at a contraction of 1/2 they would still suffice.
 BUDGET = 30
 CONTRACTION = 0.5
@@ -148,21 +150,50 @@ def climb_with_one_curvature(
         factor = cho_factor(here.curvature)
     except (np.linalg.LinAlgError, ValueError):
         return stuck
-    theta = start + cho_solve(factor, here.gradient)
+    step = cho_solve(factor, here.gradient)
+    theta, learned = start + step, _Learned(lambda gradient: cho_solve(factor, gradient))
+    before, last = here.gradient, np.inf
     precision: type[np.float32 | np.float64] = np.float32
-    last = np.inf
+    precision_before, limit = precision, SKETCHED_LIMIT if sketched else FLOAT32_LIMIT
     for passes in range(2, BUDGET + 2):
         value, gradient = function.ascent(theta, precision)
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
             break
-        step = cho_solve(factor, gradient)
+        if sketched and precision is precision_before:
+            learned.add(step, before - gradient)
+        step, before, precision_before = learned.step(gradient), gradient, precision
         changed = change(theta, gradient, step)
-        contracts = changed < CONTRACTION * last
+        contracts = changed < CONTRACTION * last or (sketched and changed < tolerance)
         if precision is np.float64 and not contracts:
             break
         theta, last = theta + step, changed
         if precision is np.float64 and changed < tolerance:
             return Maximum(theta, value + 0.5 * float(gradient @ step), Status.CONVERGED, passes)
-        if precision is np.float32 and (changed < FLOAT32_LIMIT or not contracts):
+        if precision is np.float32 and (changed < limit or not contracts):
             precision, last = np.float64, np.inf
     return stuck
+
+
+class _Learned:
+    """An inverse curvature, and what the steps so far have taught about it (BFGS)."""
+
+    def __init__(self, inverse: Callable[[Float64], Float64]) -> None:
+        self.inverse = inverse
+        self.pairs: list[tuple[Float64, Float64, float]] = []
+
+    def add(self, step: Float64, fall: Float64) -> None:
+        """Learn by how much the gradient fell over a step; noise that looks convex teaches nothing."""
+        gain = float(step @ fall)
+        if gain > 0.0:
+            self.pairs.append((step, fall, gain))
+
+    def step(self, gradient: Float64) -> Float64:
+        """Return inverse curvature times gradient."""
+        shares = []
+        for step, fall, gain in reversed(self.pairs):
+            shares.append(float(step @ gradient) / gain)
+            gradient = gradient - shares[-1] * fall
+        found = self.inverse(gradient)
+        for step, fall, gain in self.pairs:
+            found = found + (shares.pop() - float(fall @ found) / gain) * step
+        return found
