@@ -30,7 +30,10 @@ def figures():
 
 def test_every_promised_figure_is_there(figures):
     assert asdict(figures).keys() >= PROMISED
-    assert all(value > 0.0 and np.isfinite(value) for value in asdict(figures).values())
+    *numbers, costs = asdict(figures).values()
+    assert [cost["nuisances"] for cost in costs] == [1, 10, 50]
+    numbers += [value for cost in costs for value in cost.values()]
+    assert all(value > 0.0 and np.isfinite(value) for value in numbers)
 
 
 def test_speedups_are_against_the_whole_training(figures):
@@ -41,7 +44,7 @@ def test_speedups_are_against_the_whole_training(figures):
 
 def test_the_table_names_every_solver(figures):
     table = bench.format_table(figures)
-    for words in ("PyTorch Adam, full batch", "chunks of 1000", "one start", "search", "convex"):
+    for words in ("PyTorch Adam, full batch", "chunks of 1000", "one start", "search", "convex", "50 "):
         assert words in table
 
 

@@ -101,6 +101,20 @@ def test_a_profiled_nuisance_takes_its_effect_away():
     assert arrays.t == profiled.t
 
 
+def test_correlated_measurements_of_two_nuisances():
+    """Their difference is measured well, and stays where it is."""
+    rng = np.random.default_rng(31)
+    reference, data = rng.normal(size=(8000, 2)), rng.normal(size=(1500, 2))
+    given = {"response": lambda z: 0.05 * np.tanh(z), "measured": [1.0, -1.0]}
+    alone = compare(reference, data, **given)
+    together = compare(reference, data, **given, correlation=[[1.0, 0.9], [0.9, 1.0]])
+    left, stays = (
+        abs(result.nuisances[0].fitted - result.nuisances[1].fitted - 2.0) for result in (alone, together)
+    )
+    assert stays < 0.3 < left
+    assert together.nuisances[0].error < alone.nuisances[0].error
+
+
 def test_it_says_how_the_basis_was_chosen(samples):
     reference, data = samples
     result = compare(reference, data)
@@ -252,6 +266,19 @@ BAD = {
         lambda r, d: {"response": lambda z: 0.2 * (z[:, 0] - z[:, 0].mean())},
         "other values for the same events",
     ),
+    "correlation of another size": (
+        lambda r, d: {"response": (r, d), "correlation": np.eye(2)},
+        r"correlation: .* has shape .2, 2., .3, 3. was expected",
+    ),
+    "correlation that cannot be": (
+        lambda r, d: {"response": (r, d), "correlation": np.ones((3, 3))},
+        "correlation: .* is not positive definite",
+    ),
+    "correlation of words": (
+        lambda r, d: {"response": (r, d), "correlation": "strong"},
+        "correlation: a matrix of numbers",
+    ),
+    "correlation alone": (lambda r, d: {"correlation": np.eye(1)}, r"correlation: .* .0, 0. was expected"),
     "measured too many": (lambda r, d: {"response": (r, d), "measured": [1.0]}, "measured: 3 values"),
     "measured far away": (
         lambda r, d: {"response": (0.1 * r, 0.1 * d), "measured": [0.0, 1e6, 0.0]},

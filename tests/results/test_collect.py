@@ -150,3 +150,4 @@ def test_a_truth_is_written_in_one_way():
         "nu_N = -1.5 sigma",
         "prior",
     ]
+    assert [truth_text((0.0, 1.0, 0.0, 0.0, -2.0)), truth_text((0.0,) * 50)] == ["nu_2 = +1, nu_5 = -2", "0"]

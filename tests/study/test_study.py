@@ -122,7 +122,7 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("kind: latent", "kind: latnt", "source.kind: latent or pools or events was expected"),
         ("kind: latent, ", "", "source.kind: latent or pools or events was expected"),
         ("nuisances: 1", "nuisances: 2", "nu: the source has 2 nuisances"),
-        ("nuisances: 1", "nuisances: 9", "source.nuisances: it should be less than or equal to 3"),
+        ("nuisances: 1", "nuisances: 51", "source.nuisances: it should be less than or equal to 50"),
         ("[0, 1, -1]", "[1, -1]", "nu: the central point 0 is needed"),
         ("[0, 1, -1]", "[0, 1, 1.0]", "nu: an entry stands twice"),
         ("[0, 1, -1]", "[0, [1, 1]]", "nu: all points need the same number"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest, norm
 
+from covad.errors import DatasetError
 from covad.toys import latent_world as latent
 
 N = 200_000
@@ -67,6 +68,39 @@ def test_the_response_is_bounded_and_as_defined(n_nuisances):
     first = 0.06 * np.tanh(z.astype(np.float64) @ [0.9, -0.5, 0.2, 0.0] + 0.1)
     assert g.shape == (1000, n_nuisances)
     assert g[:, 0] == pytest.approx(first, abs=1e-7)
+
+
+def test_the_first_three_nuisances_stay_what_they_were():
+    z = latent.background(1000, np.random.default_rng(24))
+    directions = np.array([[0.9, -0.5, 0.2, 0.0], [0.0, 0.6, 0.7, -0.4], [0.3, 0.2, -0.5, 0.8]], np.float32)
+    for k in (1, 2, 3):
+        g = z @ directions[:k].T
+        g += np.array([0.1, -0.2, 0.0], np.float32)[:k]
+        np.testing.assert_array_equal(
+            latent.response(z, k), np.tanh(g) * np.array([0.06, 0.04, 0.03], np.float32)[:k]
+        )
+
+
+def test_fifty_nuisances_are_bounded_and_none_is_another():
+    z = latent.background(20_000, np.random.default_rng(25))
+    g = latent.response(z, latent.MOST_NUISANCES)
+    assert np.abs(g).max(axis=0).sum() < 0.65  # thinning stays efficient
+    correlation = np.corrcoef(g.T.astype(np.float64))
+    assert np.abs(correlation - np.eye(len(correlation))).max() < 0.98
+
+
+def test_more_nuisances_than_there_are_are_refused():
+    with pytest.raises(DatasetError, match="the latent world has 50 nuisances, not 51"):
+        latent.LatentWorld(100, 20.0, n_nuisances=51).toy(np.random.default_rng(26))
+
+
+def test_a_tilt_by_fifty_nuisances_has_the_yield_of_the_tilt():
+    """False alarms of 5 standard errors: once in two million."""
+    rng = np.random.default_rng(27)
+    nu = rng.normal(size=50)
+    ratio = np.exp(latent.response(latent.background(N, rng), 50).astype(np.float64) @ nu)
+    tilted = latent.tilted_background(float(N), nu, rng)
+    assert abs(len(tilted) - N * ratio.mean()) < 5 * np.sqrt(N * ratio.mean() + N * ratio.var())
 
 
 @pytest.mark.parametrize("nu", [-2.0, 1.0])

@@ -3,12 +3,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from toy_world import Mishap, results, small_ensemble
+from toy_world import CHEAP, Mishap, results, small_draw, small_ensemble
 
 from covad.errors import ToyStoreError
 from covad.storage.versions import Versions
 from covad.toys.blocks import COLUMNS
-from covad.toys.ensembles import Block, Request
+from covad.toys.drawing import LatentSource
+from covad.toys.ensembles import Block, Ensemble, Request
 from covad.toys.store import Counts, ToyStore
 from covad.toys.toy import BlockToys, run_block
 
@@ -241,3 +242,15 @@ def test_an_empty_place_has_nothing(store):
 
 def test_results_leave_out_times(toys):
     assert "seconds" not in results(toys)[0]
+
+
+def test_toys_with_ten_nuisances_are_stored_whole(store):
+    truth = tuple(0.1 * k for k in range(10))
+    ensemble = Ensemble(small_draw(nu=truth), CHEAP, LatentSource(10), 1)
+    block = Block(ensemble, 0, 2)
+    found = run_block(block)
+    store.add(block, found)
+    loaded = store.load(Request(ensemble, 2))
+    assert loaded.toys == found.toys
+    assert loaded.toys[0].true_nu == truth
+    assert loaded.column("nu_delta").shape == loaded.column("nu_tau").shape == (2, 10)

@@ -1,15 +1,17 @@
 """`covad bench toys`: one toy of the test by every solver, against the training of the paper, in one run.
 
 Everything is CPU time of one thread. Solvers are measured in turns, so that a machine that slows down
-slows all of them.
+slows all of them. The same data with one nuisance and with many show what a nuisance costs, in time and in
+memory.
 """
 
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +21,7 @@ from covad.cli.adam import PAPER_TRAINING, AdamSettings, train
 from covad.nplm.convex.capacity import with_capacity
 from covad.nplm.dataset import Dataset, Float64, Normalisation
 from covad.nplm.fit import NplmTest
+from covad.nplm.likelihood import fit_nuisances
 from covad.nplm.network.architecture import LEFT, RIGHT
 from covad.nplm.network.likelihood import NetworkLikelihood
 from covad.nplm.network.network import NetworkTest
@@ -32,6 +35,8 @@ CLIP = 1.27
 CHUNK = 1000
 POOL = 20_000
 PAPER_WORLD = LatentWorld()
+#: Shape nuisances with which the same toys are tested.
+NUISANCES = (1, 10, 50)
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,18 @@ FAST = Repetitions(rounds=2, epochs=20, chunked_epochs=2, evaluations=20, fits=2
 
 
 @dataclass(frozen=True)
+class NuisanceCost:
+    """What one toy costs that has so many nuisances besides the normalisation; t includes Delta."""
+
+    nuisances: int
+    delta_ms: float
+    convex_ms: float
+    one_start_ms: float
+    convex_mb: float  # largest size of all arrays of the fits, without those of the toy
+    one_start_mb: float
+
+
+@dataclass(frozen=True)
 class ToyTimes:
     """Means over the rounds; speed-ups are over the training of the paper in plain PyTorch."""
 
@@ -66,6 +83,7 @@ class ToyTimes:
     search_speedup: float
     convex_core_seconds: float
     convex_speedup: float
+    by_nuisances: tuple[NuisanceCost, ...]
 
 
 def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> ToyTimes:
@@ -92,7 +110,48 @@ def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> ToyTimes:
     mean = {name: float(np.mean(values)) for name, values in times.items()}
     training = 1e-3 * PAPER_TRAINING.epochs * mean["torch_adam_ms_per_epoch"]
     speedups = {f"{name}_speedup": training / mean[f"{name}_core_seconds"] for name in tests}
-    return ToyTimes(torch_adam_core_seconds=training, **mean, **speedups)
+    costs = _measure_nuisances(world, {name: tests[name] for name in ("convex", "one_start")}, repetitions)
+    return ToyTimes(torch_adam_core_seconds=training, by_nuisances=costs, **mean, **speedups)
+
+
+def _measure_nuisances(
+    world: LatentWorld, tests: dict[str, NplmTest], repetitions: Repetitions
+) -> tuple[NuisanceCost, ...]:
+    """Test the same data with few and with many nuisances."""
+    times: dict[tuple[int, str], list[float]] = defaultdict(list)
+    memory: dict[tuple[int, str], float] = {}
+    for turn in range(repetitions.rounds * repetitions.fits):
+        for k in NUISANCES:
+            toy = replace(world, n_nuisances=k).toy(np.random.default_rng([8, turn]))
+            delta = fit_nuisances(toy)
+            if turn == 0:  # a first fit compiles; this one is watched, and not timed
+                for name, test in tests.items():
+                    likelihood_ratio(toy, test, turn)
+                    memory[k, name] = _peak_mb(toy, test)
+                delta = fit_nuisances(toy)
+            times[k, "delta"].append(delta.seconds)
+            for name, test in tests.items():
+                times[k, name].append(delta.seconds + likelihood_ratio(toy, test, turn, delta).seconds)
+    mean = {key: 1e3 * float(np.mean(values)) for key, values in times.items()}
+    return tuple(
+        NuisanceCost(
+            nuisances=k,
+            delta_ms=mean[k, "delta"],
+            convex_ms=mean[k, "convex"],
+            one_start_ms=mean[k, "one_start"],
+            convex_mb=memory[k, "convex"],
+            one_start_mb=memory[k, "one_start"],
+        )
+        for k in NUISANCES
+    )
+
+
+def _peak_mb(toy: Dataset, test: NplmTest) -> float:
+    tracemalloc.start()
+    likelihood_ratio(toy, test, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 1e6
 
 
 def _measure_steps(toy: Dataset, repetitions: Repetitions) -> Iterator[tuple[str, float]]:
@@ -193,4 +252,13 @@ def format_table(times: ToyTimes) -> str:
     )
     lines = [f"{label:44s}{value:12.3f} {unit}" for label, value, unit in steps]
     lines += [f"{label:44s}{t:12.3f} s    {speedup:8.0f} times PyTorch Adam" for label, t, speedup in toys]
+    first = times.by_nuisances[0]
+    lines += ["", "the same data with so many nuisances:  Delta       convex                 one start"]
+    for cost in times.by_nuisances:
+        convex, one_start = cost.convex_ms / first.convex_ms, cost.one_start_ms / first.one_start_ms
+        lines.append(
+            f"{cost.nuisances:28d}{cost.delta_ms:13.1f} ms"
+            f"{cost.convex_ms:7.0f} ms {convex:5.2f} x {cost.convex_mb:4.0f} MB"
+            f"{cost.one_start_ms:7.0f} ms {one_start:5.2f} x {cost.one_start_mb:4.0f} MB"
+        )
     return "\n".join(lines)

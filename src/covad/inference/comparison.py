@@ -29,6 +29,7 @@ from covad.inference.samples import (
     ResponseLike,
     check_copies,
     count_shared,
+    read_correlation,
     read_measured,
     read_response,
     read_samples,
@@ -111,6 +112,7 @@ def compare(
     expected: float | None = None,
     response: ResponseLike | None = None,
     measured: ArrayLike | None = None,
+    correlation: ArrayLike | None = None,
     normalisation: float | tuple[float, float] | None = None,
     test: str = "convex",
     seed: int = 0,
@@ -123,7 +125,8 @@ def compare(
     `normalisation` is the sigma of the log yield, or (sigma, measured value); None: `expected` is exact.
 
     `response` is how the log density answers to K nuisances, in units of their sigma: (g_reference, g_data),
-    or a function of the points. `measured` are the K auxiliary values, 0 if None.
+    or a function of the points. `measured` are the K auxiliary values, 0 if None; `correlation` is the matrix
+    of the K measurements, which are independent if None.
 
     The basis comes from a random part of the reference, a tenth or up to a quarter of a small one, which the
     test then leaves out; or from `basis_events`. The same `seed` gives the same answer.
@@ -135,6 +138,7 @@ def compare(
     yield_nuisance = read_yield(expected, normalisation)
     g_reference, g_data = read_response(response, z_reference, z_data)
     auxiliary = read_measured(measured, g_reference.shape[1])
+    correlated = read_correlation(correlation, g_reference.shape[1])
     streams = np.random.SeedSequence(read_seed(seed)).spawn(2)
     notes = list(check_copies(coordinates, z_reference, z_data))
 
@@ -153,6 +157,7 @@ def compare(
         data_response=Response(g_data.astype(np.float32)),
         measured=auxiliary,
         normalisation=yield_nuisance,
+        correlation=correlated,
     )
     outcome = likelihood_ratio(dataset, convex, seed)
     if outcome.status is Status.FAILED or not np.isfinite(outcome.t):

@@ -108,7 +108,7 @@ def nuisance_covariance(
         moments = moments.for_reference_of(n_reference, sampled=len(growth))
     if further is not None:
         moments = moments.with_further(further)
-    curvature = moments.information + np.diag(GaussianPenalty.of_nuisances(sample).precision)
+    curvature = moments.information + GaussianPenalty.of_nuisances(sample).curvature
     inverse = np.linalg.inv(curvature)
     return np.asarray(inverse @ (curvature + moments.reference_variance) @ inverse)
 
@@ -121,9 +121,12 @@ def difference_variance(dataset: Dataset, nu: Float64, further: Float64 | None =
     if further is not None:
         moments = moments.with_further(further)
     F, C = moments.information, moments.reference_variance
-    precision = GaussianPenalty.of_nuisances(dataset).precision
-    inverse = np.linalg.inv(F + np.diag(precision))
+    penalty = GaussianPenalty.of_nuisances(dataset)
+    precision = penalty.precision
+    inverse = np.linalg.inv(F + penalty.curvature)
     per_variance = np.divide(F, precision, out=np.zeros_like(F), where=precision > 0)
+    if penalty.joint is not None:
+        per_variance = F @ penalty.covariance
     return np.asarray(inverse @ (F + C + per_variance @ F) @ inverse)
 
 
@@ -155,8 +158,12 @@ def yield_deviation(dataset: Dataset) -> float:
     penalty, response = GaussianPenalty.of_nuisances(dataset), dataset.reference_response
     density = _density_at_auxiliary(dataset)
     expected = float(density.sum())
-    changes = (density @ nuisance_slopes(response, penalty.centre)) / np.sqrt(penalty.precision) / expected
-    return _deviation_of_number(len(dataset.data), expected, float(changes @ changes))
+    slopes = density @ nuisance_slopes(response, penalty.centre)
+    changes = slopes / np.sqrt(penalty.precision) / expected
+    variance = float(changes @ changes)
+    if penalty.joint is not None:
+        variance = float(slopes @ penalty.covariance @ slopes) / expected**2
+    return _deviation_of_number(len(dataset.data), expected, variance)
 
 
 def _deviation_of_number(n: int, expected: float, variance: float) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from covad.errors import DatasetError
 from covad.inference.nuisances import LARGEST_AUXILIARY
-from covad.nplm.dataset import Float32, Float64, Normalisation
+from covad.nplm.dataset import Float32, Float64, Normalisation, check_correlation
 from covad.nplm.scale import RobustScale
 from covad.nplm.settings import FEWEST_EXPECTED, MOST_EXPECTED, SIGMAS
 
@@ -249,6 +249,21 @@ def read_measured(measured: ArrayLike | None, n_nuisances: int) -> Float64:
             f"not {float(values[np.argmax(np.abs(values)), 0]):g}: the response describes small shifts only"
         )
     return values[:, 0]
+
+
+def read_correlation(correlation: ArrayLike | None, n_nuisances: int) -> Float64 | None:
+    """Return the correlation matrix of the auxiliary measurements, None if they are independent."""
+    if correlation is None:
+        return None
+    try:
+        matrix = np.array(correlation, dtype=np.float64)
+    except (TypeError, ValueError) as failure:
+        raise DatasetError(f"correlation: a matrix of numbers was expected ({failure})") from failure
+    try:
+        check_correlation(matrix, n_nuisances)
+    except DatasetError as failure:
+        raise DatasetError(f"correlation: {failure}") from failure
+    return matrix
 
 
 def read_seed(seed: Any) -> int:

@@ -12,6 +12,9 @@ from covad.errors import DatasetError
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 
+#: Differences of a correlation matrix that are rounding, and the smallest eigenvalue that it may have.
+_ROUNDED, _SINGULAR = 1e-9, 1e-6
+
 
 @dataclass(frozen=True)
 class Normalisation:
@@ -79,7 +82,8 @@ class Dataset:
 
     `weights` are positive and sum to the expected yield; `measured` holds the auxiliary values nu0 of the K
     shape nuisances in units of their sigma, so that each has unit width. `normalisation` None means that the
-    yield is known.
+    yield is known. `correlation` is the matrix S of the auxiliary measurements of the shape nuisances, nu0 ~
+    N(nu, S); None means that they are independent.
     """
 
     reference: Float32
@@ -89,6 +93,7 @@ class Dataset:
     data_response: Response
     measured: Float64
     normalisation: Normalisation | None = None
+    correlation: Float64 | None = None
 
     def __post_init__(self) -> None:
         for where, events in (("reference", self.reference), ("data", self.data)):
@@ -118,6 +123,8 @@ class Dataset:
             raise DatasetError("reference and data must both have a quadratic response, or neither")
         if not np.isfinite(self.measured).all():
             raise DatasetError("the auxiliary values are not finite")
+        if self.correlation is not None:
+            check_correlation(self.correlation, k)
 
     @property
     def n_dimensions(self) -> int:
@@ -127,3 +134,25 @@ class Dataset:
     def n_nuisances(self) -> int:
         """Return the number of shape nuisances, without the normalisation."""
         return self.reference_response.n_nuisances
+
+
+def check_correlation(matrix: Float64, n_nuisances: int) -> None:
+    """Raise unless `matrix` is a correlation matrix of so many measurements, and can be inverted."""
+    what = "the correlation matrix of the auxiliary measurements"
+    if matrix.shape != (n_nuisances, n_nuisances):
+        raise DatasetError(
+            f"{what} has shape {matrix.shape}, ({n_nuisances}, {n_nuisances}) was expected: one row and one "
+            "column per nuisance"
+        )
+    if not np.isfinite(matrix).all():
+        raise DatasetError(f"{what} is not finite")
+    if np.abs(matrix - matrix.T).max(initial=0.0) > _ROUNDED:
+        raise DatasetError(f"{what} is not symmetric")
+    if np.abs(np.diag(matrix) - 1.0).max(initial=0.0) > _ROUNDED:
+        raise DatasetError(f"{what} needs ones on its diagonal: nuisances are in units of their sigma")
+    smallest = float(np.linalg.eigvalsh(matrix).min(initial=1.0))
+    if smallest < _SINGULAR:
+        raise DatasetError(
+            f"{what} is not positive definite, its smallest eigenvalue is {smallest:.2g}: what is fully "
+            "correlated is one nuisance"
+        )

@@ -4,6 +4,8 @@ With f(z) = h(z) + nu.g(z) + 1/2 nu.D(z).nu + nu_N, the log likelihood ratio to 
 
     log L = sum_D f - sum_R w (e^f - 1) - 1/2 sum_k [(nu_k - nu0_k)^2 - nu0_k^2] - the same for nu_N.
 
+Auxiliary measurements with a correlation matrix S have -1/2 [(nu - nu0).S^-1.(nu - nu0) - nu0.S^-1.nu0].
+
 Everything here is log L; a `Fit` holds twice its maximum.
 """
 
@@ -19,18 +21,29 @@ from numpy.typing import NDArray
 
 from covad.nplm.dataset import Dataset, Float64, Response
 from covad.nplm.fit import Fit, Status
-from covad.nplm.maximise import Expansion, maximise
+from covad.nplm.maximise import Expansion, Maximum, climb_with_one_curvature, maximise
 
 #: Rows of a block: a block of a hundred columns stays in the second-level cache.
 BLOCK = 1024
+#: Shape nuisances beyond which the fits save on the curvature.
+MANY = 8
+#: Events per column from which every second block is enough for the curvature of a step.
+EVENTS_PER_COLUMN = 100
+#: Change of Delta by the last step of a fit with many nuisances.
+TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True)
 class GaussianPenalty:
-    """-1/2 sum_j precision_j [(theta_j - centre_j)^2 - centre_j^2]: auxiliary terms, or a ridge."""
+    """-1/2 sum_j precision_j [(theta_j - centre_j)^2 - centre_j^2]: auxiliary terms, or a ridge.
+
+    Where auxiliary measurements are correlated, `joint` is the whole precision matrix, which then counts
+    instead; `precision` is still that of each measurement on its own.
+    """
 
     centre: Float64
     precision: Float64
+    joint: Float64 | None = None
 
     @classmethod
     def of_nuisances(cls, dataset: Dataset) -> GaussianPenalty:
@@ -38,13 +51,45 @@ class GaussianPenalty:
         norm = dataset.normalisation
         centre = [*dataset.measured] + ([norm.measured] if norm else [])
         precision = [1.0] * dataset.n_nuisances + ([norm.sigma**-2] if norm else [])
-        return cls(np.array(centre, dtype=np.float64), np.array(precision, dtype=np.float64))
+        joint = None
+        if dataset.correlation is not None:
+            joint, k = np.diag(np.array(precision, dtype=np.float64)), dataset.n_nuisances
+            joint[:k, :k] = np.linalg.inv(dataset.correlation)
+        return cls(np.array(centre, dtype=np.float64), np.array(precision, dtype=np.float64), joint)
+
+    def behind(self, n_basis: int) -> GaussianPenalty:
+        """Return the same terms of parameters that come after `n_basis` others."""
+        joint = None if self.joint is None else np.pad(self.joint, (n_basis, 0))
+        centre, precision = (np.append(np.zeros(n_basis), x) for x in (self.centre, self.precision))
+        return GaussianPenalty(centre, precision, joint)
+
+    def ridged(self, ridge: Float64) -> GaussianPenalty:
+        """Return these terms and a ridge, lambda by parameter, around zero."""
+        joint = None if self.joint is None else self.joint + np.diag(ridge)
+        return GaussianPenalty(self.centre, self.precision + ridge, joint)
+
+    @property
+    def curvature(self) -> Float64:
+        """Return the precision matrix."""
+        return np.diag(self.precision) if self.joint is None else self.joint
+
+    @property
+    def covariance(self) -> Float64:
+        """Return the covariance of the measurements; zero for what nobody measured."""
+        covariance, measured = np.zeros_like(self.curvature), self.precision > 0
+        squares = np.ix_(measured, measured)
+        covariance[squares] = np.linalg.inv(self.curvature[squares])
+        return covariance
 
     def value(self, theta: Float64) -> float:
+        if self.joint is not None:
+            return float(-0.5 * (self.joint @ theta) @ (theta - 2.0 * self.centre))
         # (theta - centre)^2 - centre^2, without the cancellation
         return float(-0.5 * np.sum(self.precision * theta * (theta - 2.0 * self.centre)))
 
     def gradient(self, theta: Float64) -> Float64:
+        if self.joint is not None:
+            return -self.joint @ (theta - self.centre)
         return -self.precision * (theta - self.centre)
 
 
@@ -86,7 +131,20 @@ class ColumnLikelihood:
             curvature += scaled.T @ scaled
         value = float(self.data_sums @ theta) - expected + self.penalty.value(theta)
         gradient = self.data_sums - slope + self.penalty.gradient(theta)
-        return Expansion(value, gradient, curvature + np.diag(self.penalty.precision))
+        return Expansion(value, gradient, curvature + self.penalty.curvature)
+
+    def sketch(self, theta: Float64) -> Expansion:
+        """Return value and gradient in float32, and the curvature of every second block, twice."""
+        curvature = np.zeros((len(theta), len(theta)))
+        coefficients = theta.astype(self.reference.dtype)
+        for start in range(0, len(self.weights), 2 * BLOCK):
+            rows = slice(start, start + BLOCK)
+            growth = np.exp((self.reference[rows] @ coefficients).astype(np.float64))
+            root = np.sqrt(2.0 * self.weights[rows] * growth).astype(self.reference.dtype)
+            scaled = self.reference[rows] * root[:, None]
+            curvature += scaled.T @ scaled
+        value, gradient = self.ascent(theta, np.float32)
+        return Expansion(value, gradient, curvature + self.penalty.curvature)
 
     @cached_property
     def score(self) -> Float64:
@@ -129,7 +187,7 @@ class QuadraticLikelihood:
         density = self.dataset.weights * np.exp(nuisance_shift(reference, nu))
         slopes = nuisance_slopes(reference, nu)
         gradient = nuisance_slopes(data, nu).sum(axis=0) - density @ slopes + self.penalty.gradient(nu)
-        curvature = slopes.T @ (slopes * density[:, None]) + np.diag(self.penalty.precision)
+        curvature = slopes.T @ (slopes * density[:, None]) + self.penalty.curvature
         k = data.n_nuisances
         curvature[:k, :k] -= weighted_quadratic(data, np.ones(len(data.linear)))
         curvature[:k, :k] += weighted_quadratic(reference, density)
@@ -183,15 +241,27 @@ def log_likelihood(dataset: Dataset, h_data: Float64, h_reference: Float64, nu: 
 
 
 def fit_nuisances(dataset: Dataset) -> Fit:
-    """Fit Delta (eq:Delta), the maximum over the nuisances alone, to machine precision."""
+    """Fit Delta (eq:Delta), the maximum over the nuisances alone: to machine precision, or 1e-8 with many."""
     clock = time.process_time()
     penalty = GaussianPenalty.of_nuisances(dataset)
     start = penalty.centre * 0.0
     if not len(start):
         return Fit(0.0, start, 0.0, Status.CONVERGED, 0, time.process_time() - clock)
+    norm = dataset.normalisation is not None
     likelihood: ColumnLikelihood | QuadraticLikelihood
+    if can_be_sketched(dataset, len(start)):
+        columns = [
+            np.hstack([response.linear, np.ones((len(response.linear), int(norm)), dtype=np.float32)])
+            for response in (dataset.reference_response, dataset.data_response)
+        ]
+        likelihood = ColumnLikelihood(
+            columns[0], dataset.weights, columns[1].sum(axis=0, dtype=np.float64), penalty
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            best = climb_with_one_curvature(likelihood, start, _change, TOLERANCE, sketched=True)
+        if best.status is Status.CONVERGED:
+            return _delta(best, dataset, clock)
     if dataset.reference_response.quadratic is None:
-        norm = dataset.normalisation is not None
         likelihood = ColumnLikelihood(
             nuisance_columns(dataset.reference_response, norm),
             dataset.weights,
@@ -200,7 +270,23 @@ def fit_nuisances(dataset: Dataset) -> Fit:
         )
     else:
         likelihood = QuadraticLikelihood(dataset, penalty)
-    best = maximise(likelihood, start)
+    return _delta(maximise(likelihood, start), dataset, clock)
+
+
+def can_be_sketched(dataset: Dataset, n_columns: int) -> bool:
+    """Return whether a fit of so many columns has nuisances, and events, enough to save on the curvature."""
+    return (
+        dataset.n_nuisances > MANY
+        and dataset.reference_response.quadratic is None
+        and len(dataset.reference) >= EVENTS_PER_COLUMN * n_columns
+    )
+
+
+def _change(theta: Float64, gradient: Float64, step: Float64) -> float:  # noqa: ARG001
+    return 2.0 * abs(float(gradient @ step))
+
+
+def _delta(best: Maximum, dataset: Dataset, clock: float) -> Fit:
     nu, nu_norm = split_nuisances(best.theta, dataset.n_nuisances)
     seconds = time.process_time() - clock
     return Fit(2.0 * best.value, nu, nu_norm, best.status, best.evaluations, seconds)

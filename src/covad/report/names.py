@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from covad.results.summary import ConfigurationSummary, nu_text
+from covad.results.summary import MANY_NUISANCES, ConfigurationSummary, nu_text
 from covad.toys.ensembles import Treatment
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -30,6 +30,7 @@ _SIGNALS = {
     "hpm": Label("h± → τν", r"$h^\pm \to \tau^\pm\nu$"),
 }
 _PROCESSES = {"w": "W", "z": "Z", "qcd": "QCD", "ttbar": "tt̅"}
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 #: 'nu = +1, 0' in the reason of a verdict; other values than 0 have signs, the numbers that follow have none.
 _NU_IN_REASON = re.compile(r"nu = ((?:[+-][\d.]*\d|0)(?:, (?:[+-][\d.]*\d|0(?![\d.])))*)")
 #: Digits and the sign of a power of ten.
@@ -79,8 +80,21 @@ def nu_key(nu: Sequence[float]) -> str:
 
 
 def nu_label(nu: Sequence[float]) -> Label:
-    values = nu_text(nu, unit="σ")
-    text = values if len(nu) == 1 else f"({values})"
+    """Name a point of nu; of many nuisances only those that are not 0 are named."""
+    return _label_of_values(nu_text(nu, ",").split(","))
+
+
+def _label_of_values(values: Sequence[str]) -> Label:
+    shifted = {k: value for k, value in enumerate(values, start=1) if value != "0"}
+    if len(values) > MANY_NUISANCES and shifted:
+        text = ", ".join(f"ν{str(k).translate(_SUBSCRIPTS)} = {value}σ" for k, value in shifted.items())
+        tex = ", ".join(rf"\nu_{{{k}}} = {value}\sigma" for k, value in shifted.items())
+        return Label(text.replace("-", "−"), f"${tex}$")
+    if len(values) > MANY_NUISANCES:
+        return Label("ν = 0", r"$\nu = 0$")
+    text = ", ".join(f"{value}σ" if value != "0" else value for value in values)
+    if len(values) > 1:
+        text = f"({text})"
     tex = text.replace("σ", r"\sigma")
     return Label(f"ν = {text.replace('-', '−')}", rf"$\nu = {tex}$")
 
@@ -100,10 +114,7 @@ def point_label(point: str) -> Label:
         return truth_label((), float(point.removeprefix("nu_N = ").removesuffix(" sigma")), False)
     if not point.startswith("R_"):
         return Label(point, point.replace("$", r"\$"))
-    values = ", ".join(f"{x}σ" if x != "0" else x for x in point.removeprefix("R_").split(","))
-    text = f"({values})" if "," in point else values
-    tex = text.replace("σ", r"\sigma")
-    return Label(f"ν = {text.replace('-', '−')}", rf"$\nu = {tex}$")
+    return _label_of_values(point.removeprefix("R_").split(","))
 
 
 def shown_reason(reason: str) -> str:
@@ -133,6 +144,9 @@ def null_label(null: str) -> Label:
     if null == "joint":
         return Label("both tests jointly", "both tests jointly")
     points = null.removeprefix("R_")
+    if points.count(",") >= MANY_NUISANCES:
+        there = _label_of_values(points.split(","))
+        return Label(f"R({there.text})", f"toys at {there.tex}")
     return Label(f"R(ν = {points.replace('-', '−')}σ)", rf"toys at $\nu = {points}\sigma$")
 
 

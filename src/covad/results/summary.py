@@ -36,6 +36,8 @@ from covad.storage.versions import Versions
 from covad.study import Study, find_slug
 from covad.toys.ensembles import Treatment
 
+#: Nuisances beyond which a point is named by those that are not 0.
+MANY_NUISANCES = 4
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
 SUMMARY_SCHEMA = 9
@@ -375,10 +377,17 @@ def nu_text(nu: Sequence[float], separator: str = ", ", unit: str = "") -> str:
 
 
 def truth_text(nu: Sequence[float], nu_norm: float = 0.0, prior: bool = False) -> str:
-    """Return how the truth of an ensemble is written: as `nu_text`, 'nu_N = -1.5 sigma' or 'prior'."""
+    """Return how the truth of an ensemble is written: as `nu_text`, 'nu_N = -1.5 sigma' or 'prior'.
+
+    Of many nuisances those that are not 0 are named: 'nu_1 = +1, nu_4 = -1'.
+    """
     if prior:
         return "prior"
-    return f"nu_N = {nu_norm:+g} sigma" if nu_norm else nu_text(nu)
+    if nu_norm:
+        return f"nu_N = {nu_norm:+g} sigma"
+    if len(nu) > MANY_NUISANCES:
+        return ", ".join(f"nu_{k} = {x:+g}" for k, x in enumerate(nu, start=1) if x) or "0"
+    return nu_text(nu)
 
 
 def select(lines: Iterable[T], **values: Any) -> list[T]:

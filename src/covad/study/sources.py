@@ -12,6 +12,7 @@ from covad.events.processes import BACKGROUND_MIX
 from covad.events.selection import Selection
 from covad.response.settings import ResponseFit
 from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, Size, Whole
+from covad.toys.latent_world import MOST_NUISANCES
 
 #: What the yield's nuisance is called in results.
 NORMALISATION = "normalisation"
@@ -23,7 +24,7 @@ class LatentSection(Settings):
     """The analytic latent world: fresh events for every toy, `nuisances` of them with an exact response."""
 
     kind: Literal["latent"]
-    nuisances: Annotated[Whole, Field(ge=1, le=3)] = 1
+    nuisances: Annotated[Whole, Field(ge=1, le=MOST_NUISANCES)] = 1
 
     @property
     def embeddings_named(self) -> tuple[str, ...]:

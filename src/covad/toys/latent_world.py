@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covad.errors import DatasetError
 from covad.nplm.dataset import Dataset, Normalisation, Response
 
 N_DIMENSIONS = 4
@@ -31,14 +32,41 @@ _SPREADS = np.array([[0.7, 0.9, 0.8, 1.0], [0.8, 0.6, 1.0, 0.7], [0.4, 0.5, 0.4,
 #: The signal sits off the bulk, and is narrow.
 _SIGNAL_MEAN = np.array([1.2, 1.0, 1.2, 0.8], dtype=np.float32)
 _SIGNAL_SPREAD = np.float32(0.35)
-#: Nuisance k acts as amplitude * tanh(direction . z + offset).
-_AMPLITUDES = np.array([0.06, 0.04, 0.03], dtype=np.float32)
-_DIRECTIONS = np.array(
-    [[0.9, -0.5, 0.2, 0.0], [0.0, 0.6, 0.7, -0.4], [0.3, 0.2, -0.5, 0.8]], dtype=np.float32
-)
-_OFFSETS = np.array([0.1, -0.2, 0.0], dtype=np.float32)
+#: As many nuisances as there can be.
+MOST_NUISANCES = 50
+#: Nuisance k acts as amplitude * tanh(direction . z + offset); the first three were chosen by hand.
+_FIRST_AMPLITUDES = (0.06, 0.04, 0.03)
+_FIRST_DIRECTIONS = ((0.9, -0.5, 0.2, 0.0), (0.0, 0.6, 0.7, -0.4), (0.3, 0.2, -0.5, 0.8))
+_FIRST_OFFSETS = (0.1, -0.2, 0.0)
+#: Amplitudes of the others, in turns: 10 000 events constrain the first, not the last. All fifty add up to
+#: 0.62, so that thinning at nuisances thrown from their priors keeps six of ten candidates.
+_CYCLE = (0.025, 0.01, 0.005, 0.002)
+#: Root of x^6 = x + 1: multiples of its inverse powers fill five dimensions evenly.
+_EVEN = 1.1347241384015194
+
+
+def _tilts() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """Return amplitudes, directions and offsets of all nuisances."""
+    k = np.arange(1, MOST_NUISANCES - len(_FIRST_AMPLITUDES) + 1)
+    even = 2.0 * ((0.5 + np.outer(k, _EVEN ** -np.arange(1.0, 6.0))) % 1.0) - 1.0
+    directions, offsets = even[:, :N_DIMENSIONS], even[:, N_DIMENSIONS]
+    directions = directions / np.sqrt(np.square(directions).sum(axis=1, keepdims=True))
+    amplitudes = np.resize(_CYCLE, len(k))
+    return (
+        np.concatenate([_FIRST_AMPLITUDES, amplitudes]).astype(np.float32),
+        np.concatenate([_FIRST_DIRECTIONS, directions]).astype(np.float32),
+        np.concatenate([_FIRST_OFFSETS, offsets]).astype(np.float32),
+    )
+
+
+_AMPLITUDES, _DIRECTIONS, _OFFSETS = _tilts()
 #: Events drawn at a time: their arrays stay in the cache, and are too small to be returned to the system.
 _CHUNK = 4096
+
+
+def _check_number(n_nuisances: int) -> None:
+    if n_nuisances > MOST_NUISANCES:
+        raise DatasetError(f"the latent world has {MOST_NUISANCES} nuisances, not {n_nuisances}")
 
 
 def background(n_events: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -72,6 +100,7 @@ def signal(n_events: int, rng: np.random.Generator) -> NDArray[np.float32]:
 
 def response(z: NDArray[np.float32], n_nuisances: int = 1) -> NDArray[np.float32]:
     """Return the exact g(z), (events, nuisances)."""
+    _check_number(n_nuisances)
     g: NDArray[np.float32] = z @ _DIRECTIONS[:n_nuisances].T
     g += _OFFSETS[:n_nuisances]
     np.tanh(g, out=g)
@@ -83,6 +112,7 @@ def tilted_background(
     expected: float, nu: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.float32]:
     """Draw a Poisson sample of n(z|0) e^{nu.g(z)}, with `expected` events at nu = 0."""
+    _check_number(len(nu))
     bound = float(np.abs(nu) @ _AMPLITUDES[: len(nu)])
     candidates = background(rng.poisson(expected * np.exp(bound)), rng)
     accept = np.exp(response(candidates, len(nu)) @ nu - bound)
@@ -137,12 +167,16 @@ def _thinned(
 
 @dataclass(frozen=True)
 class LatentWorld:
-    """Sizes of a latent toy; the defaults are those of the paper."""
+    """Sizes of a latent toy; the defaults are those of the paper.
+
+    `correlation` is the matrix of the auxiliary measurements, which are independent if it is None.
+    """
 
     n_reference: int = 52_000
     expected: float = 10_000.0
     n_nuisances: int = 1
     normalisation_sigma: float | None = 0.1
+    correlation: NDArray[np.float64] | None = None
 
     def toy(
         self, rng: np.random.Generator, nu: NDArray[np.float64] | float = 0.0, expected_signal: float = 0.0
@@ -165,6 +199,16 @@ class LatentWorld:
             weights=np.full(self.n_reference, self.expected / self.n_reference),
             reference_response=Response(response(reference, k)),
             data_response=Response(response(data, k)),
-            measured=rng.normal(truth[:k], 1.0),
+            measured=throw_auxiliary(truth[:k], self.correlation, rng),
             normalisation=normalisation,
+            correlation=self.correlation,
         )
+
+
+def throw_auxiliary(
+    nu: NDArray[np.float64], correlation: NDArray[np.float64] | None, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Throw the auxiliary values of the shape nuisances around the truth: nu0 ~ N(nu, S)."""
+    if correlation is None:
+        return rng.normal(nu, 1.0)
+    return np.asarray(nu + np.linalg.cholesky(correlation) @ rng.normal(0.0, 1.0, len(nu)))

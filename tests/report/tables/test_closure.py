@@ -66,6 +66,7 @@ def test_every_point_has_its_shift_and_ratios_with_intervals(evidence):
         ("R_-1", "ν = −1σ"),
         ("R_+1,0", "ν = (+1σ, 0)"),
         ("R_0", "ν = 0"),
+        ("R_+1,0,0,0,0,0,0,0,0,0,0,-0.5", "ν₁ = +1σ, ν₁₂ = −0.5σ"),
         ("prior", "prior"),
         (truth_text((), -1.5), "ν_N = −1.5σ"),
     ],

@@ -20,7 +20,13 @@ from covad.nplm.convex.quadratic import CurvedLikelihood, climb_from
 from covad.nplm.convex.ridge import RidgedLikelihood, climb
 from covad.nplm.dataset import Dataset, Float32, Float64, Response
 from covad.nplm.fit import Fit, Seed, Status, TauFit
-from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty, join_nuisances, split_nuisances
+from covad.nplm.likelihood import (
+    ColumnLikelihood,
+    GaussianPenalty,
+    can_be_sketched,
+    join_nuisances,
+    split_nuisances,
+)
 from covad.nplm.maximise import Maximum
 
 
@@ -111,9 +117,7 @@ class ConvexProblem:
             reference=columns(test.basis, dataset.reference, dataset.reference_response, norm),
             data=columns(test.basis, dataset.data, dataset.data_response, norm),
             ridge=ridge,
-            auxiliary=GaussianPenalty(
-                *(np.append(np.zeros(n), x) for x in (nuisances.centre, nuisances.precision))
-            ),
+            auxiliary=nuisances.behind(n),
         )
 
     @cached_property
@@ -125,7 +129,7 @@ class ConvexProblem:
 
     def maximum(self, start: Float64) -> Maximum:
         """Climb to the ridged maximum; `value` is log L there, without the ridge."""
-        concave = climb(self.likelihood, start)
+        concave = climb(self.likelihood, start, sketched=can_be_sketched(self.dataset, len(start)))
         if self.dataset.reference_response.quadratic is None or concave.status is Status.FAILED:
             return concave
         n, sums = self.n_basis, self.likelihood.penalised.data_sums
@@ -135,7 +139,7 @@ class ConvexProblem:
 
     @property
     def _penalty(self) -> GaussianPenalty:
-        return GaussianPenalty(self.auxiliary.centre, self.auxiliary.precision + self.ridge)
+        return self.auxiliary.ridged(self.ridge)
 
 
 def columns(basis: Basis, events: Float32, response: Response, normalisation: bool) -> Float32:

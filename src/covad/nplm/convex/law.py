@@ -102,17 +102,20 @@ class ConvexNull:
     ) -> ConvexNull:
         """Compute the null from the moments, and ridge and auxiliary precision by column, the basis first.
 
+        Correlated auxiliary values have a precision matrix.
+
         `free_yield`: the last column is the constant of a yield that nobody knows, and the law is
         conditional on the number of data. Columns are scaled to a ridged curvature of one: an auxiliary
         value may be known far better than the data tell it.
         """
-        size = np.diag(moments.information) + auxiliary + ridge
+        precision = np.diag(auxiliary) if auxiliary.ndim == 1 else auxiliary
+        size = np.diag(moments.information) + np.diag(precision) + ridge
         if not (np.isfinite(size) & (size > 0)).all():
             raise DatasetError(_DEGENERATE)
         unit = 1.0 / np.sqrt(size)
         units = np.outer(unit, unit)
         information, ridge = units * moments.information, unit**2 * ridge
-        curvature = information + np.diag(unit**2 * auxiliary)
+        curvature = information + units * precision
         ridged = curvature + np.diag(ridge)
         try:
             np.linalg.cholesky(ridged)
@@ -143,7 +146,7 @@ class ConvexNulls:
 
     moments: ScoreMoments
     ridge: Float64
-    auxiliary: Float64
+    auxiliary: Float64  # precision, by column or as a matrix
     n_basis: int
     free_yield: bool
 
@@ -192,4 +195,4 @@ def analytic_nulls(
     if further is not None:
         moments = moments.with_further(further)
     free_yield = sample.normalisation is not None and sample.normalisation.is_free
-    return ConvexNulls(moments, problem.ridge, problem.auxiliary.precision, n, free_yield)
+    return ConvexNulls(moments, problem.ridge, problem.auxiliary.curvature, n, free_yield)

@@ -39,7 +39,7 @@ class CurvedLikelihood:
         density = self.dataset.weights * np.exp(self._f(theta))
         slopes = nuisance_slopes(self.dataset.reference_response, nu)
         sums = np.append(self.phi_sums, nuisance_slopes(self.dataset.data_response, nu).sum(axis=0))
-        gradient, curvature = sums + self.penalty.gradient(theta), np.diag(self.penalty.precision)
+        gradient, curvature = sums + self.penalty.gradient(theta), self.penalty.curvature.copy()
         for rows in self._blocks():
             x = np.hstack([self.phi[rows], slopes[rows]])
             weighted = x * density[rows, None]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.nplm.dataset import Float64
+from covad.nplm.likelihood import MANY
 from covad.nplm.network.packing import Floats, PackedEvents
 
 #: Events of a cell, data and reference together.
@@ -72,11 +73,18 @@ def _moment_points(
     event, w = event[filled], w[filled]
     total = w.sum(axis=1)
     share = (w / total[:, None])[:, None, :]  # (cells, 1, events)
-    z, g = sample.z[event].astype(np.float64), sample.linear[event].astype(np.float64)
-    z_mean, g_mean = share @ z, share @ g
+    z = sample.z[event].astype(np.float64)
+    z_mean = share @ z
     away = z - z_mean
     weighted = np.swapaxes(away * share.swapaxes(1, 2), 1, 2)
-    covariance, mixed = weighted @ away, weighted @ (g - g_mean)
+    covariance = weighted @ away
+    if sample.linear.shape[1] > MANY:  # in float32, and at once; `away` has no mean, so that g may have one
+        both = np.concatenate([share, weighted], axis=1).astype(np.float32) @ sample.linear[event]
+        g_mean, mixed = both[:, :1].astype(np.float64), both[:, 1:].astype(np.float64)
+    else:
+        g = sample.linear[event].astype(np.float64)
+        g_mean = share @ g
+        mixed = weighted @ (g - g_mean)
     n_dimensions = z.shape[-1]
     slopes = np.linalg.solve(covariance + 1e-6 * np.eye(n_dimensions), mixed)
     spread, axes = np.linalg.eigh(covariance)

@@ -16,6 +16,7 @@ from covad.nplm.likelihood import GaussianPenalty, join_nuisances, log_likelihoo
 from covad.nplm.network.architecture import count_parameters
 from covad.nplm.network.likelihood import NetworkLikelihood
 from covad.nplm.network.packing import PackedEvents
+from covad.nplm.network.rotation import Rotation
 from covad.nplm.network.search import FULL_SEARCH, Search, TwoLevelSearch
 
 
@@ -65,11 +66,23 @@ class NetworkTest:
     def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:
         """Maximise tau from the starts of the search."""
         clock = time.process_time()
-        limits = self.limits(dataset)
-        likelihood = self.likelihood(dataset)
+        limits, nuisances = self.limits(dataset), join_nuisances(null, dataset)
+        sample, penalty = PackedEvents.of(dataset), GaussianPenalty.of_nuisances(dataset)
+        rotation = Rotation.of(dataset, sample, nuisances)
+        if rotation is None:
+            likelihood = NetworkLikelihood(sample, self.widths, penalty)
+        else:
+            likelihood = NetworkLikelihood(
+                rotation.sample(sample), self.widths, rotation.penalty(penalty), n_coupled=rotation.n_coupled
+            )
+            nuisances = rotation.inverse @ nuisances
         search = TwoLevelSearch(likelihood, limits, self.search, np.random.default_rng(seed))
-        end = search.run(join_nuisances(null, dataset))
-        return self.fit_at(end.theta, dataset, null, end.status, likelihood.evaluations, clock)
+        end = search.run(nuisances)
+        theta = end.theta
+        if rotation is not None:
+            weights, u = np.split(theta, [self.n_parameters])
+            theta = np.append(weights, rotation.matrix @ u)
+        return self.fit_at(theta, dataset, null, end.status, likelihood.evaluations, clock)
 
     def fit_at(
         self, theta: Float64, dataset: Dataset, null: Fit, status: Status, evaluations: int, clock: float

@@ -84,10 +84,17 @@ def climb(function: Expandable, start: Float64, limits: Float64, settings: Newto
 
 def propose(here: Expansion, theta: Float64, limits: Float64, damping: float) -> tuple[Float64, float, float]:
     """Return a point inside the box, its predicted gain, and the damping that made the model concave."""
-    step = np.empty_like(theta)
+    step, n = np.empty_like(theta), len(here.curvature)
+    gradient, curvature, free = here.gradient[:n], here.curvature, here.gradient[n:]
+    if here.loose is not None:  # eliminate them: they have no bounds, and need no damping
+        coupling = here.loose.coupling / here.loose.stiffness
+        gradient, curvature = gradient - coupling @ free, curvature - coupling @ here.loose.coupling.T
     predicted, damping = bounded_step(
-        here.gradient, here.curvature, -limits - theta, limits - theta, damping, step
+        gradient, curvature, (-limits - theta)[:n], (limits - theta)[:n], damping, step[:n]
     )
+    if here.loose is not None:
+        step[n:] = free / here.loose.stiffness - step[:n] @ coupling
+        predicted += 0.5 * float(free @ free) / here.loose.stiffness
     return np.clip(theta + step, -limits, limits), predicted, damping
 
 

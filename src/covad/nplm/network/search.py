@@ -9,17 +9,18 @@ best maxima so far, with one hidden unit redrawn. A candidate that ends in a kno
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from covad.errors import DatasetError
 from covad.nplm.dataset import Float64
 from covad.nplm.fit import Status
-from covad.nplm.maximise import Expansion
+from covad.nplm.maximise import Expansion, Loose
 from covad.nplm.network.condense import condense
 from covad.nplm.network.likelihood import NetworkLikelihood
-from covad.nplm.network.newton import BoundedMaximum, NewtonSettings, climb
+from covad.nplm.network.newton import BoundedMaximum, Expandable, NewtonSettings, climb
+from covad.nplm.network.rotation import STIFFNESS
 
 #: Two maxima of the condensed sample this close in log L are one.
 SAME = 0.005
@@ -61,10 +62,30 @@ class BorrowedCurvature:
 
     def expand(self, theta: Float64) -> Expansion:
         value, gradient = self.full.slope(theta)
-        return Expansion(value, gradient, self.condensed.expand(theta).curvature)
+        borrowed = self.condensed.expand(theta)
+        return replace(borrowed, value=value, gradient=gradient)
 
     def sharpen(self, theta: Float64) -> Expansion | None:
         return self.full.expand(theta)
+
+
+class FrozenCoupling:
+    """A function whose loose nuisances have the coupling of one point, until it is asked to be sharper.
+
+    It hardly changes on the last steps; the condensed sample tells it.
+    """
+
+    def __init__(self, function: Expandable, condensed: NetworkLikelihood, theta: Float64) -> None:
+        self.function, self.condensed = function, condensed
+        self.loose = Loose(condensed.coupling(theta), STIFFNESS)
+
+    def expand(self, theta: Float64) -> Expansion:
+        return replace(self.function.expand(theta), loose=self.loose)
+
+    def sharpen(self, theta: Float64) -> Expansion | None:
+        self.loose = Loose(self.condensed.coupling(theta), STIFFNESS)
+        sharper = self.function.sharpen(theta) or self.function.expand(theta)
+        return replace(sharper, loose=self.loose)
 
 
 @dataclass(frozen=True)
@@ -86,7 +107,7 @@ class TwoLevelSearch:
         if 2 * len(sample) > len(full.sample):  # there is little to condense
             self.condensed = full
         else:
-            self.condensed = NetworkLikelihood(sample, full.architecture.widths, full.penalty, full.dtype)
+            self.condensed = full.on(sample)
         self.borrowed = BorrowedCurvature(full, self.condensed)
         self.seen: list[float] = []
         self.peaks: list[_Peak] = []
@@ -97,7 +118,7 @@ class TwoLevelSearch:
         for _ in range(self.search.hops):
             self._hop()
         ends = [
-            climb(self.full, peak.theta, self.limits, self.search.finish)
+            climb(self._coupled(self.full, peak.theta), peak.theta, self.limits, self.search.finish)
             for peak in self.peaks[: self.search.finished]
         ]
         if not ends:
@@ -136,10 +157,16 @@ class TwoLevelSearch:
 
     def _polish(self, theta: Float64) -> None:
         """Climb on the full sample with borrowed curvature, and keep the peak in order of height."""
-        end = climb(self.borrowed, theta, self.limits, self.search.polish)
+        end = climb(self._coupled(self.borrowed, theta), theta, self.limits, self.search.polish)
         if end.status is not Status.FAILED:
             self.peaks.append(_Peak(2.0 * end.value, end.theta))
             self.peaks.sort(key=lambda peak: -peak.t)
+
+    def _coupled(self, function: Expandable, theta: Float64) -> Expandable:
+        """Let the function know how loose nuisances, if there are any, are coupled near theta."""
+        if self.full.n_loose == 0:
+            return function
+        return FrozenCoupling(function, self.condensed, theta)
 
     def _redraw(self, theta: Float64) -> Float64:
         """Draw the weights into and out of one hidden unit again, anywhere in the box."""
