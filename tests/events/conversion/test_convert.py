@@ -27,6 +27,7 @@ from covad.events.conversion.blocks import convert_rows
 from covad.events.conversion.convert import Tally, prepare
 from covad.events.conversion.mapping import EventMapping, parse_mapping, ready_mapping
 from covad.events.conversion.reading import open_source
+from covad.events.conversion.root_trees import RootTree
 from covad.events.conversion.survey import refuse_repeated
 from covad.events.files import open_events
 from covad.events.layout import Events
@@ -631,9 +632,9 @@ def test_unweighted_files_have_no_weights(tmp_path: Path) -> None:
 
 def test_rows_can_be_converted_one_by_one(tmp_path: Path) -> None:
     path = write_nano(tmp_path / "a.root", 50)
-    recipe = prepare(NANO, [path], tmp_path / "x.h5").recipe
-    whole = convert_rows(path, recipe, 0, 50).events.particles
-    single = [convert_rows(path, recipe, i, i + 1).events.particles[0] for i in range(50)]
+    found = prepare(NANO, [path], tmp_path / "x.h5").surveys[0]
+    whole = convert_rows(path, found.state, found.recipe, 0, 50).events.particles
+    single = [convert_rows(path, found.state, found.recipe, i, i + 1).events.particles[0] for i in range(50)]
     np.testing.assert_array_equal(np.stack(single), whole)
 
 
@@ -643,11 +644,57 @@ def test_sums_of_generator_weights_must_be_finite(tmp_path: Path) -> None:
         convert(NANO, path)
 
 
-def test_a_file_that_takes_the_name_of_another_is_read_anew(tmp_path: Path) -> None:
-    """A tree stays open from step to step, but never beyond its file."""
-    path = write_nano(tmp_path / "a.root", 50, 1)
-    recipe = prepare(NANO, [path], tmp_path / "x.h5").recipe
-    first = convert_rows(path, recipe, 0, 50).events
-    write_nano(path, 50, 2)
-    second = convert_rows(path, recipe, 0, 50).events
-    assert not np.array_equal(first.particles, second.particles)
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path, in_place: bool) -> None:
+    """Half of the old events and half of the new ones would be a sample that nobody has made."""
+    path, other = write_nano(tmp_path / "a.root", 50, 1), write_nano(tmp_path / "b.root", 50, 2)
+    found = prepare(NANO, [path], tmp_path / "x.h5").surveys[0]
+    convert_rows(path, found.state, found.recipe, 0, 25)
+    if in_place:
+        path.write_bytes(other.read_bytes())
+    else:
+        other.replace(path)
+    with pytest.raises(FileFormatError, match=r"a.root: has changed while it was read: convert again"):
+        convert_rows(path, found.state, found.recipe, 25, 50)
+
+
+def test_a_file_that_changes_during_a_step_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = write_nano(tmp_path / "a.root", 50, 1), write_nano(tmp_path / "b.root", 50, 2)
+    found = prepare(NANO, [path], tmp_path / "x.h5").surveys[0]
+    read_rows = RootTree.read
+
+    def replaced(*arguments: Any) -> Any:
+        path.write_bytes(other.read_bytes())
+        return read_rows(*arguments)
+
+    monkeypatch.setattr(RootTree, "read", replaced)
+    with pytest.raises(FileFormatError, match=r"a.root: "):
+        convert_rows(path, found.state, found.recipe, 0, 50)
+
+
+def test_empty_files_with_sums_do_not_hide_files_without(tmp_path: Path) -> None:
+    """The sum of the empty file alone would be too small by all that was generated for the other."""
+    empty = write_root(tmp_path / "empty.root", {"Events": nano_branches(0), "Runs": sums(300.0)})
+    silent = write_root(tmp_path / "silent.root", {"Events": nano_branches(50)})
+    for paths in ((empty, silent), (silent, empty)):
+        with pytest.raises(MappingError, match=r"only one of this file and .* has the tree of the sum"):
+            convert(NANO, *paths)
+
+
+@pytest.mark.parametrize("name", ["m.yaml", "b.root", "own.h5", "empty"])
+def test_only_event_files_are_replaced(tmp_path: Path, name: str) -> None:
+    """A shell that expands `--out *.root` names a file of the user as the output."""
+    path, out = write_nano(tmp_path / "a.root", 50, 1), tmp_path / name
+    (tmp_path / "m.yaml").write_text("tree: Events")
+    write_nano(tmp_path / "b.root", 50, 2)
+    with h5py.File(tmp_path / "own.h5", "w") as file:
+        file["x"] = 1
+    (tmp_path / "empty").touch()
+    before = out.read_bytes()
+    with pytest.raises(FileWriteError, match=rf"{name}: exists and is no event file of covad, so that it"):
+        prepare(NANO, [path], out)
+    assert out.read_bytes() == before
+    replaced, _ = convert(NANO, path)
+    assert convert(NANO, path)[0] == replaced

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import CovadError, EventContentError, MappingError
+from covad.errors import CovadError, EventContentError, FileFormatError, MappingError
 from covad.events.conversion.expressions import parse
 from covad.events.conversion.mapping import ProcessBranch, SumEntry
 from covad.events.conversion.padding import Objects
-from covad.events.conversion.reading import open_source
+from covad.events.conversion.reading import FileState, file_state, open_source
 from covad.events.conversion.recipe import Piece, Recipe
-from covad.events.conversion.tables import Table, reading_foreign
+from covad.events.conversion.tables import Table
 from covad.events.layout import UNLABELLED, Events
 
 
@@ -36,7 +36,7 @@ class Block:
 
 
 @lru_cache(maxsize=1)
-def opened(path: Path, tree: tuple[str, ...] | None, *state: int) -> Table:  # noqa: ARG001
+def opened(path: Path, tree: tuple[str, ...] | None, state: FileState) -> Table:  # noqa: ARG001
     """Return a tree that stays open until another one is asked for: opening takes longer than a step.
 
     `state` tells one file from another that has taken its name.
@@ -44,19 +44,22 @@ def opened(path: Path, tree: tuple[str, ...] | None, *state: int) -> Table:  # n
     return open_source(path).find(tree)
 
 
-def convert_rows(path: Path, recipe: Recipe, start: int, stop: int) -> Block:
-    """Convert rows start..stop-1 of one file."""
-    with reading_foreign(path):
-        state = path.stat()
-    table = opened(
-        path.absolute(), recipe.mapping.tree, state.st_dev, state.st_ino, state.st_size, state.st_ctime_ns
-    )
+def convert_rows(path: Path, state: FileState, recipe: Recipe, start: int, stop: int) -> Block:
+    """Convert rows start..stop-1 of one file; raise FileFormatError if it is not in that state any more."""
+    _refuse_changed(path, state)
+    table = opened(path.absolute(), recipe.mapping.tree, state)
     columns = table.read(recipe.columns, start, stop)
     labels = _labels(recipe, table, start, stop)
+    _refuse_changed(path, state)
     try:
         return _convert(Piece(recipe, stop - start, columns), labels, start)
     except CovadError as failure:
         raise type(failure)(f"{path}: {failure}") from failure
+
+
+def _refuse_changed(path: Path, state: FileState) -> None:
+    if file_state(path) != state:
+        raise FileFormatError(f"{path}: has changed while it was read: convert again when it is complete")
 
 
 def _labels(recipe: Recipe, table: Table, start: int, stop: int) -> NDArray[np.int16]:
