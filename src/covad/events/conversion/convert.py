@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ class Conversion:
     def n_events(self) -> int:
         return sum(survey.n_events for survey in self.surveys)
 
-    def blocks(self, workers: int) -> Iterator[Block]:
+    def blocks(self, workers: int) -> Generator[Block]:
         """Yield all events in the order of the files, converted by so many processes."""
         jobs = [(s.path, s.state, self.recipe, *step) for s in self.surveys for step in s.steps]
         try:

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from covad.errors import DuplicateEventsError, EventContentError, FileWriteError, MappingError
-from covad.events.conversion.expressions import parse
+from covad.events.conversion.expressions import parse, quoted
 from covad.events.conversion.mapping import EventMapping, SumEntry
 from covad.events.conversion.reading import FileState, file_state, open_source
 from covad.events.conversion.recipe import Recipe
@@ -65,7 +65,7 @@ def _summed(text: str, mapping: EventMapping, table: Table) -> float:
     values = parse(text).per_event(lambda name: columns[branches[name]], len(table))
     total = float(values.astype(np.float64).sum())
     if not np.isfinite(total):
-        raise EventContentError(f"{table.path}: the sum of generator weights, '{text}', is {total:g}")
+        raise EventContentError(f"{table.path}: the sum of generator weights, {quoted(text)}, is {total:g}")
     return total
 
 
