@@ -23,6 +23,7 @@ from covad.observed.lines import observation_lines
 from covad.observed.result import Observation
 from covad.observed.run import FinishedRun
 from covad.pipeline import dry_run
+from covad.pipeline.outlook import _differing
 from covad.pipeline.report import report_run
 from covad.report.tables.significance import calibration_table, z_table
 from covad.results.collect import collect
@@ -97,7 +98,7 @@ def test_other_tests_make_the_pools_anew(study, run):
     assert before.pools(SPACE).made
     assert not after.pools(SPACE).made
     assert after.response("covariant", 0, 1).made
-    assert any(line.startswith("pools: ") and "anew" in line for line in dry_run(changed, run))
+    assert "pools: 1 made anew (tests.network)" in dry_run(changed, run)
 
 
 def test_another_expectation_makes_the_pools_anew(study, run):
@@ -108,6 +109,14 @@ def test_another_expectation_makes_the_pools_anew(study, run):
     other = one.model_copy(update={"sizes": sizes.model_copy(update={"expected": 300.0})})
     recipes = [Products(each, RunDirectory(run)).pools(SPACE).recipe for each in (one, other)]
     assert recipes[0] != recipes[1]
+
+
+def test_the_dry_run_says_for_which_tests_pools_are_made_anew(study, run):
+    """By keys of the study file, whatever the recipe calls them."""
+    more = study.model_copy(update={"sizes": study.sizes.model_copy(update={"expected": 230.0})})
+    assert "pools: 1 made anew (sizes.expected)" in dry_run(more, run)
+    one, two = ({"smoothed_for": [{"expected": 200.0}] * number} for number in (1, 2))
+    assert list(_differing(one, two)) == ["the tests that weights are smoothed for"]
 
 
 def test_pools_without_weights_do_not_depend_on_the_tests(run, tmp_path):
