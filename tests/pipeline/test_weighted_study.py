@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -25,7 +26,9 @@ from covad.observed.run import FinishedRun
 from covad.pipeline import dry_run
 from covad.pipeline.outlook import _differing
 from covad.pipeline.report import report_run
+from covad.report.answers import answers
 from covad.report.tables.significance import calibration_table, z_table
+from covad.report.tables.spaces import smoothing_table
 from covad.results.collect import collect
 from covad.results.lines import summary_lines
 from covad.results.overview import signs_text
@@ -33,7 +36,7 @@ from covad.results.run import open_run
 from covad.results.summary import read_summary, select
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
-from covad.runs.smoothing import read_smoothing
+from covad.runs.smoothing import SmoothedPool, read_smoothing
 from covad.runs.status import run_status
 from covad.storage.sealed import read_sealed, write_sealed
 from covad.toys.pool_files import open_pools, pools_digest
@@ -190,6 +193,25 @@ def test_p_by_toys_with_the_noise_of_signs_must_not_be_quoted(run, observed, mon
         line, *_ = observation_lines(asked, replace(summary, closure=closes))
         assert line.endswith(f"larger than that of observed data by {network.signs.text}")
         assert Observation.from_json(asked.to_json()) == asked
+
+
+def test_a_doubtful_smoothing_is_told_wherever_its_answer_is(run, observed, monkeypatch):
+    """By `covad test` where a network speaks, for pools of the background; by the report's card and table."""
+    monkeypatch.setattr(SmoothedPool, "doubtful", True)
+    found = "smoothed weights differ from signed ones in {} pools, most in '"
+    rules = {}
+    for rule in ("convex", "network", "joint"):
+        monkeypatch.setattr("covad.observed.examine.default_result", lambda _, rule=rule: rule)
+        rules[rule] = [line for line in examine(run, observed).warnings if found.format("3 of 3") in line]
+    assert [len(lines) for lines in rules.values()] == [0, 1, 1]
+    summary = open_run(run).summary
+    assert found.format("5 of 5") in smoothing_table(summary).caption
+    trusted = answers(SimpleNamespace(summary=summary, observed=()), lambda *_: None)[-1]
+    assert any(
+        point.startswith("Smoothed weights differ from signed ones in 5 of 5") for point in trusted.points
+    )
+    monkeypatch.setattr(SmoothedPool, "doubtful", False)
+    assert "differ from signed" not in smoothing_table(summary).caption
 
 
 def test_a_part_of_the_reference_has_the_noise_of_all_of_it(run, monkeypatch):

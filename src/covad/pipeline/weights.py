@@ -34,7 +34,7 @@ from covad.response.validate import AdaptiveCells
 from covad.runs.collisions import derived_seed
 from covad.runs.models import response_of
 from covad.runs.scale import Standardisation
-from covad.runs.smoothing import ClosureCheck, SmoothedPool
+from covad.runs.smoothing import ClosureCheck, SmoothedPool, smoothing_doubt
 from covad.settings import Nu
 from covad.study import Study
 from covad.study.plan import (
@@ -87,22 +87,8 @@ class PoolMaker:
 
     def warn(self, space_label: str) -> None:
         """Warn of pools whose smoothed weights do not stand for the signed ones."""
-        doubtful = [pool for pool in self.smoothed if pool.doubtful]
-        if doubtful:
-            worst = max(doubtful, key=lambda pool: pool.moves)
-            log.warning(
-                "%s: smoothed weights differ from signed ones in %d of %d pools, most in '%s' at nu = %s: by "
-                "chi2 %.0f / %d in cells, which adds %.2g to that of data; a test that sees such detail is "
-                "off, the convex one is not: raise tests.convex.bumps",
-                space_label,
-                len(doubtful),
-                len(self.smoothed),
-                worst.pool,
-                list(worst.nu),
-                worst.cells.chi2,
-                worst.cells.dof,
-                worst.moves,
-            )
+        if doubt := smoothing_doubt(self.smoothed):
+            log.warning("%s: %s", space_label, doubt)
 
     @property
     def _centre(self) -> Nu:
