@@ -127,8 +127,8 @@ class PoolMaker:
         z, weights = embedded.z, embedded.weights
         if len(weights) and (total := weights.sum()) <= 0:
             raise NegativeExpectationError(
-                f"the pool '{name}': the weights of its {len(weights)} events add up to {total:g}, which is no "
-                "expectation: check their signs, or simulate more events"
+                f"the pool '{name}': the weights of its {len(weights)} events add up to {total:g}, which is "
+                "no expectation: check their signs, or simulate more events"
             )
         if not len(weights) or (weights == weights[0]).all():
             return LatentEvents(self.scale(z), response_of(self.model, z))

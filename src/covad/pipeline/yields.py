@@ -87,8 +87,8 @@ def yield_lines(data: CollisionData) -> list[str]:
 def doubts(data: CollisionData) -> list[str]:
     """Say which processes have more selected than generated events, or are thin where shapes are taken from.
 
-    Say too if hardly any events are expected, or if the simulation is too small for the yield. Rows are given roles at random, so that every role
-    has its part of each process.
+    Say too if hardly any events are expected, or if the simulation is too small for the yield. Rows are given
+    roles at random, so that every role has its part of each process.
     """
     table, told = data.yields, []
     if table is None:
@@ -109,8 +109,9 @@ def doubts(data: CollisionData) -> list[str]:
             )
         if line.effective < _FEWEST_OF_PROCESS:
             told.append(
-                f"{KEY}.{line.process}: its {line.selected} selected events count as only {line.effective:.2g} "
-                "without weights, a few of them decide its yield: simulate more of it, or look for wrong weights"
+                f"{KEY}.{line.process}: its {line.selected} selected events count as only "
+                f"{line.effective:.2g} without weights, a few of them decide its yield: simulate more of it, "
+                "or look for wrong weights"
             )
         for role in _SHAPES:
             given = getattr(data.source.splits, role)
