@@ -1,7 +1,7 @@
 """covad convert as a user meets it: what it writes, what it says, and one sentence for each bad input."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +11,11 @@ from click.testing import CliRunner, Result
 from root_files import nano_branches, sums, write_nano, write_root
 
 from covad.cli.main import commands, main
+from covad.errors import FileWriteError
+from covad.events.conversion import convert
 from covad.events.conversion.mapping import READY, parse_mapping, ready_mapping
 from covad.events.files import open_events
+from covad.events.hdf5_writer import EventWriter
 
 MAPPING = {
     "tree": "Events",
@@ -226,6 +229,12 @@ BAD: list[tuple[str, Callable[[Path], None], tuple[str, ...], str]] = [
     ),
     ("not a number", nothing, (*Ready, "--sum-of-weights", "many", "good.root"), "sum_of_weights"),
     (
+        "negative sum",
+        nothing,
+        (*Ready, "--sum-of-weights", "-5", "good.root"),
+        "command line: sum_of_weights: it should be greater than 0",
+    ),
+    (
         "data with sum",
         nothing,
         (*Ready, "--data", "--sum-of-weights", "3", "good.root"),
@@ -281,3 +290,34 @@ def test_the_output_must_be_named(tmp_path: Path) -> None:
     result = invoke("convert", "--mapping", "nanoaod", write_nano(tmp_path / "a.root", 5))
     assert result.exit_code == 2
     assert "Missing option '--out'" in result.output
+
+
+def test_the_mapping_is_not_replaced(tmp_path: Path) -> None:
+    path, mapping = write_nano(tmp_path / "a.root", 5), write_mapping(tmp_path / "m.yaml")
+    before = mapping.read_bytes()
+    result = invoke("convert", mapping, path, "--out", mapping)
+    assert "m.yaml: exists and is no event file of covad" in str(result.exception)
+    assert mapping.read_bytes() == before
+
+
+def test_a_failed_write_ends_the_worker_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only when the interpreter ends, which then complains on stderr about what is closed already."""
+    ended = []
+
+    def in_order(function: Callable[..., object], jobs: list[tuple[object, ...]], _: int) -> Iterator[object]:
+        try:
+            for job in jobs:
+                yield function(*job)
+        finally:
+            ended.append(function.__name__)
+
+    def full(*_: object) -> None:
+        raise FileWriteError("a.h5: cannot be written (No space left on device)")
+
+    monkeypatch.setattr(convert, "in_order", in_order)
+    monkeypatch.setattr(EventWriter, "append", full)
+    path = write_nano(tmp_path / "a.root", 50)
+    result = invoke("convert", "--mapping", "nanoaod", path, "--out", tmp_path / "a.h5")
+    assert result.exc_info is not None  # whose traceback holds all that has not ended
+    assert isinstance(result.exception, FileWriteError)
+    assert ended == ["survey", "convert_rows"]

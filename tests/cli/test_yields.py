@@ -2,13 +2,14 @@
 
 import json
 
+import h5py
 import pytest
 import yaml
 from click.testing import CliRunner
 from weighted_files import RAW, YIELDS, weighted_study, write_processes
 
 from covad.cli.main import commands
-from covad.errors import StudyError
+from covad.errors import EventContentError, StudyError
 
 KEYS = {name: {"yield": value} for name, value in YIELDS.items()}
 
@@ -44,6 +45,18 @@ def test_the_table_is_shown_and_nothing_is_written(study):
     assert [line.split()[0] for line in lines[1:]] == ["w", "qcd", "z", "ttbar", "total"]
     assert lines[1].split()[6:9] == ["118", "+-", "1.9"]
     assert sorted(study.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_weights_whose_squares_are_no_numbers_are_refused(tmp_path, size):
+    files = write_processes(tmp_path)
+    with h5py.File(files[1], "r+") as file:
+        file["weight"][4:] = size
+    with pytest.raises(
+        EventContentError,
+        match=r"qcd\.h5: the weight is 1e[-+]200 in event 4, not 0 or 1e-100 to 1e\+100 in size",
+    ):
+        raise invoke("yields", write_study(tmp_path / "study.yaml", files)).exception
 
 
 def test_all_numbers_are_there_as_json(study):

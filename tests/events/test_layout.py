@@ -244,6 +244,16 @@ def test_joined_events_keep_their_weights() -> None:
         (np.ones(50, np.float32), LayoutError, "not float32"),
         (np.where(np.arange(50) == 7, np.nan, 1.0), EventContentError, "{what} is nan in event 7"),
         (np.where(np.arange(50) == 7, -np.inf, 1.0), EventContentError, "{what} is -inf in event 7"),
+        (
+            np.where(np.arange(50) == 7, 1e-200, 0.0),
+            EventContentError,
+            "{what} is 1e-200 in event 7, not 0 or",
+        ),
+        (
+            np.where(np.arange(50) == 7, -1e101, 0.0),
+            EventContentError,
+            r"is -1e\+101 in event 7, not 0 or 1e-100",
+        ),
     ],
 )
 def test_weights_that_cannot_be_are_refused(

@@ -1,8 +1,10 @@
 """Damaged HDF5 files that crash or block the HDF5 library itself: covad survives them."""
 
+import resource
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +123,15 @@ def test_a_slow_start_is_not_the_fault_of_the_file(
 def test_a_large_file_may_take_longer() -> None:
     assert probing.patience_for(0) == 30.0
     assert probing.patience_for(10**10) > 1000.0
+
+
+def test_many_open_files_do_not_keep_a_file_from_being_read(tmp_path, events):
+    """Pools that are mapped hold descriptors by the hundred; `select` takes none from 1024 on."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
+    path = write_events(tmp_path / "many.h5", events)
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        for _ in range(1100):
+            stack.enter_context(path.open("rb"))
+        probe(path)

@@ -140,12 +140,14 @@ def test_observed_files_with_weights_are_refused(tmp_path):
     read = [read_observed(path, events.layout, Selection()) for path in (plain, ones)]
     assert np.array_equal(read[0].particles, read[1].particles)
     weights = np.ones(50)
-    weights[7] = -0.5
-    weighted = observed_file(tmp_path / "weighted.h5", replace(events, weights=weights))
-    with pytest.raises(
-        EventContentError, match=r"weighted\.h5: event 7 has the weight -0\.5, but observed events count once"
-    ):
-        read_observed(weighted, events.layout, Selection())
+    for weight in (-0.5, 1.000000001):
+        weights[7] = weight
+        weighted = observed_file(tmp_path / "weighted.h5", replace(events, weights=weights))
+        with pytest.raises(
+            EventContentError,
+            match=rf"weighted\.h5: event 7 has the weight {weight}, but observed events count once",
+        ):
+            read_observed(weighted, events.layout, Selection())
 
 
 def test_background_samples_count_with_signs():

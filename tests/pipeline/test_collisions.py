@@ -15,7 +15,6 @@ from covad.errors import CovadError, PlanError, StudyError
 from covad.events.files import EventWriter, open_events
 from covad.pipeline import checks, dry_run, encoder, events, response, run_study
 from covad.pipeline import pools as pools_stage
-from covad.pipeline.pools import unweighted
 from covad.pipeline.trial import check_collisions, try_events
 from covad.response.fit import response_grid
 from covad.results import collect, summarise
@@ -421,20 +420,6 @@ def test_files_are_as_good_as_simulation(run, tmp_path):
     assert run_study(read_study(path), tmp_path, here, workers=2).computed == 70
     assert _results(tmp_path) == _results(run)
     path.unlink()
-
-
-def test_weighted_events_are_accepted_in_proportion():
-    from covad.embedding.embed import Embedded
-
-    z = np.arange(20_000, dtype=np.float32)[:, None]
-    weights = np.where(z[:, 0] < 10_000, 0.5, 2.0)
-    kept = unweighted(Embedded(z, np.arange(20_000), weights, 1.25), seed=1)
-    low = int((kept < 10_000).sum())
-    assert len(kept) - low == 10_000
-    # 2500 expected of 10 000 at 1/4: 5 standard deviations are 217, a false alarm in 1.7 million
-    assert abs(low - 2500) < 217
-    equal = unweighted(Embedded(z, np.arange(20_000), np.full(20_000, 3.0), 3.0), seed=1)
-    assert equal is z
 
 
 def test_the_grid_of_the_response_has_axes_and_corners():

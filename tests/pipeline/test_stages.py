@@ -299,7 +299,7 @@ def test_a_spoilt_basis_is_named_by_readers_and_made_anew_by_a_run(tmp_path, cap
     run_study(study(), tmp_path, here)
     assert (tmp_path / BASIS).read_text() == whole
     assert "latent-profiled.json" in caplog.text
-    assert "it is made anew" in caplog.text
+    assert "`covad run` makes it anew" in caplog.text
 
 
 def test_clips_come_from_the_study_or_from_the_search(tmp_path):

@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -23,8 +24,11 @@ from covad.observed.lines import observation_lines
 from covad.observed.result import Observation
 from covad.observed.run import FinishedRun
 from covad.pipeline import dry_run
+from covad.pipeline.outlook import _differing
 from covad.pipeline.report import report_run
+from covad.report.answers import answers
 from covad.report.tables.significance import calibration_table, z_table
+from covad.report.tables.spaces import smoothing_table
 from covad.results.collect import collect
 from covad.results.lines import summary_lines
 from covad.results.overview import signs_text
@@ -32,7 +36,7 @@ from covad.results.run import open_run
 from covad.results.summary import read_summary, select
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
-from covad.runs.smoothing import read_smoothing
+from covad.runs.smoothing import SmoothedPool, read_smoothing
 from covad.runs.status import run_status
 from covad.storage.sealed import read_sealed, write_sealed
 from covad.toys.pool_files import open_pools, pools_digest
@@ -97,7 +101,7 @@ def test_other_tests_make_the_pools_anew(study, run):
     assert before.pools(SPACE).made
     assert not after.pools(SPACE).made
     assert after.response("covariant", 0, 1).made
-    assert any(line.startswith("pools: ") and "anew" in line for line in dry_run(changed, run))
+    assert "pools: 1 made anew (tests.network)" in dry_run(changed, run)
 
 
 def test_another_expectation_makes_the_pools_anew(study, run):
@@ -108,6 +112,14 @@ def test_another_expectation_makes_the_pools_anew(study, run):
     other = one.model_copy(update={"sizes": sizes.model_copy(update={"expected": 300.0})})
     recipes = [Products(each, RunDirectory(run)).pools(SPACE).recipe for each in (one, other)]
     assert recipes[0] != recipes[1]
+
+
+def test_the_dry_run_says_for_which_tests_pools_are_made_anew(study, run):
+    """By keys of the study file, whatever the recipe calls them."""
+    more = study.model_copy(update={"sizes": study.sizes.model_copy(update={"expected": 230.0})})
+    assert "pools: 1 made anew (sizes.expected)" in dry_run(more, run)
+    one, two = ({"smoothed_for": [{"expected": 200.0}] * number} for number in (1, 2))
+    assert list(_differing(one, two)) == ["the tests that weights are smoothed for"]
 
 
 def test_pools_without_weights_do_not_depend_on_the_tests(run, tmp_path):
@@ -181,6 +193,25 @@ def test_p_by_toys_with_the_noise_of_signs_must_not_be_quoted(run, observed, mon
         line, *_ = observation_lines(asked, replace(summary, closure=closes))
         assert line.endswith(f"larger than that of observed data by {network.signs.text}")
         assert Observation.from_json(asked.to_json()) == asked
+
+
+def test_a_doubtful_smoothing_is_told_wherever_its_answer_is(run, observed, monkeypatch):
+    """By `covad test` where a network speaks, for pools of the background; by the report's card and table."""
+    monkeypatch.setattr(SmoothedPool, "doubtful", True)
+    found = "smoothed weights differ from signed ones in {} pools, most in '"
+    rules = {}
+    for rule in ("convex", "network", "joint"):
+        monkeypatch.setattr("covad.observed.examine.default_result", lambda _, rule=rule: rule)
+        rules[rule] = [line for line in examine(run, observed).warnings if found.format("3 of 3") in line]
+    assert [len(lines) for lines in rules.values()] == [0, 1, 1]
+    summary = open_run(run).summary
+    assert found.format("5 of 5") in smoothing_table(summary).caption
+    trusted = answers(SimpleNamespace(summary=summary, observed=()), lambda *_: None)[-1]
+    assert any(
+        point.startswith("Smoothed weights differ from signed ones in 5 of 5") for point in trusted.points
+    )
+    monkeypatch.setattr(SmoothedPool, "doubtful", False)
+    assert "differ from signed" not in smoothing_table(summary).caption
 
 
 def test_a_part_of_the_reference_has_the_noise_of_all_of_it(run, monkeypatch):

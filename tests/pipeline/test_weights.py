@@ -183,7 +183,7 @@ def test_events_of_weight_zero_are_left_out(kind):
 def test_a_region_of_negative_expectation_is_one_sentence_that_names_the_pool():
     found, _, _ = made("signed")
     given = sample(6_000, 4, "signed")
-    beyond = given.z[:, 0] > 3.0
+    beyond = given.z[:, 0] > 4.0
     weights = np.where(beyond, -np.abs(given.weights), given.weights)
     with pytest.raises(
         NegativeExpectationError,
@@ -231,20 +231,34 @@ def test_the_second_order_of_the_response_is_a_column_too():
     [("data", CENTRE, True), ("data", (1.0,), False), ("prior", CENTRE, False), ("a4l", CENTRE, False)],
 )
 def test_three_errors_stop_a_run_where_all_depends_on_it_and_more_elsewhere(name, nu, refused):
-    """As many negative weights as positive ones, and some more: all sum to -3.7 errors.
+    """As many negative weights as positive ones, and some more: where bumps are, they sum to -3.7 errors.
 
-    In all pools there are some 600 places, where one in a thousand samples without any expectation has a sum
-    of -4.8 errors.
+    One event far away makes the sum of all positive. In all pools there are some 600 places, where one in a
+    thousand samples without any expectation has a sum of -4.8 errors.
     """
     found, _, _ = made("signed")
     given = sample(6_000, 4, "none")
     signs = np.ones(6_000)
     signs[np.random.default_rng(4).permutation(6_000)[: 3_000 + round(1.85 * np.sqrt(6_000))]] = -1.0
+    given.z[0], signs[0] = 300.0, 400.0
     if refused:
         with pytest.raises(NegativeExpectationError, match=f"^the pool '{name}' at nu = "):
             found.equal(name, replace(given, weights=signs), nu)
     else:
         assert len(found.equal(name, replace(given, weights=signs), nu)) > 0
+
+
+@pytest.mark.parametrize("weights", [-1.0, 0.0, np.where(np.arange(500) < 251, -1.0, 1.0)])
+@pytest.mark.parametrize("name", ["reference", "a4l"])
+def test_weights_without_a_positive_sum_are_refused(name, weights):
+    """Weights that are all the same are no less negative for that."""
+    given = sample(500, 12, "none")
+    bad = replace(given, weights=np.broadcast_to(weights, 500))
+    with pytest.raises(
+        NegativeExpectationError,
+        match=rf"^the pool '{name}': the weights of its 500 events add up to -?\d+, which is no expectation",
+    ):
+        _ = maker(reference=bad).reference if name == "reference" else maker().equal(name, bad, CENTRE)
 
 
 def doubtful_pool(p=1e-6, moves=5.0):

@@ -3,6 +3,7 @@
 import json
 import logging
 
+import h5py
 import pytest
 from finished_run import TINY, here, make_run, tiny_study
 from weighted_files import RAW, YIELDS, weighted_study, write_process, write_processes
@@ -286,3 +287,24 @@ def test_sums_of_weights_are_counted_and_restored(run):
     assert sums == WeightSums.of(weights, weights)
     assert sums.effective == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
     assert found.weights("data", (1.0,)).total > 0
+
+
+@pytest.mark.parametrize(("scale", "told"), [(1e-2, True), (0.1, False)])
+def test_hardly_any_expected_events_are_a_hint_at_units(tmp_path, files, scale, told):
+    """214 events times the scale: 2.14 and 21.4."""
+    processes = {name: {"yield": scale * value} for name, value in YIELDS.items()}
+    found = [line for line in doubts(settled(collisions(tmp_path, files, processes))) if "1/pb" in line]
+    assert len(found) == told
+    if told:
+        assert "only 2.14 events are expected of all processes: is source.luminosity in 1/pb" in found[0]
+
+
+def test_a_process_that_one_weight_decides_gets_a_word_whatever_its_share(tmp_path):
+    files = write_processes(tmp_path)
+    processes = KEYS | {"ttbar": {"yield": 0.01}}
+    word = "source.background.processes.ttbar: its 1000 selected events count as only 1"
+    assert not any(word in line for line in doubts(settled(collisions(tmp_path, files, processes))))
+    with h5py.File(files[-1], "r+") as file:
+        file["weight"][7] = 1e6
+    found = [line for line in doubts(settled(collisions(tmp_path, files, processes))) if word in line]
+    assert len(found) == 1

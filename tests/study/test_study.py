@@ -76,7 +76,11 @@ def test_defaults_are_those_of_the_paper():
     ]
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("**/*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    sorted(path for path in EXAMPLES.glob("**/*.yaml") if path.name != "mapping.yaml"),
+    ids=lambda path: path.name,
+)
 def test_examples_are_studies(path):
     study = read_study(path)
     assert parse_study(json.loads(json.dumps(study.plain())), "again") == study

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -62,10 +63,9 @@ def convert_files(mapping: EventMapping, files: Sequence[Path], out: Path, worke
     processes = cores() if workers is None else workers
     conversion = prepare(mapping, files, out, processes)
     LOG.info("converting %d events of %s", conversion.n_events, counted(len(conversion.surveys), "file"))
-    blocks = with_progress(
-        conversion.blocks(processes), conversion.n_events, "converting", lambda block: block.n_read
-    )
-    tally = conversion.write(out, blocks, threads=processes)
+    with closing(conversion.blocks(processes)) as converted:  # a failed write ends the worker processes
+        blocks = with_progress(converted, conversion.n_events, "converting", lambda block: block.n_read)
+        tally = conversion.write(out, blocks, threads=processes)
     for remark in tally.remarks():
         LOG.warning("%s", remark)
     names = " and ".join(conversion.recipe.process_names)

@@ -20,6 +20,8 @@ from covad.errors import EventContentError, LayoutError, UnknownNameError
 UNLABELLED = -1
 #: What events without a label are called in tables.
 UNLABELLED_NAME = "unlabelled"
+#: Sizes of weights, other than 0, whose squares add up in double precision.
+SMALLEST_WEIGHT, LARGEST_WEIGHT = np.float64(1e-100), np.float64(1e100)
 
 
 @dataclass(frozen=True)
@@ -194,14 +196,18 @@ class EventLayout:
 
 
 def check_weights(weights: NDArray[Any], what: str, first_event: int = 0) -> None:
-    """Raise EventContentError if a weight is not finite: it names `what`, and the event.
+    """Raise EventContentError if a weight is not finite, or has no square: it names `what`, and the event.
 
     `first_event` is the number that the first of these events has in its file.
     """
-    bad = ~np.isfinite(weights)
+    size = np.abs(weights)
+    bad = ~((size >= SMALLEST_WEIGHT) & (size <= LARGEST_WEIGHT) | (size == 0.0))
     if bad.any():
         event = int(np.argmax(bad))
-        raise EventContentError(f"{what} is {weights[event]} in event {first_event + event}")
+        told = f"{what} is {weights[event]} in event {first_event + event}"
+        if np.isfinite(weights[event]):
+            told += f", not 0 or {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g} in size: scale the weights"
+        raise EventContentError(told)
 
 
 @dataclass(frozen=True)

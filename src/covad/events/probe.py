@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -87,10 +87,12 @@ def _started(reader: subprocess.Popen[bytes]) -> bool:
 def _follow(reader: subprocess.Popen[bytes], patience_seconds: float) -> bool:
     """Wait for the end of a reader; return whether it came, each piece in time."""
     assert reader.stdout is not None  # noqa: S101, it is a pipe
-    while select.select([reader.stdout], [], [], patience_seconds)[0]:
-        if not os.read(reader.stdout.fileno(), 4096):
-            reader.wait()
-            return True
+    with selectors.DefaultSelector() as watched:  # select takes no descriptors from 1024 on
+        watched.register(reader.stdout, selectors.EVENT_READ)
+        while watched.select(patience_seconds):
+            if not os.read(reader.stdout.fileno(), 4096):
+                reader.wait()
+                return True
     return False
 
 

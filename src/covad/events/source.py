@@ -1,8 +1,9 @@
 """An opened event file: what every reader offers, and the checks that all of them share.
 
 Policy on content. NaN, infinity and negative scale are refused, with the file and the number of the event in
-it; so are weights that are not finite, or zero in all events. Unsorted objects, and leftovers in empty slots,
-carry no wrong physics: they are mended on the way in, and counted in `untidied`.
+it; so are weights that are not finite, too small or large for their squares, or zero in all events. Unsorted
+objects, and leftovers in empty slots, carry no wrong physics: they are mended on the way in, and counted in
+`untidied`.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def read_observed(path: Path, layout: EventLayout, selection: Selection) -> Obse
 def _refuse_weights(path: Path, events: Events, start: int) -> None:
     if events.weights is not None and (other := np.flatnonzero(events.weights != 1.0)).size:
         raise EventContentError(
-            f"{path}: event {start + other[0]} has the weight {events.weights[other[0]]:g}, but observed "
+            f"{path}: event {start + other[0]} has the weight {events.weights[other[0]]}, but observed "
             "events count once each: leave the weights out of the file"
         )
 

@@ -47,8 +47,9 @@ from covad.observed.result import Observation, ObservedTest
 from covad.observed.run import FinishedRun
 from covad.results.collect import Group, joint_null
 from covad.runs.collisions import derived_seed, sample_of_file
+from covad.runs.smoothing import read_smoothing, smoothing_doubt
 from covad.storage.digests import content_digest, digest_once
-from covad.study.plan import default_result, default_test
+from covad.study.plan import default_result, default_test, space
 from covad.toys.drawing import TOLERATED_OFFSET
 from covad.toys.ensembles import Treatment
 
@@ -285,6 +286,11 @@ def _warnings(
                 f"negative weights of the simulation make t of toys of the {group.test} test larger than "
                 f"that of observed data by {signs.text}: {what}"
             )
+    if default_result(run.study) in ("network", "joint"):
+        smoothed = read_smoothing(run.data.products.pools(space(run.configuration)))
+        doubt = smoothing_doubt([pool for pool in smoothed if pool.pool in ("reference", "data")])
+        if doubt is not None:
+            yield doubt
     for test in tests:
         if test.status is not Status.CONVERGED:
             yield f"the fit of the {test.test} test ended as '{test.status}'"

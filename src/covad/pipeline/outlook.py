@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -38,6 +39,8 @@ _MEANING = {
     "encoder": "the encoder",
     "response": "the response",
     "events": "the events",
+    "smoothed_for": "the tests that weights are smoothed for",
+    "convex.network": "tests.network",
     "recipes": "this version of covad makes them in another way",
 }
 #: Settings that are mappings, by the first part of their keys in recipes.
@@ -47,6 +50,8 @@ _SECTIONS = {
     "network": "tests.network",
     "response": "source.response",
 }
+#: The beginning of settings of one of the tests that weights are smoothed for.
+_NUMBERED = re.compile(r"^smoothed_for\.\d+\.")
 
 
 def outlook(study: Study, directory: RunDirectory, source: str | None) -> list[str]:
@@ -147,9 +152,10 @@ def _fate(part: Product) -> tuple[str, set[str]]:
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys of the study file by which two recipes differ."""
     for change in changes(before, as_read(after)):
-        section, _, rest = change.key.partition(".")
+        key = _NUMBERED.sub("convex.", change.key)
+        section, _, rest = key.partition(".")
         named = f"{_SECTIONS.get(section, section)}.{rest}" if rest else section
-        yield _MEANING.get(change.key, named)
+        yield _MEANING.get(key, named)
 
 
 def _likely_sources(products: Products) -> Sources:

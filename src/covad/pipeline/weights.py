@@ -34,7 +34,7 @@ from covad.response.validate import AdaptiveCells
 from covad.runs.collisions import derived_seed
 from covad.runs.models import response_of
 from covad.runs.scale import Standardisation
-from covad.runs.smoothing import ClosureCheck, SmoothedPool
+from covad.runs.smoothing import ClosureCheck, SmoothedPool, smoothing_doubt
 from covad.settings import Nu
 from covad.study import Study
 from covad.study.plan import (
@@ -71,7 +71,7 @@ class PoolMaker:
     @cached_property
     def basis(self) -> Float32:
         """Return events of equal weight, from which the tests choose their bumps."""
-        events = self._latent(self.embedded_basis)
+        events = self._latent("basis", self.embedded_basis)
         return events.z[of_equal_weight(events.z, events.weights, derived_seed(self.study, "basis"))]
 
     @cached_property
@@ -82,27 +82,13 @@ class PoolMaker:
 
     def equal(self, name: str, embedded: Embedded, nu: Nu) -> Pool:
         """Return data or signal events of equal weight."""
-        pool = self._pool(name, nu, self._latent(embedded), embedded.yield_ratio)
+        pool = self._pool(name, nu, self._latent(name, embedded), embedded.yield_ratio)
         return pool.unweighted(derived_seed(self.study, "unweight"))
 
     def warn(self, space_label: str) -> None:
         """Warn of pools whose smoothed weights do not stand for the signed ones."""
-        doubtful = [pool for pool in self.smoothed if pool.doubtful]
-        if doubtful:
-            worst = max(doubtful, key=lambda pool: pool.moves)
-            log.warning(
-                "%s: smoothed weights differ from signed ones in %d of %d pools, most in '%s' at nu = %s: by "
-                "chi2 %.0f / %d in cells, which adds %.2g to that of data; a test that sees such detail is "
-                "off, the convex one is not: raise tests.convex.bumps",
-                space_label,
-                len(doubtful),
-                len(self.smoothed),
-                worst.pool,
-                list(worst.nu),
-                worst.cells.chi2,
-                worst.cells.dof,
-                worst.moves,
-            )
+        if doubt := smoothing_doubt(self.smoothed):
+            log.warning("%s: %s", space_label, doubt)
 
     @property
     def _centre(self) -> Nu:
@@ -110,7 +96,7 @@ class PoolMaker:
 
     @cached_property
     def _reference_events(self) -> LatentEvents:
-        return self._latent(self.embedded_reference)
+        return self._latent("reference", self.embedded_reference)
 
     @cached_property
     def _bases(self) -> tuple[GaussianBasis, ...]:
@@ -133,9 +119,17 @@ class PoolMaker:
         pools = len(study.spaces) * (1 + len(study.points) + n_prior_points(study) + signals)
         return tolerated_negative(pools * (n_columns + self._bases[0].n_ridged + 2**_DEPTH))
 
-    def _latent(self, embedded: Embedded) -> LatentEvents:
-        """Return standardised events with their response; without weights where all are the same."""
+    def _latent(self, name: str, embedded: Embedded) -> LatentEvents:
+        """Return standardised events with their response; without weights where all are the same.
+
+        Raise NegativeExpectationError if the weights have no positive sum.
+        """
         z, weights = embedded.z, embedded.weights
+        if len(weights) and (total := weights.sum()) <= 0:
+            raise NegativeExpectationError(
+                f"the pool '{name}': the weights of its {len(weights)} events add up to {total:g}, which is "
+                "no expectation: check their signs, or simulate more events"
+            )
         if not len(weights) or (weights == weights[0]).all():
             return LatentEvents(self.scale(z), response_of(self.model, z))
         there = weights != 0.0

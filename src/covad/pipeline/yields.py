@@ -21,6 +21,10 @@ TOLERANCE = 0.2
 _VISIBLE_SHARE = 0.01
 #: Effective events of a process below which its shape is hardly known, in the splits that shapes come from.
 _FEWEST_EFFECTIVE, _SHAPES = 50.0, ("response", "reference")
+#: Effective events of a process below which a few large weights decide it: one may be half of their sum.
+_FEWEST_OF_PROCESS = 4.0
+#: Expected events of a study below which units are likely wrong.
+_FEWEST_EXPECTED = 10.0
 #: The sum of selected weights in units of all generated ones that scale factors can explain.
 _MOST_EFFICIENT = 1.05
 #: What the finite simulation may add to the uncertainty of the yield, in units of that.
@@ -83,12 +87,17 @@ def yield_lines(data: CollisionData) -> list[str]:
 def doubts(data: CollisionData) -> list[str]:
     """Say which processes have more selected than generated events, or are thin where shapes are taken from.
 
-    Say too if the simulation is too small for the yield. Rows are given roles at random, so that every role
-    has its part of each process.
+    Say too if hardly any events are expected, or if the simulation is too small for the yield. Rows are given
+    roles at random, so that every role has its part of each process.
     """
     table, told = data.yields, []
     if table is None:
         return []
+    if table.given and table.expected < _FEWEST_EXPECTED:
+        told.append(
+            f"{KEY}: only {table.expected:.3g} events are expected of all processes: is source.luminosity in "
+            "1/pb, and every cross_section in pb?"
+        )
     if small := _small_simulation(data, table):
         told.append(small)
     n_events = sum(line.events for line in table.processes)
@@ -97,6 +106,12 @@ def doubts(data: CollisionData) -> list[str]:
             told.append(
                 f"{KEY}.{line.process}: the weights of its selected events add up to {line.total:.6g}, more "
                 f"than the {line.generated:.6g} of all generated ones: is the sum of generator weights right?"
+            )
+        if line.effective < _FEWEST_OF_PROCESS:
+            told.append(
+                f"{KEY}.{line.process}: its {line.selected} selected events count as only "
+                f"{line.effective:.2g} without weights, a few of them decide its yield: simulate more of it, "
+                "or look for wrong weights"
             )
         for role in _SHAPES:
             given = getattr(data.source.splits, role)

@@ -47,6 +47,7 @@ from covad.results.overview import (
     spread_of_z,
 )
 from covad.results.summary import SignalSignificance, Summary, select
+from covad.runs.smoothing import smoothing_doubt
 from covad.toys.ensembles import Treatment
 
 
@@ -267,6 +268,7 @@ def _trusted(summary: Summary) -> Answer:
         told, n_toys = "test the law of t" if null == "analytic" else "resolve Z", nulls[0].n_toys
         points.append(f"{number(n_toys)} background toys {told} up to Z = {largest_resolved_z(n_toys):.2f}.")
     points += [_response(found) for found in responses]
+    points += [_sentence(doubt) for space in mine if (doubt := smoothing_doubt(space.smoothing))]
     for space in summary.spaces:
         if space not in mine and (found := response_overview(summary, space)).misfits and found.worst:
             label = f"{space.embedding}, {space.response}"

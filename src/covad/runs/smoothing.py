@@ -80,6 +80,20 @@ def smoothing_line(pools: Sequence[SmoothedPool]) -> str:
     )
 
 
+def smoothing_doubt(pools: Sequence[SmoothedPool]) -> str | None:
+    """Say in which pools smoothed weights do not stand for the signed ones; None if they do in all."""
+    doubtful = [pool for pool in pools if pool.doubtful]
+    if not doubtful:
+        return None
+    worst = max(doubtful, key=lambda pool: pool.moves)
+    return (
+        f"smoothed weights differ from signed ones in {len(doubtful)} of {len(pools)} pools, most in "
+        f"'{worst.pool}' at nu = {list(worst.nu)}: by chi2 {worst.cells.chi2:.0f} / {worst.cells.dof} in "
+        f"cells, which adds {worst.moves:.2g} to that of data; a test that sees such detail is off, the "
+        "convex one is not: raise tests.convex.bumps"
+    )
+
+
 def read_smoothing(pools: Product) -> tuple[SmoothedPool, ...]:
     """Return how the pools of a space were smoothed; nothing where no weight was negative. It is verified.
 

@@ -110,7 +110,7 @@ class Product:
                 return False
             self.verified()
         except FileFormatError as failure:
-            log.warning("%s; it is made anew", failure)
+            log.warning("%s", failure)
             return False
         return True
 
@@ -162,8 +162,7 @@ class Product:
             path, note = self.run / name, noted[name]
             if path.stat().st_size != note.bytes or digest_once(path) != note.sha256:
                 raise DamagedFileError(
-                    f"{path}: is not what the stage '{self.stage}' made; delete it and run again: "
-                    "it is made anew"
+                    f"{path}: is not what the stage '{self.stage}' made; `covad run` makes it anew"
                 )
         log.debug("%s: %s verified by size and digest", self.name, counted(len(files or noted), "file"))
         return self.path

@@ -27,6 +27,7 @@ from covad.events.conversion.blocks import convert_rows
 from covad.events.conversion.convert import Tally, prepare
 from covad.events.conversion.mapping import EventMapping, parse_mapping, ready_mapping
 from covad.events.conversion.reading import open_source
+from covad.events.conversion.root_trees import RootTree
 from covad.events.conversion.survey import refuse_repeated
 from covad.events.files import open_events
 from covad.events.layout import Events
@@ -631,9 +632,9 @@ def test_unweighted_files_have_no_weights(tmp_path: Path) -> None:
 
 def test_rows_can_be_converted_one_by_one(tmp_path: Path) -> None:
     path = write_nano(tmp_path / "a.root", 50)
-    recipe = prepare(NANO, [path], tmp_path / "x.h5").recipe
-    whole = convert_rows(path, recipe, 0, 50).events.particles
-    single = [convert_rows(path, recipe, i, i + 1).events.particles[0] for i in range(50)]
+    found = prepare(NANO, [path], tmp_path / "x.h5").surveys[0]
+    whole = convert_rows(path, found.state, found.recipe, 0, 50).events.particles
+    single = [convert_rows(path, found.state, found.recipe, i, i + 1).events.particles[0] for i in range(50)]
     np.testing.assert_array_equal(np.stack(single), whole)
 
 
@@ -643,11 +644,138 @@ def test_sums_of_generator_weights_must_be_finite(tmp_path: Path) -> None:
         convert(NANO, path)
 
 
-def test_a_file_that_takes_the_name_of_another_is_read_anew(tmp_path: Path) -> None:
-    """A tree stays open from step to step, but never beyond its file."""
-    path = write_nano(tmp_path / "a.root", 50, 1)
-    recipe = prepare(NANO, [path], tmp_path / "x.h5").recipe
-    first = convert_rows(path, recipe, 0, 50).events
-    write_nano(path, 50, 2)
-    second = convert_rows(path, recipe, 0, 50).events
-    assert not np.array_equal(first.particles, second.particles)
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path, in_place: bool) -> None:
+    """Half of the old events and half of the new ones would be a sample that nobody has made."""
+    path, other = write_nano(tmp_path / "a.root", 50, 1), write_nano(tmp_path / "b.root", 50, 2)
+    found = prepare(NANO, [path], tmp_path / "x.h5").surveys[0]
+    convert_rows(path, found.state, found.recipe, 0, 25)
+    if in_place:
+        path.write_bytes(other.read_bytes())
+    else:
+        other.replace(path)
+    with pytest.raises(FileFormatError, match=r"a.root: has changed while it was read: convert again"):
+        convert_rows(path, found.state, found.recipe, 25, 50)
+
+
+def test_a_file_that_changes_during_a_step_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = write_nano(tmp_path / "a.root", 50, 1), write_nano(tmp_path / "b.root", 50, 2)
+    found = prepare(NANO, [path], tmp_path / "x.h5").surveys[0]
+    read_rows = RootTree.read
+
+    def replaced(*arguments: Any) -> Any:
+        path.write_bytes(other.read_bytes())
+        return read_rows(*arguments)
+
+    monkeypatch.setattr(RootTree, "read", replaced)
+    with pytest.raises(FileFormatError, match=r"a.root: "):
+        convert_rows(path, found.state, found.recipe, 0, 50)
+
+
+def test_empty_files_with_sums_do_not_hide_files_without(tmp_path: Path) -> None:
+    """The sum of the empty file alone would be too small by all that was generated for the other."""
+    empty = write_root(tmp_path / "empty.root", {"Events": nano_branches(0), "Runs": sums(300.0)})
+    silent = write_root(tmp_path / "silent.root", {"Events": nano_branches(50)})
+    for paths in ((empty, silent), (silent, empty)):
+        with pytest.raises(MappingError, match=r"only one of this file and .* has the tree of the sum"):
+            convert(NANO, *paths)
+
+
+@pytest.mark.parametrize("name", ["m.yaml", "b.root", "own.h5", "empty"])
+def test_only_event_files_are_replaced(tmp_path: Path, name: str) -> None:
+    """A shell that expands `--out *.root` names a file of the user as the output."""
+    path, out = write_nano(tmp_path / "a.root", 50, 1), tmp_path / name
+    (tmp_path / "m.yaml").write_text("tree: Events")
+    write_nano(tmp_path / "b.root", 50, 2)
+    with h5py.File(tmp_path / "own.h5", "w") as file:
+        file["x"] = 1
+    (tmp_path / "empty").touch()
+    before = out.read_bytes()
+    with pytest.raises(FileWriteError, match=rf"{name}: exists and is no event file of covad, so that it"):
+        prepare(NANO, [path], out)
+    assert out.read_bytes() == before
+    replaced, _ = convert(NANO, path)
+    assert convert(NANO, path)[0] == replaced
+
+
+def test_features_that_another_collection_uses_are_no_targets() -> None:
+    """The objects of jet itself would not move with it."""
+    scalar = {"slots": 1, "features": {"pt": "sum(jet.pt)"}}
+    with pytest.raises(MappingError, match=r"varied.up: 'jet.pt' is a feature: replace the branch"):
+        mapping(
+            collections={"jet": JET, "event": scalar}, weight="w", varied={"up": {"jet.pt": "2 * jet.pt"}}
+        )
+
+
+def test_numbers_of_the_language_hide_no_branch(tmp_path: Path) -> None:
+    path = write_nano(tmp_path / "a.root", 50, pi=np.ones(50))
+    for content in ({"select": "pi > 0"}, {"derived": {"x": "pi"}, "select": "x > 0"}):
+        with pytest.raises(
+            MappingError,
+            match=r"a.root: tree 'Events' has a branch 'pi', but .* the number 3.141592654: write",
+        ):
+            convert(mapping(**content), path)
+    by_alias = mapping(aliases={"pi_branch": "pi"}, select="pi_branch == 1")
+    assert convert(by_alias, path)[1].n_written == 50
+
+
+def test_a_list_tells_no_process(tmp_path: Path) -> None:
+    path = write_nano(tmp_path / "a.root", 50)
+    for used in ({}, {"select": "any(Jet_jetId > 0)"}):
+        chosen = mapping(process={"branch": "Jet_jetId", "names": {6: "tt"}}, **used)
+        with pytest.raises(
+            MappingError, match=r"'Jet_jetId' holds .*, which process.branch cannot use: it needs one whole"
+        ):
+            convert(chosen, path)
+
+
+@pytest.mark.parametrize("names", [{7: "tt", 9: "dy"}, {"7": "tt", "9": "dy"}, {7: "tt", "9": "dy"}])
+def test_processes_may_be_told_by_numbers_written_as_texts(tmp_path: Path, names: dict[Any, str]) -> None:
+    path = write_nano(tmp_path / "a.root", 4, channel=np.array([7, 9, 9, 9]))
+    chosen = mapping(process={"branch": "channel", "names": names})
+    assert read(convert(chosen, path)[0]).process_counts() == {"tt": 1, "dy": 3}
+    texts = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"x": [1.0, 2.0], "channel": ["7", "9"]}), texts)
+    chosen = chosen.changed(collections=parse_mapping(jets("x"), "m.yaml").collections)
+    assert read(convert(chosen, texts)[0]).process_counts() == {"tt": 1, "dy": 1}
+    with pytest.raises(EventContentError, match=r"'channel' has the value 9, which process.names does not"):
+        convert(mapping(process={"branch": "channel", "names": {"7": "tt"}}), path)
+
+
+def test_parquet_with_lists_in_records(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    jets_of = [{"pt": [5.0, 9.0], "eta": [1.0, 2.0]}, {"pt": [], "eta": []}, {"pt": [1.0], "eta": [3.0]}]
+    parquet.write_table(pa.table({"Jet": jets_of * 10}), path, row_group_size=7)
+    content = {"collections": {"jet": {"slots": 2, "features": {"pt": "Jet.pt", "eta": "Jet.eta"}}}}
+    events = read(convert(parse_mapping(content, "m.yaml"), path)[0])
+    expected = [[[9, 2], [5, 1]], [[0, 0], [0, 0]], [[1, 3], [0, 0]]] * 10
+    assert events.particles.tolist() == expected
+    found = open_source(path).find(None).read(["Jet.pt"], 8, 13)["Jet.pt"]
+    assert (found.values.tolist(), found.counts.tolist()) == ([1, 5, 9, 1, 5, 9], [1, 2, 0, 1, 2])
+
+
+def test_nulls_in_records_are_refused(tmp_path: Path) -> None:
+    for number, lists in enumerate(
+        ([{"pt": [1.0, None]}], [{"pt": None}, {"pt": [1.0]}], [None, {"pt": [1.0]}])
+    ):
+        path = tmp_path / f"{number}.parquet"
+        parquet.write_table(pa.table({"Jet": lists}), path)
+        with pytest.raises(FileFormatError, match=r"column 'Jet.pt' has 1 nulls from row 0 on"):
+            convert(parse_mapping(jets("Jet.pt"), "m.yaml"), path)
+
+
+def test_an_entry_that_is_not_there_is_told_with_its_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "STEP_EVENTS", 10)
+    monkeypatch.setattr(tables, "_LARGEST_STEP", 10)
+    momenta = ak.Array([[20.0]] * 37 + [[]] + [[20.0]] * 12)
+    path = write_root(tmp_path / "a.root", {"Events": {"Muon_pt": momenta}})
+    leading = parse_mapping({"collections": {"muon": {"slots": 1, "features": {"pt": "Muon_pt[0]"}}}}, "m")
+    with pytest.raises(MappingError, match=r"a.root: event 37: collections.muon: 'Muon_pt.0.': entry .0. is"):
+        convert(leading, path)
+    cut = parse_mapping(jets("Muon_pt") | {"derived": {"x": "Muon_pt[0]"}, "select": "x > 3"}, "m")
+    with pytest.raises(MappingError, match=r"a.root: event 37: 'x > 3': 'Muon_pt.0.': entry .0. is asked"):
+        convert(cut, path)

@@ -29,6 +29,8 @@ COLUMNS = {
     "Jet.PT": of_lists(JETS, np.float32),
     "MET": Column(np.array(MET, dtype=np.float32)),
     "run": Column(np.array(RUN, dtype=np.uint32)),
+    "event": Column(np.array([1, 2, 3, 4], dtype=np.uint64)),
+    "large": Column(np.array([2**63 + 1, 2**64 - 4, 1, 0], dtype=np.uint64)),
     "flag": Column(np.array([1, 0, 2, 0], dtype=np.int8)),
     "fired": Column(np.array([True, True, False, False])),
     "scales": of_fixed_length(np.arange(12).reshape(4, 3)),
@@ -58,6 +60,11 @@ def evaluate(text: str) -> list:
         ("Jet_pt > 15 and abs(Jet_eta) < 1.5", [[True, False], [], [True], [False] * 3]),
         ("(Jet_pt > 15) & (Jet_eta < 1)", [[True, True], [], [False], [False] * 3]),
         ("Jet_id & 4", [[4, 0], [], [0], [4, 4, 4]]),
+        ("event & 1", [1, 0, 1, 0]),
+        ("(1 | event) ^ event", [0, 1, 0, 1]),
+        ("Jet_id & event", [[0, 0], [], [0], [4, 4, 4]]),
+        ("event % 2 == 1", [True, False, True, False]),
+        ("(large & 3) > 0", [True, False, True, False]),
         ("(Jet_id & 4) > 0 or Jet_pt > 25", [[True, False], [], [True], [True] * 3]),
         ("0 <= MET < 10", [True, False, False, True]),
         ("not fired", [False, False, True, True]),
@@ -173,6 +180,8 @@ def test_what_is_not_arithmetic_is_refused_unread(text: str, sentence: str) -> N
         ("~run", "'~' needs a comparison"),
         ("MET & fired", "need comparisons or whole numbers on both sides"),
         ("run & fired", "need comparisons or whole numbers on both sides"),
+        ("large > 5", "a whole number of the file is 2**63 or larger"),
+        ("sum(scales * large)", "a whole number of the file is 2**63 or larger"),
         ("at(Jet_pt, 0, Jet_pt)", "needs one number per event"),
         ("run // flag", "a whole number is divided by 0: write max(x, 1) for the divisor x"),
         ("run % flag", "a whole number is divided by 0"),
@@ -193,8 +202,17 @@ def test_a_list_is_no_number_per_event() -> None:
     assert parse("2").per_event(COLUMNS.__getitem__, 4).tolist() == [2, 2, 2, 2]
 
 
+@pytest.mark.parametrize("text", ["(" * 150 + "MET" + ")" * 150 + "[0]", "MET + " * 900, "MET, " * 900])
+def test_messages_show_the_beginning_of_a_long_expression(text: str) -> None:
+    with pytest.raises(MappingError) as failure:
+        evaluate(text)
+    assert f"'{text[:80]}...'" in str(failure.value)
+    assert len(str(failure.value)) < 400
+
+
 def test_names_are_those_of_columns() -> None:
     assert parse("sum(Jet.PT * (run > 2)) / pi").names == {"Jet.PT", "run"}
+    assert parse("sum(Jet.PT * (run > 2)) / pi").constants == {"pi"}
     assert set(FUNCTIONS) >= {"abs", "sqrt", "where", "sum", "count", "any", "all", "min", "max", "at"}
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import CovadError, EventContentError, MappingError
-from covad.events.conversion.expressions import parse
+from covad.errors import CovadError, EventContentError, FileFormatError, MappingError
+from covad.events.conversion.columns import MissingEntryError
+from covad.events.conversion.expressions import parse, quoted
 from covad.events.conversion.mapping import ProcessBranch, SumEntry
 from covad.events.conversion.padding import Objects
-from covad.events.conversion.reading import open_source
+from covad.events.conversion.reading import FileState, file_state, open_source
 from covad.events.conversion.recipe import Piece, Recipe
-from covad.events.conversion.tables import Table, reading_foreign
+from covad.events.conversion.tables import Table
 from covad.events.layout import UNLABELLED, Events
 
 
@@ -36,7 +37,7 @@ class Block:
 
 
 @lru_cache(maxsize=1)
-def opened(path: Path, tree: tuple[str, ...] | None, *state: int) -> Table:  # noqa: ARG001
+def opened(path: Path, tree: tuple[str, ...] | None, state: FileState) -> Table:  # noqa: ARG001
     """Return a tree that stays open until another one is asked for: opening takes longer than a step.
 
     `state` tells one file from another that has taken its name.
@@ -44,19 +45,31 @@ def opened(path: Path, tree: tuple[str, ...] | None, *state: int) -> Table:  # n
     return open_source(path).find(tree)
 
 
-def convert_rows(path: Path, recipe: Recipe, start: int, stop: int) -> Block:
-    """Convert rows start..stop-1 of one file."""
-    with reading_foreign(path):
-        state = path.stat()
-    table = opened(
-        path.absolute(), recipe.mapping.tree, state.st_dev, state.st_ino, state.st_size, state.st_ctime_ns
-    )
+def convert_rows(path: Path, state: FileState, recipe: Recipe, start: int, stop: int) -> Block:
+    """Convert rows start..stop-1 of one file; raise FileFormatError if it is not in that state any more."""
+    _refuse_changed(path, state)
+    table = opened(path.absolute(), recipe.mapping.tree, state)
     columns = table.read(recipe.columns, start, stop)
     labels = _labels(recipe, table, start, stop)
+    _refuse_changed(path, state)
     try:
         return _convert(Piece(recipe, stop - start, columns), labels, start)
     except CovadError as failure:
-        raise type(failure)(f"{path}: {failure}") from failure
+        raise type(failure)(f"{path}: {_place(failure, start)}{failure}") from failure
+
+
+def _place(failure: BaseException | None, start: int) -> str:
+    """Return the event that a failure, or what led to it, is about; nothing if it does not say."""
+    while failure is not None:
+        if isinstance(failure, MissingEntryError):
+            return f"event {start + failure.event}: "
+        failure = failure.__cause__
+    return ""
+
+
+def _refuse_changed(path: Path, state: FileState) -> None:
+    if file_state(path) != state:
+        raise FileFormatError(f"{path}: has changed while it was read: convert again when it is complete")
 
 
 def _labels(recipe: Recipe, table: Table, start: int, stop: int) -> NDArray[np.int16]:
@@ -68,11 +81,12 @@ def _labels(recipe: Recipe, table: Table, start: int, stop: int) -> NDArray[np.i
     values, places = np.unique(found, return_inverse=True)
     codes = []
     for value in values.tolist():
-        if value not in process.names:
+        name = process.named(value)
+        if name is None:
             raise EventContentError(
                 f"{table.path}: '{process.branch}' has the value {value!r}, which process.names does not list"
             )
-        codes.append(recipe.process_names.index(process.names[value]))
+        codes.append(recipe.process_names.index(name))
     return np.array(codes, dtype=np.int16)[places]
 
 
@@ -119,7 +133,7 @@ def _selected(piece: Piece) -> NDArray[np.bool_]:
         return np.ones(piece.n_events, dtype=bool)
     selected = parse(text).truth(piece.column, generous=piece.generous)
     if selected.is_list:
-        raise MappingError(f"select: '{text}' is a list of yes and no per event: write any or all")
+        raise MappingError(f"select: {quoted(text)} is a list of yes and no per event: write any or all")
     return np.broadcast_to(selected.values, piece.n_events)
 
 
@@ -135,7 +149,7 @@ def _weights(
     weights = weights[rows]
     if not np.isfinite(weights).all():
         event = int(np.argmin(np.isfinite(weights)))
-        raise EventContentError(f"{key}: '{text}' is {weights[event]:g} in event {start + rows[event]}")
+        raise EventContentError(f"{key}: {quoted(text)} is {weights[event]:g} in event {start + rows[event]}")
     return weights
 
 

@@ -17,6 +17,14 @@ from numpy.typing import NDArray
 from covad.errors import MappingError
 
 
+class MissingEntryError(MappingError):
+    """A list is shorter than an index needs, in an event that is counted from the first row of a piece."""
+
+    def __init__(self, message: str, event: int) -> None:
+        super().__init__(message)
+        self.event = event
+
+
 @dataclass(frozen=True)
 class Column:
     """One number per event; with offsets a list per event: list i is values[offsets[i]:offsets[i + 1]].
@@ -111,9 +119,10 @@ def entry(column: Column, index: int, default: Column | None = None) -> Column:
     if default is None:
         if not there.all():
             event = int(np.argmin(there))
-            raise MappingError(
+            raise MissingEntryError(
                 f"entry [{index}] is asked for, but a list has only {column.counts[event]}; "
-                f"at(x, {index}, 0) puts a number of yours there"
+                f"at(x, {index}, 0) puts a number of yours there",
+                event,
             )
         return Column(column.values[begins + index])
     if default.is_list:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,13 @@ from covad.errors import TooFewEventsError
 from covad.events.conversion.blocks import Block, convert_rows, opened, sums_by_process
 from covad.events.conversion.mapping import EventMapping, SumEntry
 from covad.events.conversion.recipe import Recipe
-from covad.events.conversion.survey import Survey, refuse_different, refuse_repeated, survey
+from covad.events.conversion.survey import (
+    Survey,
+    refuse_different,
+    refuse_foreign_output,
+    refuse_repeated,
+    survey,
+)
 from covad.events.hdf5_writer import EventWriter
 from covad.parallel import in_order
 
@@ -76,9 +82,9 @@ class Conversion:
     def n_events(self) -> int:
         return sum(survey.n_events for survey in self.surveys)
 
-    def blocks(self, workers: int) -> Iterator[Block]:
+    def blocks(self, workers: int) -> Generator[Block]:
         """Yield all events in the order of the files, converted by so many processes."""
-        jobs = [(s.path, self.recipe, *step) for s in self.surveys for step in s.steps]
+        jobs = [(s.path, s.state, self.recipe, *step) for s in self.surveys for step in s.steps]
         try:
             yield from in_order(convert_rows, jobs, min(workers, len(jobs)))
         finally:
@@ -133,6 +139,7 @@ class Conversion:
 def prepare(mapping: EventMapping, paths: Sequence[Path], out: Path, workers: int = 1) -> Conversion:
     """Survey all files; raise if one does not fit the mapping or the others, before anything is written."""
     refuse_repeated(paths, out)
+    refuse_foreign_output(out)
     processes = workers if len(paths) > _FEW_FILES else 1
     found = list(in_order(survey, [(path, mapping) for path in paths], processes))
     filled = [one for one in found if one.n_events]

@@ -14,7 +14,7 @@ import ast
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +26,8 @@ from covad.events.conversion.columns import Column, constant, elementwise, entry
 
 #: Longer texts are no expressions of people.
 _LONGEST = 10_000
+#: Messages show so many characters of one.
+_LONGEST_SHOWN = 80
 #: Operations inside operations: more than anybody reads, and fewer than Python's stack has room for.
 _DEEPEST = 60
 
@@ -34,7 +36,9 @@ Values = NDArray[Any]
 
 
 def _numbers(values: Values) -> Values:
-    """Return numbers to compute with: 64 bits, and truths as 0 and 1."""
+    """Return numbers to compute with: 64 bits, and truths as 0 and 1; raise at what has no room there."""
+    if values.dtype == np.uint64 and values.max(initial=0) >= 2**63:
+        raise MappingError("a whole number of the file is 2**63 or larger, which is not computed with")
     return values.astype(np.float64 if values.dtype.kind == "f" else np.int64, copy=False)
 
 
@@ -54,6 +58,13 @@ def _divided(operation: np.ufunc, a: Values, b: Values) -> Values:
         raise MappingError(
             "a whole number is divided by 0: write max(x, 1) for the divisor x, or multiply it by 1.0"
         )
+    return np.asarray(operation(a, b))
+
+
+def _bitwise(operation: np.ufunc, a: Values, b: Values) -> Values:
+    """Return bits of truths or whole numbers; numpy joins no unsigned 64 bits with signed ones."""
+    if a.dtype != b.dtype and np.uint64 in (a.dtype, b.dtype):
+        a, b = a.astype(np.uint64), b.astype(np.uint64)
     return np.asarray(operation(a, b))
 
 
@@ -77,7 +88,7 @@ _OF_LISTS = ("sum", "count", "any", "all")
 #: Of one list per event, or of two and more numbers.
 _EXTREMES = {"min": np.minimum, "max": np.maximum}
 FUNCTIONS = tuple(sorted([*_ELEMENTWISE, *_OF_LISTS, *_EXTREMES, "at", "where"]))
-_CONSTANTS = {"pi": math.pi}
+CONSTANTS = {"pi": math.pi}
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Values, Values], Values]] = {
     ast.Add: lambda a, b: _numbers(a) + _numbers(b),
@@ -105,10 +116,12 @@ _COMPARISONS: dict[type[ast.cmpop], np.ufunc] = {
 
 @dataclass(frozen=True)
 class Expression:
-    """One expression that has been found harmless, and the names that it uses."""
+    """One expression that has been found harmless, and the names of columns that it uses."""
 
     text: str
     names: frozenset[str]
+    #: Other names that it uses: numbers of the language.
+    constants: frozenset[str]
     _tree: ast.expr = field(compare=False, repr=False)
 
     def evaluate(self, lookup: Lookup, *, generous: bool = False) -> Column:
@@ -121,15 +134,15 @@ class Expression:
             with np.errstate(all="ignore"):  # what is not finite is refused where it would be used
                 return _evaluate(self._tree, lookup, generous)
         except MappingError as failure:
-            raise MappingError(f"'{self.text}': {failure}") from failure
+            raise MappingError(f"{quoted(self.text)}: {failure}") from failure
 
     def per_event(self, lookup: Lookup, n_events: int) -> Values:
         """Return one number per event, or raise MappingError if the expression has a list per event."""
         column = self.evaluate(lookup)
         if column.is_list:
             raise MappingError(
-                f"'{self.text}': has a list of numbers per event where one number is needed: write an index, "
-                "such as [0], or sum, max, any, count"
+                f"{quoted(self.text)}: has a list of numbers per event where one number is needed: write an "
+                "index, such as [0], or sum, max, any, count"
             )
         return np.broadcast_to(column.values, n_events)
 
@@ -139,7 +152,12 @@ class Expression:
         try:
             return column.with_values(_truth(column.values))
         except MappingError as failure:
-            raise MappingError(f"'{self.text}': {failure}") from failure
+            raise MappingError(f"{quoted(self.text)}: {failure}") from failure
+
+
+def quoted(text: str) -> str:
+    """Return an expression as messages show it: the beginning of a long one."""
+    return f"'{text}'" if len(text) <= _LONGEST_SHOWN else f"'{text[:_LONGEST_SHOWN]}...'"
 
 
 @lru_cache(maxsize=4096)
@@ -154,17 +172,18 @@ def parse(text: str) -> Expression:
         tree = ast.parse(stripped, mode="eval").body
     except (SyntaxError, ValueError) as failure:
         why = failure.msg if isinstance(failure, SyntaxError) else failure
-        raise MappingError(f"'{text}': is not an expression ({why})") from failure
+        raise MappingError(f"{quoted(text)}: is not an expression ({why})") from failure
     except (RecursionError, MemoryError) as failure:
-        raise MappingError(f"'{stripped[:40]}' and on: is nested too deeply: use `derived`") from failure
+        raise MappingError(f"{quoted(text)}: is nested too deeply: use `derived`") from failure
     try:
-        return Expression(stripped, frozenset(_checked(tree, stripped, 0)), tree)
+        names = frozenset(_checked(tree, stripped, 0))
     except MappingError as failure:
-        raise MappingError(f"'{text}': {failure}") from failure
+        raise MappingError(f"{quoted(text)}: {failure}") from failure
+    return Expression(stripped, names - CONSTANTS.keys(), names & CONSTANTS.keys(), tree)
 
 
 def _checked(node: ast.expr, text: str, depth: int) -> Iterator[str]:
-    """Yield the names of columns in a node; raise MappingError at anything that the language has not."""
+    """Yield the names in a node; raise MappingError at anything that the language has not."""
     if depth > _DEEPEST:
         raise MappingError("is nested too deeply: use `derived` for its parts")
     match node:
@@ -172,9 +191,7 @@ def _checked(node: ast.expr, text: str, depth: int) -> Iterator[str]:
             if abs(value) == math.inf or (isinstance(value, int) and abs(value) >= 2**63):
                 raise MappingError("a number is too large")
         case ast.Name() | ast.Attribute():
-            name = _dotted(node)
-            if name not in _CONSTANTS:
-                yield name
+            yield _dotted(node)
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Not() | ast.Invert()):
             yield from _checked(node.operand, text, depth + 1)
         case ast.BinOp() if type(node.op) in _ARITHMETIC or type(node.op) in _BITWISE:
@@ -199,8 +216,8 @@ def _checked(node: ast.expr, text: str, depth: int) -> Iterator[str]:
         case _:
             what = ast.get_source_segment(text, node) or type(node).__name__
             raise MappingError(
-                f"'{what}' is not part of the language, which has numbers, names of branches, arithmetic, "
-                "comparisons, and, or, not, and functions"
+                f"{quoted(what)} is not part of the language, which has numbers, names of branches, "
+                "arithmetic, comparisons, and, or, not, and functions"
             )
 
 
@@ -240,8 +257,8 @@ def _index(node: ast.Subscript) -> int:
 def _check_call(node: ast.Call) -> None:
     name = node.func.id if isinstance(node.func, ast.Name) else None
     if name not in FUNCTIONS:
-        called = name or ast.unparse(node.func)
-        raise MappingError(f"there is no function '{called}' (there are {', '.join(FUNCTIONS)})")
+        called = quoted(name or ast.unparse(node.func))
+        raise MappingError(f"there is no function {called} (there are {', '.join(FUNCTIONS)})")
     if node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
         raise MappingError(f"{name} takes its arguments one after the other, without names or stars")
     given = len(node.args)
@@ -262,7 +279,7 @@ def _evaluate(node: ast.expr, lookup: Lookup, generous: bool) -> Column:
             return constant(value)
         case ast.Name() | ast.Attribute():
             name = _dotted(node)
-            return constant(_CONSTANTS[name]) if name in _CONSTANTS else lookup(name)
+            return constant(CONSTANTS[name]) if name in CONSTANTS else lookup(name)
         case ast.UnaryOp():
             return _unary(node.op, _evaluate(node.operand, lookup, generous))
         case ast.BinOp():
@@ -274,7 +291,7 @@ def _evaluate(node: ast.expr, lookup: Lookup, generous: bool) -> Column:
                     "'&', '|' and '^' need comparisons or whole numbers on both sides: put each comparison "
                     "in parentheses, or write 'and' and 'or'"
                 )
-            return elementwise(_BITWISE[type(node.op)], left, right)
+            return elementwise(partial(_bitwise, _BITWISE[type(node.op)]), left, right)
         case ast.BoolOp():
             operation = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
             return _joined(operation, [_evaluate(part, lookup, generous) for part in node.values])

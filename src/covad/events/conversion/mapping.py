@@ -19,9 +19,9 @@ from pydantic import (
 )
 
 from covad.errors import CovadError, FileFormatError, MappingError, UnknownNameError
-from covad.events.conversion.expressions import parse
+from covad.events.conversion.expressions import CONSTANTS, FUNCTIONS, parse
 from covad.events.layout import Collection, EventLayout
-from covad.settings import Name, Real, Settings, Size, describe_mistake
+from covad.settings import Name, Positive, Settings, Size, describe_mistake
 from covad.storage.yaml_files import parse_yaml, read_yaml
 
 #: Ready mappings: `covad convert --mapping NAME`.
@@ -126,8 +126,13 @@ class ProcessBranch(Settings):
     branch: str
     names: dict[int | str, Name] = Field(min_length=1)
 
+    def named(self, value: Any) -> str | None:
+        """Return the process of a value of the branch; 7 and "7" are the same where only one is listed."""
+        alike = (name for key, name in self.names.items() if str(key) == str(value))
+        return self.names.get(value) or next(alike, None)
 
-Sum = Annotated[Annotated[SumEntry, Tag("entry")] | Annotated[Real, Tag("plain")], Discriminator(_form)]
+
+Sum = Annotated[Annotated[SumEntry, Tag("entry")] | Annotated[Positive, Tag("plain")], Discriminator(_form)]
 Process = Annotated[
     Annotated[ProcessBranch, Tag("entry")] | Annotated[Name, Tag("plain")], Discriminator(_form)
 ]
@@ -155,6 +160,12 @@ class EventMapping(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        for key, names, taken in self._naming():
+            if hidden := set(names) & taken:
+                raise ValueError(
+                    f"{key}.{min(hidden)}: '{min(hidden)}' is part of the language of expressions: take "
+                    "another name"
+                )
         for name, text in self.variations.items():
             try:
                 _ = WILDCARD in name or parse(text)
@@ -167,6 +178,11 @@ class EventMapping(Settings):
         except CovadError as failure:
             raise ValueError(str(failure)) from failure
         for name, replaced in self.varied.items():
+            if features := {target for target in replaced if self._is_feature(target)}:
+                raise ValueError(
+                    f"varied.{name}: '{min(features)}' is a feature: replace the branch or the derived "
+                    "quantity that it is made of"
+                )
             if strange := set(replaced) - self.used_by_objects:
                 raise ValueError(
                     f"varied.{name}: '{min(strange)}' is used in no collection, so that nothing would vary"
@@ -180,6 +196,14 @@ class EventMapping(Settings):
                 "process: leave `tree` out, or convert the processes one by one"
             )
         return self
+
+    def _naming(self) -> Iterator[tuple[str, Iterable[str], set[str]]]:
+        """Yield where a mapping gives names to use in expressions, the names, and those that are taken."""
+        language = {*CONSTANTS, *FUNCTIONS}
+        yield "derived", self.derived, language
+        yield "aliases", self.aliases, language
+        for name, collection in self.collections.items():
+            yield f"collections.{name}.features", collection.features, set(CONSTANTS)
 
     @property
     def layout(self) -> EventLayout:
@@ -229,10 +253,13 @@ class EventMapping(Settings):
 
     def defines(self, name: str) -> bool:
         """Return whether the mapping itself says what a name is."""
+        return name in self.derived or self._is_feature(name)
+
+    def _is_feature(self, name: str) -> bool:
+        """Return whether a name is one such as jet.pt, and no derived quantity hides it."""
         collection, _, feature = name.partition(".")
-        return name in self.derived or (
-            collection in self.collections and feature in self.collections[collection].features
-        )
+        known = collection in self.collections and feature in self.collections[collection].features
+        return known and name not in self.derived
 
     def closure(self, text: str, local: frozenset[str] = frozenset(), path: tuple[str, ...] = ()) -> set[str]:
         """Return the names in an expression and all that these depend on."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covad.errors import FileFormatError
 from covad.events.conversion.columns import Column
@@ -114,16 +115,11 @@ class ParquetTable(Table):
         if isinstance(array, pa.ChunkedArray):
             array = pa.concat_arrays(array.chunks)
         offsets = None
-        self._refuse_nulls(array, name, start)
-        if _is_list(array.type):
-            if pa.types.is_fixed_size_list(array.type):
-                array = array.cast(pa.list_(array.type.value_type))
-            offsets = array.offsets.to_numpy().astype(np.int64)
-            array = array.values.slice(offsets[0], offsets[-1] - offsets[0])
-            offsets = offsets - offsets[0]
-        for part in inner.split(".") if inner else ():
+        for part in (None, *inner.split(".")) if inner else (None,):
+            array = array if part is None else array.field(part)
             self._refuse_nulls(array, name, start)
-            array = array.field(part)
+            if _is_list(array.type):  # of records, or of numbers in a record
+                array, offsets = _taken_apart(array)
         self._refuse_nulls(array, name, start)
         return Column(array.to_numpy(zero_copy_only=False), offsets)
 
@@ -169,6 +165,16 @@ def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _taken_apart(lists: Any) -> tuple[Any, NDArray[np.int64]]:
+    """Return the entries of all lists in a row, and the offsets at which the lists begin."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(lists.type):
+        lists = lists.cast(pa.list_(lists.type.value_type))
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return lists.values.slice(offsets[0], offsets[-1] - offsets[0]), offsets - offsets[0]
 
 
 def _content_type(kind: Any) -> Any:

@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from covad.errors import CovadError, MappingError
 from covad.events.conversion.columns import Column, aligned, stack
-from covad.events.conversion.expressions import Lookup, parse
+from covad.events.conversion.expressions import CONSTANTS, Lookup, parse
 from covad.events.conversion.mapping import WILDCARD, EventMapping, ProcessBranch
 from covad.events.conversion.padding import Objects, wrapped
 from covad.events.conversion.tables import Table
 from covad.events.layout import EventLayout
 
-#: Kinds of branches that a formula may use.
-_USABLE = ("number", "list")
+#: Kinds of branches that a formula may use, and that may tell the process, in words too.
+_NUMBERS = ("number", "list"), "numbers or lists of numbers"
+_LABELS = ("number", "text"), "one whole number or text per event"
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,10 @@ def _written_out(name: str, pattern: str, table: Table) -> dict[str, str]:
 def _found(mapping: EventMapping, table: Table) -> dict[str, str]:
     """Return the branch of every name that a mapping needs."""
     there = set(table.names)
+    _refuse_hidden(mapping, table)
     found: dict[str, str] = {}
     for name, key in mapping.leaves():
-        if name in found:
+        if name in found and key != "process.branch":
             continue
         candidates = mapping.aliases.get(name, (name,))
         branch = next((c for c in candidates if c in there), None)
@@ -92,14 +94,25 @@ def _found(mapping: EventMapping, table: Table) -> dict[str, str]:
             also = f" (nor {', '.join(candidates[1:])})" if candidates[1:] else ""
             raise MappingError(f"{table.unknown(candidates[0])}{also}, needed by {key}{advice}")
         description = table.branch(branch)
-        usable = (*_USABLE, "text") if key == "process.branch" else _USABLE
+        usable, needed = _LABELS if key == "process.branch" else _NUMBERS
         if description.kind not in usable:
             raise MappingError(
                 f"{table.path}: branch '{branch}' holds {description.type_name}, which {key} cannot use: "
-                "it needs numbers or lists of numbers"
+                f"it needs {needed}"
             )
         found[name] = branch
     return found
+
+
+def _refuse_hidden(mapping: EventMapping, table: Table) -> None:
+    """Raise MappingError if an expression uses a number by a name that a branch has too."""
+    texts = [*mapping.derived.values(), *(text for _, text, _ in mapping.formulas())]
+    for name in {constant for text in texts for constant in parse(text).constants} & set(table.names):
+        raise MappingError(
+            f"{table.path}: tree '{table.name}' has a branch '{name}', but in expressions {name} is the "
+            f"number {CONSTANTS[name]:.10g}: write aliases: {{{name}_branch: {name}}} and {name}_branch for "
+            "the branch, or the number itself"
+        )
 
 
 @dataclass

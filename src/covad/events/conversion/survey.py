@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
 from covad.errors import DuplicateEventsError, EventContentError, FileWriteError, MappingError
-from covad.events.conversion.expressions import parse
+from covad.events.conversion.expressions import parse, quoted
 from covad.events.conversion.mapping import EventMapping, SumEntry
-from covad.events.conversion.reading import open_source
+from covad.events.conversion.reading import FileState, file_state, open_source
 from covad.events.conversion.recipe import Recipe
 from covad.events.conversion.tables import Table
+from covad.events.hdf5 import VERSION
 from covad.storage.digests import digest_once
 
 
@@ -24,6 +26,8 @@ class Survey:
     """What a file has of a mapping."""
 
     path: Path
+    #: Of the file that was surveyed: another one, or another content, is not converted.
+    state: FileState
     recipe: Recipe
     tree: str
     n_events: int
@@ -36,6 +40,7 @@ class Survey:
 
 def survey(path: Path, mapping: EventMapping) -> Survey:
     """Find out what a file has of a mapping; raise if something is missing."""
+    state = file_state(path)  # first: what is read later belongs to it, or is refused
     with closing(open_source(path)) as source:
         table = source.find(mapping.tree)
         recipe = Recipe.of(mapping, table)
@@ -45,7 +50,7 @@ def survey(path: Path, mapping: EventMapping) -> Survey:
         if isinstance(wanted, SumEntry) and wanted.tree is not None and wanted.tree in source.trees:
             total = _summed(wanted.sum, mapping, source.open(wanted.tree))
         steps = table.steps(recipe.columns, recipe.event_bytes)
-        return Survey(path, recipe, table.name, len(table), kinds, steps, total)
+        return Survey(path, state, recipe, table.name, len(table), kinds, steps, total)
 
 
 def _summed(text: str, mapping: EventMapping, table: Table) -> float:
@@ -60,7 +65,7 @@ def _summed(text: str, mapping: EventMapping, table: Table) -> float:
     values = parse(text).per_event(lambda name: columns[branches[name]], len(table))
     total = float(values.astype(np.float64).sum())
     if not np.isfinite(total):
-        raise EventContentError(f"{table.path}: the sum of generator weights, '{text}', is {total:g}")
+        raise EventContentError(f"{table.path}: the sum of generator weights, {quoted(text)}, is {total:g}")
     return total
 
 
@@ -81,6 +86,22 @@ def refuse_repeated(paths: Sequence[Path], out: Path) -> None:
         if twin is not None:
             raise DuplicateEventsError(f"{path}: holds the same events as {twin}: give each file once")
         seen[state.st_dev, state.st_ino] = path
+
+
+def refuse_foreign_output(out: Path) -> None:
+    """Raise FileWriteError if the output would replace a file that is no event file of covad."""
+    if not out.is_file():
+        return
+    try:
+        with h5py.File(out, "r") as file:
+            ours = VERSION in file.attrs
+    except OSError:
+        ours = False
+    if not ours:
+        raise FileWriteError(
+            f"{out}: exists and is no event file of covad, so that it is not replaced: choose another name "
+            "for --out"
+        )
 
 
 def refuse_different(first: Survey, other: Survey) -> None:

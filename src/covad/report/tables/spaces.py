@@ -10,9 +10,9 @@ from covad.inference.reach import Reach
 from covad.nplm.smoothing import TOLERATED_RESIDUAL
 from covad.report.names import nu_label, signal_label
 from covad.report.tables.table import MISSING, Cell, Column, Row, Table, interval_cell
-from covad.report.texts import texts
+from covad.report.texts import followed, texts
 from covad.results.summary import SpaceSummary, Summary, select
-from covad.runs.smoothing import ClosureCheck, SmoothedPool
+from covad.runs.smoothing import ClosureCheck, SmoothedPool, smoothing_doubt
 from covad.settings import Nu
 from covad.study import Collisions
 
@@ -218,9 +218,15 @@ def smoothing_table(summary: Summary) -> Table | None:
     ]
     if not rows:
         return None
+    told = texts("tables", "smoothing", expected=summary.study.sizes.expected, tolerated=TOLERATED_RESIDUAL)
+    doubts = [
+        f"{space.embedding}, {space.response}: {doubt}."
+        for space in summary.spaces
+        if (doubt := smoothing_doubt(space.smoothing))
+    ]
     return Table(
         name="smoothing",
-        **texts("tables", "smoothing", expected=summary.study.sizes.expected, tolerated=TOLERATED_RESIDUAL),
+        **followed(told, " ".join(doubts)),
         keys=("embedding", "response", "pool", "at"),
         columns=(
             Column("events"),
