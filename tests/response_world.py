@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import norm
 
 from covad.embedding.embed import Embedded
-from covad.response.fit import Pairs
+from covad.response.pairs import Pairs
 from covad.settings import Nu
 
 SLOPE = 0.1

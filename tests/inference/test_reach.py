@@ -25,7 +25,7 @@ from covad.nplm.dataset import Response
 from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty
 from covad.nplm.maximise import maximise
 from covad.nplm.statistic import likelihood_ratio
-from covad.response.fit import response_grid
+from covad.response.grid import response_grid
 from covad.toys import latent_world as latent
 
 NU = 3.0

@@ -22,9 +22,9 @@ from covad.pipeline.encoder import fold_label
 from covad.pipeline.reach import space_reach
 from covad.pipeline.response import embedded_pairs
 from covad.response.density import of_equal_weight
-from covad.response.fit import Pairs
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
+from covad.response.pairs import Pairs
 from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
 from covad.results.lines import reach_text
 from covad.results.summary import nu_text

@@ -15,7 +15,7 @@ from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.response.density import positive_weights
-from covad.response.fit import Pairs
+from covad.response.pairs import Pairs
 from covad.response.model import ResponseModel
 from covad.runs.checks import ReachAt, SpaceReach, YieldAt
 from covad.runs.models import response_of
@@ -104,7 +104,8 @@ class _FreshEvents:
         cls, model: ResponseModel, pairs: Pairs, normalisation: float | None, reference_ratio: float
     ) -> _FreshEvents:
         centre = tuple(0.0 for _ in next(iter(pairs.z)))
-        z, passes = {centre: pairs.nominal, **pairs.z}, {centre: pairs.nominal_passes, **pairs.passes}
+        z = {centre: pairs.nominal, **pairs.z}
+        counts = {centre: pairs.nominal_counts, **{nu: pairs.counts(nu) for nu in pairs.z}}
         density = None
         if pairs.nominal_weights is not None:
             density = np.zeros(len(pairs))
@@ -116,7 +117,7 @@ class _FreshEvents:
             blocks.append(
                 _Block(
                     {nu: events[part] for nu, events in z.items()},
-                    {nu: pairs.counts(there)[part] for nu, there in passes.items()},
+                    {nu: there[part] for nu, there in counts.items()},
                     {nu: response_of(model, events[part]) for nu, events in z.items()},
                     None if density is None else density[part],
                 )

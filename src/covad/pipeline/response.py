@@ -11,8 +11,10 @@ from covad.events.processes import BACKGROUND
 from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label, trained_on
-from covad.response.fit import Pairs, fit_response, response_grid
+from covad.response.fit import fit_response
+from covad.response.grid import response_grid
 from covad.response.model import ResponseShape
+from covad.response.pairs import Pairs
 from covad.response.settings import FitSettings
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory

@@ -21,8 +21,12 @@ from torch import nn
 
 from covad.embedding.losses import RatioHead
 from covad.errors import CovadError, FileFormatError
+from covad.response.grid import Pair, all_pairs
 from covad.response.settings import ResponseFit
 from covad.storage.tensors import load_weights, save_weights
+
+#: Of files whose D has some mixed terms only. Files without a number are of format 1, and have all.
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -33,16 +37,42 @@ class ResponseShape:
     n_nuisances: int
     order: int = 1
     hidden: tuple[int, ...] = ResponseFit().hidden
+    cross: tuple[Pair, ...] | None = None  # pairs of nuisances with a mixed term in D; None: all
 
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
             raise CovadError(f"the response is linear or quadratic in nu: order 1 or 2, not {self.order}")
+        for a, b in self.cross or ():
+            if not 0 <= a < b < self.n_nuisances:
+                raise CovadError(f"({a}, {b}) is no pair of {self.n_nuisances} nuisances, the smaller first")
+
+    @property
+    def terms(self) -> tuple[Pair, ...]:
+        """Return which elements of D have a column: those of the upper triangle, row by row."""
+        if self.order == 1:
+            return ()
+        k = self.n_nuisances
+        mixed = set(all_pairs(k) if self.cross is None else self.cross)
+        return tuple((a, b) for a in range(k) for b in range(a, k) if a == b or (a, b) in mixed)
 
     @property
     def n_columns(self) -> int:
-        """g, then the upper triangle of D."""
-        k = self.n_nuisances
-        return k if self.order == 1 else k + k * (k + 1) // 2
+        """g, then the elements of D."""
+        return self.n_nuisances + len(self.terms)
+
+    def polynomial(self, nu: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what multiplies the columns: nu_k, then 1/2 nu_k^2 and nu_k nu_l for the terms of D."""
+        if self.order == 1:
+            return nu
+        k, m = np.array(self.terms).T
+        return np.concatenate([nu, np.where(k == m, 0.5, 1.0) * nu[k] * nu[m]])
+
+    def of_columns(self, quadratic: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return D as symmetric matrices, (N, K, K), from its columns; zero where it has none."""
+        k, m = np.array(self.terms).T
+        full = np.zeros((len(quadratic), self.n_nuisances, self.n_nuisances), dtype=np.float32)
+        full[:, k, m] = full[:, m, k] = quadratic
+        return full
 
 
 class ResponseModel(nn.Module):
@@ -67,8 +97,12 @@ class ResponseModel(nn.Module):
         self.register_buffer("offset", torch.zeros(shape.n_columns))
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
+        return self.by_head(z).mean(dim=0) - self.offset
+
+    def by_head(self, z: torch.Tensor) -> torch.Tensor:
+        """Return the columns of every head, (heads, N, n_columns), without the constants of the yield."""
         white = (z - self.centre) @ self.whitening
-        return torch.stack([head(white) for head in self.heads]).mean(dim=0) - self.offset
+        return torch.stack([head(white) for head in self.heads])
 
     @torch.no_grad()
     def columns(self, z: NDArray[np.float32], batch: int = 65_536) -> NDArray[np.float32]:
@@ -78,18 +112,28 @@ class ResponseModel(nn.Module):
 
     def log_ratio(self, columns: NDArray[np.float32], nu: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return nu.g + 1/2 nu.D.nu from columns, without eps(nu)."""
-        return np.asarray(columns @ polynomial(nu, self.shape.order), dtype=np.float64)
+        return np.asarray(columns @ self.shape.polynomial(nu), dtype=np.float64)
 
     def save(self, path: Path, trained_on: dict[str, Any]) -> None:
-        settings = {"response": asdict(self.shape), "heads": len(self.heads), "trained_on": trained_on}
+        shape = {key: value for key, value in asdict(self.shape).items() if value is not None}
+        settings = {"response": shape, "heads": len(self.heads), "trained_on": trained_on}
+        if self.shape.cross is not None:
+            settings["format"] = _FORMAT
         save_weights(path, "response", self.state_dict(), settings)
 
     @classmethod
     def load(cls, path: Path) -> ResponseModel:
         tensors, stored = load_weights(path, "response")
+        if stored.get("format", 1) not in (1, _FORMAT):
+            raise FileFormatError(
+                f"{path}: the response has the format {stored['format']}, and this covad reads 1 and {_FORMAT}: "
+                "use the covad that made it"
+            )
         try:
             shape = dict(stored["response"])
             shape["hidden"] = tuple(shape["hidden"])
+            if "cross" in shape:  # files without it have all mixed terms
+                shape["cross"] = tuple((int(a), int(b)) for a, b in shape["cross"])
             model = cls(ResponseShape(**shape), int(stored["heads"]))
             model.load_state_dict(tensors)
         except (KeyError, RuntimeError, TypeError, ValueError, CovadError) as failure:
@@ -98,10 +142,3 @@ class ResponseModel(nn.Module):
             ) from failure
         return model
 
-
-def polynomial(nu: NDArray[np.float64], order: int) -> NDArray[np.float64]:
-    """Return what multiplies the columns: nu_k, then 1/2 nu_k^2 and nu_k nu_l for the triangle of D."""
-    if order == 1:
-        return nu
-    k, m = np.triu_indices(len(nu))
-    return np.concatenate([nu, np.where(k == m, 0.5, 1.0) * nu[k] * nu[m]])
