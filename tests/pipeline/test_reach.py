@@ -9,8 +9,8 @@ from covad.nplm.dataset import Float32
 from covad.pipeline.checks import _warn_of_yields
 from covad.pipeline.reach import _FreshEvents, space_reach
 from covad.response.grid import response_grid
-from covad.response.pairs import Pairs
 from covad.response.model import ResponseShape
+from covad.response.pairs import Pairs
 from covad.runs.checks import YieldAt
 from covad.study import Study, parse_study
 from covad.study.plan import reach_convex

@@ -15,8 +15,8 @@ from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.response.density import positive_weights
-from covad.response.pairs import Pairs
 from covad.response.model import ResponseModel
+from covad.response.pairs import Pairs
 from covad.runs.checks import ReachAt, SpaceReach, YieldAt
 from covad.runs.models import response_of
 from covad.settings import Nu

@@ -7,17 +7,20 @@ import logging
 from covad.embedding.embed import EmbeddingCache
 from covad.embedding.encoder import Encoder
 from covad.embedding.metrics import Learned
+from covad.errors import TrainingError
 from covad.events.processes import BACKGROUND
+from covad.events.systematics import Systematic
 from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label, trained_on
-from covad.response.fit import fit_response
-from covad.response.grid import response_grid
+from covad.response.fit import fit_response, one_sided
+from covad.response.grid import ALL_PAIRS, SIZES, Pair, response_grid
 from covad.response.model import ResponseShape
 from covad.response.pairs import Pairs
 from covad.response.settings import FitSettings
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
+from covad.settings import Nu
 from covad.study import Study
 from covad.study.plan import space_label
 
@@ -44,9 +47,23 @@ def fit_responses(
     data = CollisionData.of_run(study, directory)
     encoder = Encoder.load(data.products.encoder(embedding, fold).verified())
     pairs = embedded_pairs(data, embedding, fold, "response")
+    k = len(data.systematics)
+    mirrored = one_sided(list(pairs.z), k)
+    for number, side in mirrored.items():
+        log.warning(
+            "systematic '%s' exists at nu = %+g only: its response on the other side is taken for the mirror "
+            "image, which nothing here can test",
+            data.systematics[number].name,
+            side,
+        )
     for order in orders:
         shape = ResponseShape(
-            encoder.settings.outputs, len(data.systematics), order, data.source.response.hidden
+            encoder.settings.outputs,
+            k,
+            order,
+            data.source.response.hidden,
+            mixed_terms(data) if order > 1 else None,
+            tuple(mirrored) if order > 1 else (),
         )
         seed = derived_seed(study, "response", str(fold))
         found = fit_response(pairs, shape, FitSettings(**dict(data.source.response), seed=seed))
@@ -71,6 +88,33 @@ def _tell(what: str, learned: Learned) -> None:
     log.info("%s: log likelihood %.2g +- %.1g per event above no response", what, learned.gain, learned.error)
 
 
+def mixed_terms(data: CollisionData) -> tuple[Pair, ...] | None:
+    """Return the pairs of nuisances that the study asks for in D, by number; None are all of them."""
+    names, asked = [systematic.name for systematic in data.systematics], data.source.response.cross
+    if asked is None:
+        return None if len(names) <= ALL_PAIRS else ()
+    pairs = sorted({tuple(sorted(map(names.index, pair))) for pair in asked})
+    for pair in pairs:
+        for number in pair:
+            if not {1.0, -1.0} <= set(_sizes(data.systematics[number])):
+                raise TrainingError(
+                    f"source.response.cross: '{names[number]}' does not exist at both +1 and -1, where the "
+                    "mixed term is learned: take it out"
+                )
+    return tuple((a, b) for a, b in pairs)
+
+
+def _sizes(systematic: Systematic) -> tuple[float, ...]:
+    """Return the values of nu at which a systematic exists: those of a varied sample are few."""
+    return tuple(getattr(systematic, "sizes", SIZES))
+
+
+def grid_of(data: CollisionData) -> list[Nu]:
+    """Return the points at which the response of the study is fitted and judged."""
+    sizes = [_sizes(systematic) for systematic in data.systematics]
+    return response_grid(len(sizes), mixed_terms(data), sizes)
+
+
 def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) -> Pairs:
     """Embed the events of a role at nu = 0 and on the grid of the response, aligned by event."""
     cache = EmbeddingCache(
@@ -81,7 +125,7 @@ def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) ->
         data.products.embedded_digest(embedding, fold, role),
     )
     centre = tuple(0.0 for _ in data.systematics)
-    points = [centre, *response_grid(len(data.systematics))]
+    points = [centre, *grid_of(data)]
     with data.open(BACKGROUND) as files:
         family = cache.family(files.pieces(data.rows[role]), points)
     return Pairs.align(family.pop(centre), family)

@@ -90,7 +90,11 @@ def fit_response(pairs: Pairs, shape: ResponseShape, settings: FitSettings) -> F
     for number, head in enumerate(model.heads):
         single = ResponseModel(shape)
         single.centre, single.whitening = model.centre, model.whitening
-        losses.append(_fit_one(single, training, validation, settings, settings.seed + number))
+        own = training
+        if settings.bootstrap:
+            draws = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(number, 1)))
+            own = training.take(np.sort(draws.integers(0, len(training), len(training))))
+        losses.append(_fit_one(single, own, validation, settings, settings.seed + number))
         head.load_state_dict(single.heads[0].state_dict())
     model.offset = torch.from_numpy(-yield_constants(model, pairs).astype(np.float32))
     return FittedResponse(model, losses, Learned.of(_gains(model, validation)))
@@ -148,9 +152,7 @@ def yield_constants(model: ResponseModel, pairs: Pairs) -> NDArray[np.float64]:
     for a, b in quadratic:
         if a != b:
             corners = [(s, r) for s in (1.0, -1.0) for r in (1.0, -1.0)]
-            quadratic[a, b] = float(
-                np.mean([s * r * missing(s * axes[a] + r * axes[b]) for s, r in corners])
-            )
+            quadratic[a, b] = float(np.mean([s * r * missing(s * axes[a] + r * axes[b]) for s, r in corners]))
     return np.concatenate([linear, list(quadratic.values())])
 
 
@@ -268,12 +270,10 @@ def _shares(counts: Floats) -> Floats:
     """Return counts in units of their sum; raise TrainingError if that is not positive."""
     if counts.sum() <= 0.0:
         raise TrainingError(_NOT_POSITIVE)
-    return counts / counts.sum()
+    return np.asarray(counts / counts.sum())
 
 
-def _paired_loss(
-    model: ResponseModel, pairs: Pairs, moved: Mapping[Nu, NDArray[np.int64]]
-) -> torch.Tensor:
+def _paired_loss(model: ResponseModel, pairs: Pairs, moved: Mapping[Nu, NDArray[np.int64]]) -> torch.Tensor:
     """Return L averaged over nu of events that move and keep their weights, evaluated all at once."""
     points = np.concatenate([pairs.nominal, *(pairs.z[nu][rows] for nu, rows in moved.items())])
     columns, *there = model(torch.from_numpy(points)).split([len(pairs), *map(len, moved.values())])
@@ -318,7 +318,9 @@ def point_losses(model: ResponseModel, pairs: Pairs) -> dict[Nu, float]:
     losses = {}
     for nu, z in pairs.z.items():
         weight, there = model.shape.polynomial(np.array(nu)), pairs.passes[nu]
-        columns = everywhere[there] if everywhere is not None and z is pairs.nominal else model.columns(z[there])
+        columns = (
+            everywhere[there] if everywhere is not None and z is pairs.nominal else model.columns(z[there])
+        )
         counts = pairs.weights_at(nu)
         mean = weighted_mean(columns.astype(np.float64) @ weight, None if counts is None else counts[there])
         losses[nu] = _log_mean_exp(nominal @ weight, weights) - mean

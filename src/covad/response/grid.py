@@ -43,9 +43,7 @@ def response_grid(
     pairs = default_pairs(n_nuisances) if cross is None else cross
     for m, k in sorted((sorted(pair) for pair in pairs), key=lambda pair: (pair[1], pair[0])):
         for s in (1.0, -1.0):
-            points += [
-                s * axes[k] + r * axes[m] for r in (1.0, -1.0) if s in values[k] and r in values[m]
-            ]
+            points += [s * axes[k] + r * axes[m] for r in (1.0, -1.0) if s in values[k] and r in values[m]]
     return [tuple(float(x) for x in point) for point in points]
 
 

@@ -25,7 +25,7 @@ from covad.response.grid import Pair, all_pairs
 from covad.response.settings import ResponseFit
 from covad.storage.tensors import load_weights, save_weights
 
-#: Of files whose D has some mixed terms only. Files without a number are of format 1, and have all.
+#: Of files whose D has some elements only. Files without a number are of format 1, and have all.
 _FORMAT = 2
 
 
@@ -38,6 +38,7 @@ class ResponseShape:
     order: int = 1
     hidden: tuple[int, ...] = ResponseFit().hidden
     cross: tuple[Pair, ...] | None = None  # pairs of nuisances with a mixed term in D; None: all
+    straight: tuple[int, ...] = ()  # nuisances without a square in D: one side cannot tell it from g
 
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
@@ -53,7 +54,8 @@ class ResponseShape:
             return ()
         k = self.n_nuisances
         mixed = set(all_pairs(k) if self.cross is None else self.cross)
-        return tuple((a, b) for a in range(k) for b in range(a, k) if a == b or (a, b) in mixed)
+        mixed |= {(a, a) for a in range(k) if a not in self.straight}
+        return tuple((a, b) for a in range(k) for b in range(a, k) if (a, b) in mixed)
 
     @property
     def n_columns(self) -> int:
@@ -64,12 +66,12 @@ class ResponseShape:
         """Return what multiplies the columns: nu_k, then 1/2 nu_k^2 and nu_k nu_l for the terms of D."""
         if self.order == 1:
             return nu
-        k, m = np.array(self.terms).T
+        k, m = np.array(self.terms, dtype=np.int64).reshape(-1, 2).T
         return np.concatenate([nu, np.where(k == m, 0.5, 1.0) * nu[k] * nu[m]])
 
     def of_columns(self, quadratic: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return D as symmetric matrices, (N, K, K), from its columns; zero where it has none."""
-        k, m = np.array(self.terms).T
+        k, m = np.array(self.terms, dtype=np.int64).reshape(-1, 2).T
         full = np.zeros((len(quadratic), self.n_nuisances, self.n_nuisances), dtype=np.float32)
         full[:, k, m] = full[:, m, k] = quadratic
         return full
@@ -115,9 +117,12 @@ class ResponseModel(nn.Module):
         return np.asarray(columns @ self.shape.polynomial(nu), dtype=np.float64)
 
     def save(self, path: Path, trained_on: dict[str, Any]) -> None:
-        shape = {key: value for key, value in asdict(self.shape).items() if value is not None}
+        shape = asdict(self.shape)
+        first = shape["cross"] is None and not shape["straight"]
+        if first:  # readable by any covad
+            shape = {key: value for key, value in shape.items() if key not in ("cross", "straight")}
         settings = {"response": shape, "heads": len(self.heads), "trained_on": trained_on}
-        if self.shape.cross is not None:
+        if not first:
             settings["format"] = _FORMAT
         save_weights(path, "response", self.state_dict(), settings)
 
@@ -126,14 +131,15 @@ class ResponseModel(nn.Module):
         tensors, stored = load_weights(path, "response")
         if stored.get("format", 1) not in (1, _FORMAT):
             raise FileFormatError(
-                f"{path}: the response has the format {stored['format']}, and this covad reads 1 and {_FORMAT}: "
-                "use the covad that made it"
+                f"{path}: the response has the format {stored['format']}, and this covad reads 1 and "
+                f"{_FORMAT}: use the covad that made it"
             )
         try:
             shape = dict(stored["response"])
             shape["hidden"] = tuple(shape["hidden"])
-            if "cross" in shape:  # files without it have all mixed terms
+            if shape.get("cross") is not None:
                 shape["cross"] = tuple((int(a), int(b)) for a, b in shape["cross"])
+            shape["straight"] = tuple(shape.get("straight", ()))
             model = cls(ResponseShape(**shape), int(stored["heads"]))
             model.load_state_dict(tensors)
         except (KeyError, RuntimeError, TypeError, ValueError, CovadError) as failure:
@@ -141,4 +147,3 @@ class ResponseModel(nn.Module):
                 f"{path}: the stored response is incomplete ({failure}); delete it and run again"
             ) from failure
         return model
-

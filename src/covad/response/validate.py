@@ -2,9 +2,10 @@
 
 Nominal and shifted events are the same collisions, so their counts are strongly correlated: most of the noise
 of observed minus predicted cancels. The uncertainties here are built from what each collision contributes to
-the difference, and know about that: an event that has another weight at nu is one collision still, and one of
-a sample that was simulated apart contributes to the observed counts alone. Counts of events with weights are
-sums of them, with their signs. Cells are equally filled with events, whatever these weigh: each then has about the same effective number.
+the difference, and know about that. An event that has another weight at nu is one collision still; one of a
+sample that was simulated apart contributes to the observed counts alone. Counts of events with weights are
+sums of them, with their signs. Cells are equally filled with events, whatever these weigh: each then has
+about the same effective number.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from covad.response.pairs import Pairs
 from covad.response.model import ResponseModel
+from covad.response.pairs import Pairs
 from covad.settings import Nu
 
 
