@@ -51,7 +51,7 @@ def study(**content) -> Study:
 def test_two_nuisances_add_up_in_the_average(normalisation):
     events = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32)
     fresh, asked = pairs(15_000), study(normalisation=normalisation)
-    exact, wrong = (space_reach(asked, Shifts(damping), fresh, events)[0] for damping in (1.0, 0.5))
+    exact, wrong = (space_reach(asked, Shifts(damping), fresh, events).reach for damping in (1.0, 0.5))
     axes = [nu for nu in response_grid(2) if np.count_nonzero(nu) == 1]
     assert [point.nu for point in wrong.points] == axes
     assert {point.fresh_events for point in (wrong.average, *wrong.points)} == {15_000}
@@ -80,7 +80,7 @@ def test_the_reach_of_signed_weights_is_that_of_the_density():
     asked = study(normalisation=0.1)
     ones = replace(pairs(15_000), weights=np.ones(15_000))
     plain, same, found = (
-        space_reach(asked, Shifts(0.5), p, events)[0] for p in (pairs(15_000), ones, signed(60_000))
+        space_reach(asked, Shifts(0.5), p, events).reach for p in (pairs(15_000), ones, signed(60_000))
     )
     assert same.average.n_events == pytest.approx(plain.average.n_events, rel=1e-6)
     assert found.average.fresh_events == 60_000
@@ -88,7 +88,7 @@ def test_the_reach_of_signed_weights_is_that_of_the_density():
         # intervals of 68 % that do not even overlap if one is half as wide again: a false alarm below 1 %
         assert one.interval.low < 1.5 * other.interval.high
         assert other.interval.low < 1.5 * one.interval.high
-    exact = space_reach(asked, Shifts(1.0), signed(60_000), events)[0]
+    exact = space_reach(asked, Shifts(1.0), signed(60_000), events).reach
     assert exact.average.interval.low > 2 * found.average.interval.high
 
 

@@ -15,8 +15,9 @@ from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Dataset, Normalisation, Response
 from covad.nplm.statistic import likelihood_ratio
-from covad.response.fit import Pairs, fit_response, yield_constants
-from covad.response.model import ResponseModel, ResponseShape, polynomial
+from covad.response.fit import fit_response, yield_constants
+from covad.response.model import ResponseModel, ResponseShape
+from covad.response.pairs import Pairs
 from covad.response.settings import FitSettings
 
 EXPECTED, N_REFERENCE, N_TOYS = 4000, 20_000, 40
@@ -38,7 +39,7 @@ class Linear(ResponseModel):
 def log_yield_of(model: ResponseModel, constants: np.ndarray, pairs: Pairs, nu: tuple[float, ...]) -> float:
     """log E_0[e^f], with the constants added."""
     columns = model.columns(pairs.nominal[pairs.nominal_passes]).astype(np.float64) + constants
-    return float(np.log(np.exp(columns @ polynomial(np.array(nu), model.shape.order)).mean()))
+    return float(np.log(np.exp(columns @ model.shape.polynomial(np.array(nu))).mean()))
 
 
 def test_a_linear_response_has_the_odd_part_of_the_yield() -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from covad.embedding.embed import EmbeddingCache
 from covad.embedding.encoder import Encoder
@@ -21,6 +25,7 @@ from covad.response.settings import FitSettings
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
 from covad.settings import Nu
+from covad.storage.digests import content_digest
 from covad.study import Study
 from covad.study.plan import space_label
 
@@ -117,15 +122,44 @@ def grid_of(data: CollisionData) -> list[Nu]:
 
 def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) -> Pairs:
     """Embed the events of a role at nu = 0 and on the grid of the response, aligned by event."""
+    digest = data.products.embedded_digest(embedding, fold, role)
+    return _embedded(data, embedding, fold, data.rows[role], digest, grid_of(data))
+
+
+def corner_pairs(
+    data: CollisionData, embedding: str, fold: int, planes: Sequence[Pair], n_events: int
+) -> Pairs:
+    """Embed some events of the check split at the corners (+-1, +-1) of planes of two nuisances."""
+    axes, rows = np.eye(len(data.systematics)), data.rows["check"]
+    chosen = np.sort(np.random.default_rng(derived_seed(data.study, "corners")).permutation(rows)[:n_events])
+    points = [
+        tuple((s * axes[a] + r * axes[b]).tolist())
+        for a, b in planes
+        for s in (1.0, -1.0)
+        for r in (1.0, -1.0)
+    ]
+    digest = content_digest([data.products.embedded_digest(embedding, fold, "check"), "corners", n_events])
+    pairs = _embedded(data, embedding, fold, chosen, digest, points)
+    order = np.random.default_rng(derived_seed(data.study, "check")).permutation(len(pairs))
+    return pairs.take(order)
+
+
+def _embedded(
+    data: CollisionData,
+    embedding: str,
+    fold: int,
+    rows: NDArray[np.int64],
+    digest: str,
+    points: Sequence[Nu],
+) -> Pairs:
     cache = EmbeddingCache(
         data.directory.path / "embedded",
         Encoder.load(data.products.encoder(embedding, fold).verified()),
         data.systematics,
         data.selection,
-        data.products.embedded_digest(embedding, fold, role),
+        digest,
     )
     centre = tuple(0.0 for _ in data.systematics)
-    points = [centre, *grid_of(data)]
     with data.open(BACKGROUND) as files:
-        family = cache.family(files.pieces(data.rows[role]), points)
+        family = cache.family(files.pieces(rows), [centre, *points])
     return Pairs.align(family.pop(centre), family)

@@ -97,6 +97,7 @@ class ResponseModel(nn.Module):
         self.register_buffer("centre", torch.zeros(shape.n_dimensions))
         self.register_buffer("whitening", torch.eye(shape.n_dimensions))
         self.register_buffer("offset", torch.zeros(shape.n_columns))
+        self.scale: torch.Tensor | None = None  # of the columns, while a head is fitted
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
         return self.by_head(z).mean(dim=0) - self.offset
@@ -104,7 +105,18 @@ class ResponseModel(nn.Module):
     def by_head(self, z: torch.Tensor) -> torch.Tensor:
         """Return the columns of every head, (heads, N, n_columns), without the constants of the yield."""
         white = (z - self.centre) @ self.whitening
-        return torch.stack([head(white) for head in self.heads])
+        columns = torch.stack([head(white) for head in self.heads])
+        return columns if self.scale is None else columns * self.scale
+
+    @torch.no_grad()
+    def fold_scale(self) -> None:
+        """Give the heads the scale of the columns, so that these are the same without it."""
+        if self.scale is not None:
+            for head in self.heads:
+                *_, weight, bias = head.parameters()  # of the last layer
+                weight.mul_(self.scale[:, None])
+                bias.mul_(self.scale)
+            self.scale = None
 
     @torch.no_grad()
     def columns(self, z: NDArray[np.float32], batch: int = 65_536) -> NDArray[np.float32]:
