@@ -67,7 +67,7 @@ def fit_responses(
             k,
             order,
             data.source.response.hidden,
-            mixed_terms(data) if order > 1 else None,
+            mixed_terms(data),
             tuple(mirrored) if order > 1 else (),
         )
         seed = derived_seed(study, "response", str(fold))

@@ -36,8 +36,7 @@ from numpy.typing import NDArray
 from covad.embedding.checkpoint import copy_state
 from covad.embedding.metrics import Learned
 from covad.errors import TrainingError
-from covad.response.grid import ALL_PAIRS, points_of
-from covad.response.model import ResponseModel, ResponseShape
+from covad.response.model import GroupedHead, ResponseModel, ResponseShape
 from covad.response.pairs import Floats, Pairs
 from covad.response.settings import FitSettings
 from covad.settings import Nu
@@ -48,8 +47,6 @@ _PARTS = 10
 _FEWEST_EFFECTIVE = 400
 #: Rows that the network is given at once in training; more are taken point by point, to spare memory.
 _TOGETHER = 1 << 18
-#: Smallest scale of a column, and that of an element of D in units of those of g.
-_SMALLEST, _OF_SQUARES = 1e-4, 0.3
 _NOT_POSITIVE = (
     "negative weights leave a part of the events that the response is fitted on without a positive sum: "
     "raise source.splits.response, or source.response.batch"
@@ -89,54 +86,28 @@ def fit_response(pairs: Pairs, shape: ResponseShape, settings: FitSettings) -> F
     model = ResponseModel(shape, settings.fits)
     white = whiten(passed, training.nominal_weights)
     model.centre, model.whitening = (torch.from_numpy(v.astype(np.float32)) for v in white)
-    scale = None
-    if shape.n_nuisances > ALL_PAIRS or not pairs.plain:
-        scale = torch.from_numpy(column_scales(training, shape, white).astype(np.float32))
-    losses = []
-    for number, head in enumerate(model.heads):
-        single = ResponseModel(shape)
-        single.centre, single.whitening = model.centre, model.whitening
-        own = training
-        if settings.bootstrap:
-            draws = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(number, 1)))
-            own = training.take(np.sort(draws.integers(0, len(training), len(training))))
-        single.scale = scale
-        losses.append(_fit_one(single, own, validation, settings, settings.seed + number))
-        single.fold_scale()
-        head.load_state_dict(single.heads[0].state_dict())
+    groups = shape.groups
+    losses = [0.0] * settings.fits
+    for place, group in enumerate(groups):
+        learn, judge = training, validation
+        if len(groups) > 1:
+            learn, judge = (sample.of_nuisances(group) for sample in (training, validation))
+        for number, head in enumerate(model.heads):
+            single = ResponseModel(shape.of_group(group) if len(groups) > 1 else shape)
+            single.centre, single.whitening = model.centre, model.whitening
+            drawn = _bootstrapped(learn, settings.seed, number) if settings.bootstrap else learn
+            loss = _fit_one(single, drawn, judge, settings, settings.seed + number)
+            losses[number] += loss * (len(judge.z) / len(validation.z))
+            target = head.parts[place] if isinstance(head, GroupedHead) else head
+            target.load_state_dict(single.heads[0].state_dict())
     model.offset = torch.from_numpy(-yield_constants(model, pairs).astype(np.float32))
     return FittedResponse(model, losses, Learned.of(_gains(model, validation)))
 
 
-def column_scales(pairs: Pairs, shape: ResponseShape, white: tuple[Floats, Floats]) -> Floats:
-    """Return how large each column will be about: steps of the optimiser are then as fine as the effect.
-
-    Were g_k a quadratic function of the whitened z, x.a with centred x, to first order a = C^-1 b with
-    b = sum nu (E_nu[x] - E_0[x]) / sum nu^2 and C the covariance of x; its spread is sqrt(b.C^-1.b).
-    """
-
-    def features(z: NDArray[np.float32]) -> Floats:
-        u = (z - white[0]) @ white[1]
-        a, b = np.triu_indices(u.shape[1])
-        return np.hstack([u, u[:, a] * u[:, b]])
-
-    nominal, shares = features(pairs.nominal), _shares(pairs.nominal_counts)
-    mean = shares @ nominal
-    size = np.abs(shares)
-    covariance = ((nominal - mean) * size[:, None]).T @ (nominal - mean) / size.sum()
-    inverse = np.linalg.pinv(covariance, rcond=1e-6, hermitian=True)
-    linear = np.zeros(shape.n_nuisances)
-    for k in range(shape.n_nuisances):
-        points = points_of(list(pairs.z), k)
-        b = np.zeros(len(mean))
-        for nu in points:
-            there = nominal if pairs.z[nu] is pairs.nominal else features(pairs.z[nu])
-            b += nu[k] * (_shares(pairs.counts(nu)) @ there - mean)
-        b /= max(sum(nu[k] ** 2 for nu in points), 1.0)
-        linear[k] = math.sqrt(max(float(b @ inverse @ b), 0.0))
-    linear = np.maximum(linear, _SMALLEST)
-    mixed = [_OF_SQUARES * math.sqrt(linear[a] * linear[b]) for a, b in shape.terms]
-    return np.concatenate([linear, mixed])
+def _bootstrapped(pairs: Pairs, seed: int, number: int) -> Pairs:
+    """Return as many events, drawn anew with repetitions."""
+    draws = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, 1)))
+    return pairs.take(np.sort(draws.integers(0, len(pairs), len(pairs))))
 
 
 def _gains(model: ResponseModel, validation: Pairs) -> Floats:

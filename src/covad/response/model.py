@@ -10,7 +10,7 @@ absorbs it where there is one; the stage `checks` tells by how much it shifts t.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from covad.response.grid import Pair, all_pairs
 from covad.response.settings import ResponseFit
 from covad.storage.tensors import load_weights, save_weights
 
-#: Of files whose D has some elements only. Files without a number are of format 1, and have all.
+#: Of files with a network for each group of nuisances. Those without a number are of format 1: one network.
 _FORMAT = 2
 
 
@@ -62,6 +62,35 @@ class ResponseShape:
         """g, then the elements of D."""
         return self.n_nuisances + len(self.terms)
 
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Return the nuisances that share a network: those that a mixed term links, all if all have one.
+
+        A network for each describes weak nuisances beside strong ones better than one network for all.
+        """
+        if self.cross is None:
+            return (tuple(range(self.n_nuisances)),)
+        group = list(range(self.n_nuisances))
+        for a, b in self.cross:
+            group = [group[a] if number == group[b] else number for number in group]
+        return tuple(
+            tuple(k for k in range(self.n_nuisances) if group[k] == number) for number in dict.fromkeys(group)
+        )
+
+    def of_group(self, group: tuple[int, ...]) -> ResponseShape:
+        """Return the shape of the network of some nuisances."""
+        place = {k: number for number, k in enumerate(group)}
+        cross = tuple((place[a], place[b]) for a, b in self.cross or () if a in place)
+        straight = tuple(place[k] for k in self.straight if k in place)
+        # one nuisance alone has no pairs, and its network is the same whatever is said of them
+        own = cross if len(group) > 1 else None
+        return replace(self, n_nuisances=len(group), cross=own, straight=straight)
+
+    def columns_of(self, group: tuple[int, ...]) -> list[int]:
+        """Return which columns belong to some nuisances, in the order of their own network."""
+        mixed = [self.n_nuisances + n for n, (a, _) in enumerate(self.terms) if a in group]
+        return [*group, *mixed]
+
     def polynomial(self, nu: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what multiplies the columns: nu_k, then 1/2 nu_k^2 and nu_k nu_l for the terms of D."""
         if self.order == 1:
@@ -75,6 +104,22 @@ class ResponseShape:
         full = np.zeros((len(quadratic), self.n_nuisances, self.n_nuisances), dtype=np.float32)
         full[:, k, m] = full[:, m, k] = quadratic
         return full
+
+
+class GroupedHead(nn.Module):
+    """A network for each group of nuisances; their columns in the order of the shape."""
+
+    order: torch.Tensor
+
+    def __init__(self, shape: ResponseShape) -> None:
+        super().__init__()
+        shapes = [shape.of_group(group) for group in shape.groups]
+        self.parts = nn.ModuleList(RatioHead(own.n_dimensions, own.hidden, own.n_columns) for own in shapes)
+        columns = [column for group in shape.groups for column in shape.columns_of(group)]
+        self.register_buffer("order", torch.from_numpy(np.argsort(columns)), persistent=False)
+
+    def forward(self, z: torch.Tensor) -> torch.Tensor:
+        return torch.cat([part(z) for part in self.parts], dim=1)[:, self.order]
 
 
 class ResponseModel(nn.Module):
@@ -92,12 +137,14 @@ class ResponseModel(nn.Module):
         super().__init__()
         self.shape = shape
         self.heads = nn.ModuleList(
-            RatioHead(shape.n_dimensions, shape.hidden, shape.n_columns) for _ in range(n_heads)
+            RatioHead(shape.n_dimensions, shape.hidden, shape.n_columns)
+            if len(shape.groups) == 1
+            else GroupedHead(shape)
+            for _ in range(n_heads)
         )
         self.register_buffer("centre", torch.zeros(shape.n_dimensions))
         self.register_buffer("whitening", torch.eye(shape.n_dimensions))
         self.register_buffer("offset", torch.zeros(shape.n_columns))
-        self.scale: torch.Tensor | None = None  # of the columns, while a head is fitted
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
         return self.by_head(z).mean(dim=0) - self.offset
@@ -105,18 +152,7 @@ class ResponseModel(nn.Module):
     def by_head(self, z: torch.Tensor) -> torch.Tensor:
         """Return the columns of every head, (heads, N, n_columns), without the constants of the yield."""
         white = (z - self.centre) @ self.whitening
-        columns = torch.stack([head(white) for head in self.heads])
-        return columns if self.scale is None else columns * self.scale
-
-    @torch.no_grad()
-    def fold_scale(self) -> None:
-        """Give the heads the scale of the columns, so that these are the same without it."""
-        if self.scale is not None:
-            for head in self.heads:
-                *_, weight, bias = head.parameters()  # of the last layer
-                weight.mul_(self.scale[:, None])
-                bias.mul_(self.scale)
-            self.scale = None
+        return torch.stack([head(white) for head in self.heads])
 
     @torch.no_grad()
     def columns(self, z: NDArray[np.float32], batch: int = 65_536) -> NDArray[np.float32]:

@@ -8,8 +8,8 @@ others do so together with their nominal partner, so that sums over rows know ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +137,27 @@ class Pairs:
                 f"and to {nominal:.3g} at 0, where positive yields are needed: raise source.splits"
             )
         return float(np.log(there / nominal))
+
+    def of_nuisances(self, group: Sequence[int]) -> Pairs:
+        """Return the points at which these nuisances alone are shifted, with the events that pass there."""
+        others = [k for k in range(len(next(iter(self.z)))) if k not in group]
+        kept = {nu: tuple(nu[k] for k in group) for nu in self.z if not any(nu[k] for k in others)}
+        if not kept:
+            raise TrainingError(f"the nuisances of numbers {list(group)} are shifted at no point")
+        own = Pairs(
+            self.nominal,
+            self.nominal_passes,
+            {new: self.z[nu] for nu, new in kept.items()},
+            {new: self.passes[nu] for nu, new in kept.items()},
+            self.weights,
+            {new: self.factors[nu] for nu, new in kept.items() if nu in self.factors},
+            self.extra,
+        )
+        if self.extra is None:
+            return own
+        there = np.any([self.nominal_passes, *own.passes.values()], axis=0)
+        found = own.take(np.flatnonzero(there))
+        return found if found.extra is not None and found.extra.any() else replace(found, extra=None)
 
     def take(self, rows: NDArray[np.int64]) -> Pairs:
         """Return the pairs of these rows."""
