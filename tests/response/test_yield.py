@@ -95,8 +95,8 @@ def test_fitted_responses_have_the_yield(order: int) -> None:
 def test_yields_that_are_not_there_are_refused() -> None:
     pairs = cut_pairs(1000, seed=1)
     model = Linear(np.array([[SLOPE, 0.0]]), 1)
-    with pytest.raises(TrainingError, match=r"the yield at nu = \[-1.0\] needs the sample"):
-        yield_constants(model, replace(pairs, passes={(1.0,): pairs.passes[(1.0,)]}))
+    with pytest.raises(TrainingError, match=r"the yield at nu = \[1.0\] needs the sample"):
+        yield_constants(model, replace(pairs, passes={(2.0,): pairs.passes[(2.0,)]}))
     nothing = {nu: np.zeros_like(passes) for nu, passes in pairs.passes.items()}
     with pytest.raises(TrainingError, match="no event passes the selection"):
         yield_constants(model, replace(pairs, passes=nothing))
