@@ -27,9 +27,9 @@ from covad.nplm.convex.basis import evaluate
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
-from covad.response.fit import Pairs
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
+from covad.response.pairs import Pairs
 from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
 from covad.settings import Nu
 

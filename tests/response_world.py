@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import norm
 
 from covad.embedding.embed import Embedded
-from covad.response.fit import Pairs
+from covad.response.pairs import Pairs
 from covad.settings import Nu
 
 SLOPE = 0.1
@@ -83,3 +83,61 @@ def cut_pairs(n_events: int, seed: int, grid: tuple[float, ...] = (-2.0, -1.0, 1
 
     shifted: dict[Nu, Embedded] = {(nu,): selected(nu) for nu in grid}
     return Pairs.align(selected(0.0), shifted)
+
+
+class Mixture:
+    """Three Gaussian processes in four dimensions: nuisances of every kind, with exact responses."""
+
+    SHARES = np.array([0.6, 0.3, 0.1])
+    MEANS = np.array([[0.0, 0.0, 0.0, 0.0], [1.0, 0.5, 0.0, -0.5], [-1.0, 1.0, 1.0, 0.0]])
+    WIDTHS = np.array([1.0, 0.7, 0.8])
+
+    def __init__(self, n_events: int, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.process, self.z = self.draw(n_events)
+        self.shifted: dict[Nu, Embedded] = {}
+
+    def draw(self, n_events: int) -> tuple[np.ndarray, np.ndarray]:
+        process = self.rng.choice(3, n_events, p=self.SHARES)
+        noise = self.rng.normal(size=(n_events, 4))
+        return process, (self.MEANS[process] + self.WIDTHS[process, None] * noise).astype(np.float32)
+
+    @classmethod
+    def densities(cls, z: np.ndarray) -> np.ndarray:
+        """Return the density of each process with its share, (N, 3), up to a common constant."""
+        squares = ((z[:, None, :].astype(np.float64) - cls.MEANS) ** 2).sum(axis=2) / cls.WIDTHS**2
+        return cls.SHARES * cls.WIDTHS**-4.0 * np.exp(-0.5 * squares)
+
+    @classmethod
+    def probability(cls, z: np.ndarray, process: int) -> np.ndarray:
+        """Return P(process | z)."""
+        densities = cls.densities(z)
+        return densities[:, process] / densities.sum(axis=1)
+
+    @classmethod
+    def log_shift(cls, z: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """Return the log ratio of the density moved by a step to that at rest."""
+        moved = cls.densities(z - step).sum(axis=1)
+        return np.log(moved / cls.densities(z).sum(axis=1))
+
+    def embedded(self, z: np.ndarray | None = None, weights: np.ndarray | None = None) -> Embedded:
+        n = len(self.z)
+        return Embedded(
+            self.z if z is None else z, np.arange(n), np.ones(n) if weights is None else weights, 1.0
+        )
+
+    def at_step(self, step: np.ndarray) -> Embedded:
+        """Every event moves."""
+        return self.embedded(z=(self.z + step).astype(np.float32))
+
+    def at_weights(self, log_factor: np.ndarray) -> Embedded:
+        return self.embedded(weights=np.exp(log_factor))
+
+    def at_normalisation(self, process: int, factor: float) -> Embedded:
+        return self.embedded(weights=np.where(self.process == process, factor, 1.0))
+
+    def apart(self, n_events: int, step: np.ndarray) -> Embedded:
+        """Return a sample of its own of the density moved by a step, and no nominal event."""
+        z = (self.draw(n_events)[1] + step).astype(np.float32)
+        scale = np.full(n_events, len(self.z) / n_events)
+        return Embedded(z, np.full(n_events, -1), scale, 1.0)

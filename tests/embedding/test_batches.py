@@ -6,11 +6,11 @@ import pytest
 from samples import random_events
 from scipy import stats
 
-from covad.embedding.batches import DrawBySize, Sampler
+from covad.embedding.batches import DrawBySize, Sampler, covariant
 from covad.errors import TrainingError
 from covad.events.layout import UNLABELLED, Events
 from covad.events.selection import Selection
-from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events
+from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, MetSoftScale, shift_events
 
 
 def make_sampler(events: Events, **changes: object) -> Sampler:
@@ -45,6 +45,25 @@ def test_both_signs_and_all_sizes_take_turns(events: Events) -> None:
     seen = [tuple(p.nu.tolist()) for step in range(4) for p in sampler.batch(step).shifted]
     assert set(seen) == {(s, 0) for s in (-2, -1, 1, 2)} | {(0, s) for s in (-2, -1, 1, 2)}
     assert len(seen) == 8
+
+
+def test_two_systematics_enter_the_covariance_loss_unless_told(events: Events) -> None:
+    scales = (JetEnergyScale(), LeptonEnergyScale(), MetSoftScale())
+    weighted = replace(scales[0], name="weights")
+    object.__setattr__(weighted, "moves_events", False)
+    sampler = make_sampler(events, systematics=scales)
+    assert sampler.covariant == (0, 1)
+    assert covariant((weighted, *scales)) == (1, 2)
+    assert covariant(scales, ["met_soft_scale", "jet_energy_scale"]) == (0, 2)
+    assert covariant(scales, []) == ()
+    with pytest.raises(TrainingError, match=r"source\.training\.covariance: 'weights' is not among"):
+        covariant((weighted, *scales), ["weights"])
+    chosen = replace(sampler, covariance=(2,))
+    seen = {tuple(p.nu.tolist()) for step in range(4) for p in chosen.batch(step).shifted}
+    assert seen == {(-2.0,), (-1.0,), (1.0,), (2.0,)}
+    assert "covariance" not in sampler.describe()
+    assert chosen.describe()["covariance"] == [2]
+    assert replace(sampler, covariance=()).batch(0).shifted == ()
 
 
 def test_events_without_jets_are_not_encoded_twice(events: Events) -> None:

@@ -10,7 +10,7 @@ from covad.embedding.embed import EmbeddingCache, embed_family, encode
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events
-from covad.response.fit import Pairs
+from covad.response.pairs import Pairs
 
 SELECTION = Selection(trigger_minimum=40.0)
 SCALES = (JetEnergyScale(), LeptonEnergyScale(sigma=0.05))

@@ -25,7 +25,7 @@ from covad.nplm.dataset import Response
 from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty
 from covad.nplm.maximise import maximise
 from covad.nplm.statistic import likelihood_ratio
-from covad.response.fit import response_grid
+from covad.response.grid import all_pairs, response_grid
 from covad.toys import latent_world as latent
 
 NU = 3.0
@@ -308,7 +308,7 @@ def polynomial_misfits(rng: np.random.Generator, k: int, n_columns: int) -> dict
     def delta(nu: np.ndarray) -> np.ndarray:
         return 0.01 * (nu @ first + 0.5 * np.einsum("k,l,klc->c", nu, nu, second))
 
-    points = [*response_grid(k), *map(tuple, gauss_hermite(k)[0].tolist())]
+    points = [*response_grid(k, all_pairs(k)), *map(tuple, gauss_hermite(k)[0].tolist())]
     return {nu: Misfit(delta(np.array(nu)), np.zeros((2, n_columns)), 1000) for nu in points}
 
 
@@ -330,7 +330,7 @@ def test_the_average_over_the_prior_is_its_integral(k):
         weight * predicted_shift(misfits[tuple(nu)], null, EXPECTED).shift
         for nu, weight in zip(points.tolist(), weights, strict=True)
     )
-    grid = response_grid(k)
+    grid = response_grid(k, all_pairs(k))
     measured = Measurement({nu: misfits[nu] for nu in grid}, dict.fromkeys([(0.0,) * k, *grid], null))
     assert measured.averaged(EXPECTED).shift == pytest.approx(integral, rel=1e-9)
     axes_alone = PriorAverage.over(grid).weights @ [
@@ -341,7 +341,7 @@ def test_the_average_over_the_prior_is_its_integral(k):
 
 def test_the_form_of_the_average_is_not_negative():
     for k in (2, 3, 4):
-        average = PriorAverage.over(response_grid(k))
+        average = PriorAverage.over(response_grid(k, all_pairs(k)))
         lowest = np.linalg.eigvalsh(np.diag(average.weights) + average.mixed)[0]
         assert lowest > -1e-12  # a misfit never lowers t, along no combination of nu
 
@@ -356,7 +356,7 @@ def test_the_average_has_its_noise_subtracted_and_its_interval_covers(k, directi
     """All nu are measured on the same events: their noise is common to a large part, as here."""
     rng = np.random.default_rng(50 + k)
     null, delta, noise = small_problem(rng, direction)
-    grid = response_grid(k)
+    grid = response_grid(k, all_pairs(k))
     nulls = dict.fromkeys([(0.0,) * k, *grid], null)
     noises = {nu: sum(nu) * noise + 0.3 * sum(np.square(nu)) * rng.permutation(noise, axis=1) for nu in grid}
     rows = np.concatenate([noises[nu] for nu in grid], axis=1)

@@ -16,7 +16,7 @@ from covad.events.files import EventWriter, open_events
 from covad.pipeline import checks, dry_run, encoder, events, response, run_study
 from covad.pipeline import pools as pools_stage
 from covad.pipeline.trial import check_collisions, try_events
-from covad.response.fit import response_grid
+from covad.response.grid import response_grid
 from covad.results import collect, summarise
 from covad.runs.checks import read_checks
 from covad.runs.collisions import CollisionData

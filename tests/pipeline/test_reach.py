@@ -4,13 +4,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+import torch
 
+from covad.embedding.embed import Embedded
+from covad.inference.ranking import PriorClosure
 from covad.nplm.dataset import Float32
 from covad.pipeline.checks import _warn_of_yields
 from covad.pipeline.reach import _FreshEvents, space_reach
-from covad.response.fit import Pairs, response_grid
-from covad.response.model import ResponseShape
+from covad.response.grid import response_grid
+from covad.response.model import ResponseModel, ResponseShape
+from covad.response.pairs import Pairs
 from covad.runs.checks import YieldAt
+from covad.storage.records import plain, restore
 from covad.study import Study, parse_study
 from covad.study.plan import reach_convex
 
@@ -50,7 +55,7 @@ def study(**content) -> Study:
 def test_two_nuisances_add_up_in_the_average(normalisation):
     events = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32)
     fresh, asked = pairs(15_000), study(normalisation=normalisation)
-    exact, wrong = (space_reach(asked, Shifts(damping), fresh, events)[0] for damping in (1.0, 0.5))
+    exact, wrong = (space_reach(asked, Shifts(damping), fresh, events).reach for damping in (1.0, 0.5))
     axes = [nu for nu in response_grid(2) if np.count_nonzero(nu) == 1]
     assert [point.nu for point in wrong.points] == axes
     assert {point.fresh_events for point in (wrong.average, *wrong.points)} == {15_000}
@@ -79,7 +84,7 @@ def test_the_reach_of_signed_weights_is_that_of_the_density():
     asked = study(normalisation=0.1)
     ones = replace(pairs(15_000), weights=np.ones(15_000))
     plain, same, found = (
-        space_reach(asked, Shifts(0.5), p, events)[0] for p in (pairs(15_000), ones, signed(60_000))
+        space_reach(asked, Shifts(0.5), p, events).reach for p in (pairs(15_000), ones, signed(60_000))
     )
     assert same.average.n_events == pytest.approx(plain.average.n_events, rel=1e-6)
     assert found.average.fresh_events == 60_000
@@ -87,7 +92,7 @@ def test_the_reach_of_signed_weights_is_that_of_the_density():
         # intervals of 68 % that do not even overlap if one is half as wide again: a false alarm below 1 %
         assert one.interval.low < 1.5 * other.interval.high
         assert other.interval.low < 1.5 * one.interval.high
-    exact = space_reach(asked, Shifts(1.0), signed(60_000), events)[0]
+    exact = space_reach(asked, Shifts(1.0), signed(60_000), events).reach
     assert exact.average.interval.low > 2 * found.average.interval.high
 
 
@@ -119,3 +124,72 @@ def test_what_is_done_already_is_not_advised(caplog, order):
         if order == 1
         else "choose a normalisation of at least 0.02"
     )
+
+
+@dataclass(frozen=True)
+class Three:
+    """Shifts of z_0 and z_1 by STEP per sigma, and the weight e^{0.1 nu z_2}; the first is damped."""
+
+    damping: float = 0.5
+
+    @property
+    def shape(self) -> ResponseShape:
+        return ResponseShape(n_dimensions=3, n_nuisances=3, cross=())
+
+    def columns(self, z: Float32) -> Float32:
+        damped = np.where(z[:, :1] > 0, self.damping, 1.0)
+        return (np.array([STEP, STEP, 0.1]) * z * np.hstack([damped, np.ones((len(z), 2))])).astype(
+            np.float32
+        )
+
+
+def three(n: int, points: list[tuple[float, ...]], seed: int) -> Pairs:
+    z = np.random.default_rng(seed).normal(size=(n, 3)).astype(np.float32)
+
+    def at(nu: tuple[float, ...]) -> Embedded:
+        moved = z + np.float32(STEP) * np.array([nu[0], nu[1], 0.0], np.float32)
+        return Embedded(moved, np.arange(n), np.exp(0.1 * nu[2] * z[:, 2].astype(np.float64)), 1.0)
+
+    return Pairs.align(at((0.0, 0.0, 0.0)), {nu: at(nu) for nu in points})
+
+
+def test_three_nuisances_are_ranked_and_their_pairs_measured_apart():
+    asked_for = []
+
+    def corners(planes):
+        asked_for.extend(planes)
+        grid = response_grid(3, planes)
+        return three(4000, [nu for nu in grid if np.count_nonzero(nu) == 2], seed=4)
+
+    events = np.random.default_rng(2).normal(size=(5000, 3)).astype(np.float32)
+    fresh = three(12_000, response_grid(3), seed=3)
+    assert sum(z is fresh.nominal for z in fresh.z.values()) == 4
+    found = space_reach(study(), Three(), fresh, events, corners)
+    assert asked_for == [(0, 1), (0, 2), (1, 2)]
+    assert len(found.reach.points) == 12
+    assert found.prior.nuisances[0].nuisance == 0
+    assert abs(found.prior.worst_direction[0]) > 0.9
+    assert {entry.pair for entry in found.prior.pairs} == set(asked_for)
+    assert found.spread is None
+    first = found.prior.nuisances[0].misfit
+    assert found.prior.average.high >= first.shift
+    # the weight is exact: zero within its interval of 68 %, twice as wide
+    weight = next(entry.misfit for entry in found.prior.nuisances if entry.nuisance == 2)
+    assert weight.shift < 0.1 * first.shift
+    assert found.prior.pruned == ()
+    assert restore(PriorClosure, plain(found.prior), "here") == found.prior
+
+
+def test_the_spread_of_heads_is_measured():
+    """Two heads that differ in one nuisance move t by its error; the other nuisance is the same in both."""
+    torch.manual_seed(1)
+    model = ResponseModel(ResponseShape(2, 2, hidden=(8,)), n_heads=2)
+    first, second = model.heads
+    second.load_state_dict(first.state_dict())
+    with torch.no_grad():
+        second.layers[-1].weight[0].mul_(-3.0)
+    events = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32)
+    spread = space_reach(study(), model, pairs(8000), events, bootstrap=True).spread
+    assert (spread.heads, spread.bootstrap) == (2, True)
+    assert spread.shifts[0] > 0.01
+    assert spread.shifts[1] == pytest.approx(0.0, abs=1e-9)

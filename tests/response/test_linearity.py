@@ -5,8 +5,8 @@ import pytest
 from response_world import SLOPE, make_pairs, signed_pairs, split_into_signs
 
 from covad.errors import CovadError
-from covad.response.fit import Pairs
 from covad.response.linearity import Linearity, linearity
+from covad.response.pairs import Pairs
 from covad.response.validate import AdaptiveCells, MarginalBins
 
 SIZES = (1.0, 2.0)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from covad.errors import CovadError, FileFormatError
-from covad.response.model import ResponseModel, ResponseShape, polynomial
+from covad.response.model import ResponseModel, ResponseShape
 from covad.storage.tensors import save_weights
 
 
@@ -14,8 +14,8 @@ def test_polynomial_is_that_of_the_quadratic_response() -> None:
     nu, g = np.array([0.5, -2.0]), np.array([1.0, 2.0])
     d = np.array([[3.0, 4.0], [4.0, 5.0]])
     columns = np.concatenate([g, d[np.triu_indices(2)]])
-    assert columns @ polynomial(nu, 2) == pytest.approx(nu @ g + 0.5 * nu @ d @ nu)
-    assert np.array_equal(polynomial(nu, 1), nu)
+    assert columns @ ResponseShape(3, 2, 2).polynomial(nu) == pytest.approx(nu @ g + 0.5 * nu @ d @ nu)
+    assert np.array_equal(ResponseShape(3, 2, 1).polynomial(nu), nu)
 
 
 @pytest.mark.parametrize(("order", "nuisances", "columns"), [(1, 1, 1), (1, 3, 3), (2, 1, 2), (2, 3, 9)])

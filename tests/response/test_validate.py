@@ -5,8 +5,8 @@ import pytest
 from response_world import make_pairs, signed_pairs, split_into_signs, truth
 from scipy import stats
 
-from covad.response.fit import Pairs
 from covad.response.model import ResponseModel, ResponseShape
+from covad.response.pairs import Pairs
 from covad.response.validate import AdaptiveCells, CountComparison, MarginalBins, compare_counts
 
 

@@ -47,6 +47,7 @@ PINNED: dict[type, dict[str, Any]] = {
         "patience": 8,
         "contrast_on": "projector",
         "validation_share": 0.1,
+        "covariance": None,
     },
     ResponseFit: {
         "hidden": [128, 128, 64],
@@ -57,6 +58,8 @@ PINNED: dict[type, dict[str, Any]] = {
         "validation_share": 0.1,
         "patience": 4,
         "fits": 1,
+        "bootstrap": False,
+        "cross": None,
     },
     NetworkSettings: {"clip": "tune", "starts": 1, "hops": 0, "hidden": [4, 4]},
     ConvexSettings: {"bumps": 100, "capacity": None, "spread": 3.0, "seed": 0},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,26 @@ from covad.events.systematics import Shifted, Systematic, shift_events, unchange
 
 #: Rounds in which different events are sought, before what is left is drawn among the others.
 _ROUNDS = 10
+#: So many nuisances enter L_cov unless a study says which: a space of few dimensions cannot serve many.
+_COVARIANT = 2
+
+
+def covariant(systematics: Sequence[Systematic], names: Sequence[str] | None = None) -> tuple[int, ...]:
+    """Return the numbers of the nuisances that enter L_cov: those named, or the first two that move events.
+
+    Raise TrainingError if one of the names is not a nuisance that moves events: L_cov compares events with
+    themselves, moved, and sees no weights.
+    """
+    moving = {s.name: k for k, s in enumerate(systematics) if getattr(s, "moves_events", True)}
+    if names is None:
+        return tuple(moving.values())[:_COVARIANT]
+    for name in names:
+        if name not in moving:
+            raise TrainingError(
+                f"source.training.covariance: '{name}' is not among the systematics that move events "
+                f"({', '.join(moving) or 'there are none'})"
+            )
+    return tuple(sorted({moving[name] for name in names}))
 
 
 @dataclass(frozen=True)
@@ -58,7 +79,10 @@ class DrawBySize:
 
 @dataclass(frozen=True)
 class ShiftedBatch:
-    """The events of a batch at nu: positions of those that are as they were, particles of all others."""
+    """The events of a batch at nu: positions of those that are as they were, particles of all others.
+
+    `nu` has the nuisances that enter L_cov.
+    """
 
     nu: NDArray[np.float32]
     unchanged: NDArray[np.int64]
@@ -78,9 +102,9 @@ class Batch:
 class Sampler:
     """Draws batches from unshifted events; the nominal sample is the one at nu = 0, selected.
 
-    Each batch is shifted along one systematic, by plus and minus one size of the grid; sizes and systematics
-    take turns. Events with weights are drawn in proportion to |w|: a space is good for any density that has
-    the same events.
+    Each batch is shifted along one systematic, by plus and minus one size of the grid; sizes and those of the
+    systematics that enter L_cov take turns (`covariance`, by number; None: those of `covariant`). Events with
+    weights are drawn in proportion to |w|: a space is good for any density that has the same events.
     """
 
     events: Events
@@ -89,6 +113,7 @@ class Sampler:
     batch_size: int
     seed: int
     nu_grid: tuple[float, ...] = (1.0, 2.0)
+    covariance: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         processes = set(np.unique(self.events.process).tolist())
@@ -120,7 +145,8 @@ class Sampler:
         content.update(np.ascontiguousarray(self.events.process).data)
         if self.events.weights is not None:
             content.update(np.ascontiguousarray(self.events.weights).data)
-        return {
+        turns = {} if self.covariance is None else {"covariance": list(self.covariance)}
+        return turns | {
             "events": content.hexdigest(),
             "systematics": [repr(s) for s in self.systematics],
             "selection": repr(self.selection),
@@ -139,7 +165,7 @@ class Sampler:
         chosen = self.events[rows]
         nominal = self._shift(chosen, np.zeros(len(self.systematics)))
         partners = []
-        turns = [(k, size) for size in self.nu_grid for k in range(len(self.systematics))]
+        turns = [(k, size) for size in self.nu_grid for k in self.covariant]
         if turns:
             k, size = turns[step % len(turns)]
             direction = np.zeros(len(self.systematics))
@@ -148,9 +174,15 @@ class Sampler:
                 shifted = self._shift(chosen, nu)
                 partner = unchanged_partners(nominal, shifted)
                 moved = shifted.events.particles[partner < 0]
-                partners.append(ShiftedBatch(nu.astype(np.float32), partner[partner >= 0], moved))
+                values = nu[list(self.covariant)].astype(np.float32)
+                partners.append(ShiftedBatch(values, partner[partner >= 0], moved))
         labels = nominal.events.process.astype(np.int64)
         return Batch(nominal.events.particles, labels, tuple(partners))
+
+    @cached_property
+    def covariant(self) -> tuple[int, ...]:
+        """Return the numbers of the systematics that enter L_cov."""
+        return covariant(self.systematics) if self.covariance is None else self.covariance
 
     @cached_property
     def _by_size(self) -> DrawBySize | None:

@@ -93,7 +93,7 @@ class CoTraining:
             torch.manual_seed(settings.seed)
             scaling = InputScaling.fit(sampler.events)
             encoder = Encoder(sampler.events.layout, scaling, encoder_settings)
-            self.model = JointModel(encoder, len(sampler.systematics), settings)
+            self.model = JointModel(encoder, len(sampler.covariant), settings)
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
@@ -176,7 +176,7 @@ class CoTraining:
     def _identity(self) -> dict[str, Any]:
         """What a checkpoint must agree in for the training to go on as if it had not stopped."""
         return {
-            "settings": self.settings.model_dump(mode="json"),
+            "settings": self.settings.model_dump(mode="json", exclude_none=True),
             "batches": self.sampler.describe(),
             "judged_on": self.validation.describe(),
         }

@@ -45,6 +45,8 @@ class Training(Settings):
     patience: Count = 8
     contrast_on: Literal["projector", "z"] = "projector"
     validation_share: Annotated[Positive, Field(lt=1)] = 0.1
+    #: Names of the systematics that enter L_cov; the first two that move events unless told.
+    covariance: tuple[str, ...] | None = None
 
 
 class TrainingSettings(Training):

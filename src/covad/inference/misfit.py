@@ -4,12 +4,12 @@
 
 is the mean of x = (phi, g, 1) per nominal event at the true nu, minus what the response f = log r(z|nu) makes
 of the nominal events. It comes with its noise: in event-matched samples that of the difference of an event to
-itself, and small.
+itself, and small. Events of a sample that was simulated apart are rows without a weight at nominal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,14 +92,23 @@ class Misfit:
         """
         n, sums = 0, dict[Nu, Float64]()
         for block in blocks:
-            added = {nu: events.batch_sums(n) for nu, events in block.items()}
+            added, n_added = dict[Nu, Float64](), 0
+            for nu, events in block.items():  # one at a time: a block may make them when asked
+                added[nu], n_added = events.batch_sums(n), len(events.log_ratio)
             sums = {nu: sums[nu] + more for nu, more in added.items()} if sums else added
-            n += len(next(iter(block.values())).log_ratio)
+            n += n_added
         n_columns = max((total.shape[1] - 1 for total in sums.values()), default=0)
         if n <= n_columns + 1:
             raise InferenceError(f"{n} fresh events are too few for the misfit in {n_columns} columns")
         # a sample smaller than the number of batches leaves the last ones empty
         return {nu: cls._of_batches(total[:n], n) for nu, total in sums.items()}
+
+    @classmethod
+    def combined(cls, misfits: Sequence[Misfit], coefficients: Sequence[float]) -> Misfit:
+        """Return a sum of misfits of the same events, with coefficients; its noise knows that they are."""
+        delta = sum(c * misfit.delta for c, misfit in zip(coefficients, misfits, strict=True))
+        noise = sum(c * misfit.noise for c, misfit in zip(coefficients, misfits, strict=True))
+        return cls(np.asarray(delta), np.asarray(noise), misfits[0].n_events)
 
     @classmethod
     def _of_batches(cls, sums: Float64, n_events: int) -> Misfit:

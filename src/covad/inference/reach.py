@@ -45,6 +45,8 @@ from covad.nplm.dataset import Float64
 from covad.settings import Nu
 from covad.storage.records import Record
 
+#: Two nuisances, by number.
+Pair = tuple[int, int]
 #: Shift of the mean of t, in standard deviations of the null, that ends the reach.
 REACH_SHIFT = 0.25
 #: Numbers of events between which the reach is sought; a reach beyond the last is called infinite.
@@ -100,6 +102,20 @@ class ScalableNull:
             self._known[n_events] = ConvexNull.of(moments, self.ridge, self.auxiliary, self.n_basis)
         return self._known[n_events]
 
+    def without(self, column: int) -> ScalableNull:
+        """Return the null of a test that does not have one of the columns of the nuisances."""
+        if column < self.n_basis:
+            raise InferenceError(f"column {column} is one of the {self.n_basis} of the basis")
+        kept = np.delete(np.arange(len(self.ridge)), column)
+        moments = (self.per_event.information, self.per_event.reference_variance)
+        return ScalableNull(
+            ScoreMoments(*(moment[np.ix_(kept, kept)] for moment in moments)),
+            self.ridge[kept],
+            self.auxiliary[kept],
+            self.n_basis,
+            self.reference_ratio,
+        )
+
 
 @dataclass(frozen=True)
 class PredictedShift:
@@ -112,7 +128,7 @@ class PredictedShift:
     null_std: float
 
     @classmethod
-    def of(cls, noisy: _NoisyForm, null: ConvexNull, n_events: float, level: float) -> PredictedShift:
+    def of(cls, noisy: NoisyForm, null: ConvexNull, n_events: float, level: float) -> PredictedShift:
         low, high = noisy.interval(level)
         unit = n_events / null.law.std
         return cls(n_events, unit * noisy.value, unit * low, unit * high, null.law.std)
@@ -139,7 +155,7 @@ def predicted_shift(
     check_level(level)
     at = null.at(n_events)
     matrix = n_events * at.form
-    noisy = _NoisyForm.of(misfit.delta, misfit.noise, lambda rows: rows @ matrix)
+    noisy = NoisyForm.of(misfit.delta, misfit.noise, lambda rows: rows @ matrix)
     return PredictedShift.of(noisy, at, n_events, level)
 
 
@@ -157,6 +173,10 @@ class PriorAverage:
     nu to nu. The second, which K = 1 does not have, is formed with M at nu = 0: delta_kk by least squares
     from the even part of the same points, delta_kl from the corners (+-1, +-1) of each plane. Terms of third
     and higher order in nu, and correlations of three nuisances, are left out.
+
+    A nuisance that exists at +-1 only has these two values for its prior, and s / 2 at each. One that exists
+    on one side only has s there, and no even part. The pairs of more than two nuisances have the term of
+    delta_kl if their corners are among the points; `Measurement.crossed` brings those measured apart.
     """
 
     points: tuple[Nu, ...]
@@ -165,7 +185,7 @@ class PriorAverage:
 
     @classmethod
     def over(cls, points: Sequence[Nu]) -> PriorAverage:
-        """Find the weights of these points, which are those of `covad.response.fit.response_grid`."""
+        """Find the weights of these points, which are those of `covad.response.grid.response_grid`."""
         place = {tuple(nu): number for number, nu in enumerate(points)}
         axes = np.eye(len(points[0]))
 
@@ -179,15 +199,40 @@ class PriorAverage:
             return found
 
         def even(axis: Float64, one: float, two: float) -> Float64:
-            return coefficients([(axis, one), (-axis, one), (2 * axis, two), (-2 * axis, two)])
+            outer = [(2 * axis, two), (-2 * axis, two)] if two else []
+            return coefficients([(axis, one), (-axis, one), *outer])
 
-        weights = np.sum([even(axis, 1 / 6, 1 / 12) for axis in axes], axis=0)
+        def corners(a: Float64, b: Float64) -> list[tuple[Float64, float]]:
+            return [(s * a + r * b, s * r / 4) for s in (1.0, -1.0) for r in (1.0, -1.0)]
+
+        each, squares = [], []  # what each nuisance adds on its own, and its delta_kk
+        for axis in axes:
+            there = {size for size in (1.0, -1.0, 2.0, -2.0) if tuple((size * axis).tolist()) in place}
+            if len(there) == 1:
+                each.append(coefficients([(there.pop() * axis, 1.0)]))
+                squares.append(np.zeros(len(points)))
+            else:
+                few = there == {1.0, -1.0}
+                each.append(even(axis, 1 / 2, 0.0) if few else even(axis, 1 / 6, 1 / 12))
+                squares.append(even(axis, 1.0, 0.0) if few else even(axis, 1 / 9, 2 / 9))
         mixed = np.zeros((len(points), len(points)))
-        for a, b in combinations(axes, 2):
-            squares = np.outer(even(a, 1 / 9, 2 / 9), even(b, 1 / 9, 2 / 9))
-            product = coefficients([(s * a + r * b, s * r / 4) for s in (1.0, -1.0) for r in (1.0, -1.0)])
-            mixed += (squares + squares.T) / 4 + np.outer(product, product)
-        return cls(tuple(points), weights, mixed)
+        for k, m in combinations(range(len(axes)), 2):
+            both = np.outer(squares[k], squares[m])
+            mixed += (both + both.T) / 4
+            planes = corners(axes[k], axes[m])
+            if len(axes) == 2 or all(tuple(nu.tolist()) in place for nu, _ in planes):
+                product = coefficients(planes)
+                mixed += np.outer(product, product)
+        return cls(tuple(points), np.sum(each, axis=0), mixed)
+
+    @staticmethod
+    def alone(points: Sequence[Nu], nuisance: int) -> PriorAverage:
+        """Return the average over the prior of one nuisance, all others at 0; of its own points."""
+        own = [nu for nu in points if nu[nuisance] != 0.0 and np.count_nonzero(nu) == 1]
+        if not own:
+            raise InferenceError(f"nuisance number {nuisance} is shifted at no point")
+        average = PriorAverage.over([(nu[nuisance],) for nu in own])
+        return PriorAverage(tuple(own), average.weights, average.mixed)
 
 
 @dataclass(frozen=True)
@@ -196,6 +241,7 @@ class Measurement:
 
     misfits: Mapping[Nu, Misfit]
     nulls: Mapping[Nu, ScalableNull]  # also at nu = 0; none is needed where two nuisances are shifted
+    crossed: Mapping[Pair, Misfit] = field(default_factory=dict)  # delta_kl of pairs, from other events
 
     @property
     def fresh_events(self) -> int:
@@ -205,11 +251,36 @@ class Measurement:
         """Return the shift at one nu, in standard deviations of the null there."""
         return predicted_shift(self.misfits[nu], self.nulls[nu], n_events, level)
 
+    @property
+    def central(self) -> ScalableNull:
+        """Return the null at nu = 0."""
+        return self.nulls[tuple(0.0 for _ in next(iter(self.misfits)))]
+
     def averaged(self, n_events: float, level: float = LEVEL) -> PredictedShift:
         """Return the shift averaged over the prior, in standard deviations of the null at nu = 0."""
         check_level(level)
-        average = PriorAverage.over(tuple(self.misfits))
-        central = self.nulls[tuple(0.0 for _ in average.points[0])].at(n_events)
+        forms = [self._form(PriorAverage.over(tuple(self.misfits)), n_events)]
+        forms += [self._crossed(pair, n_events) for pair in self.crossed]
+        return PredictedShift.of(NoisyForm.total(forms), self.central.at(n_events), n_events, level)
+
+    def of_nuisance(self, nuisance: int, n_events: float, level: float = LEVEL) -> PredictedShift:
+        """Return the shift averaged over the prior of one nuisance, all others at 0."""
+        check_level(level)
+        form = self._form(PriorAverage.alone(tuple(self.misfits), nuisance), n_events)
+        return PredictedShift.of(form, self.central.at(n_events), n_events, level)
+
+    def of_pair(self, pair: Pair, n_events: float, level: float = LEVEL) -> PredictedShift:
+        """Return what the mixed term of a pair that was measured apart adds to the average."""
+        check_level(level)
+        return PredictedShift.of(self._crossed(pair, n_events), self.central.at(n_events), n_events, level)
+
+    def _crossed(self, pair: Pair, n_events: float) -> NoisyForm:
+        matrix, misfit = n_events * self.central.at(n_events).form, self.crossed[pair]
+        return NoisyForm.of(misfit.delta, misfit.noise, lambda rows: rows @ matrix)
+
+    def _form(self, average: PriorAverage, n_events: float) -> NoisyForm:
+        """Return an average as a form of the deltas of its points."""
+        central = self.central.at(n_events)
         matrices = [
             weight * n_events * self.nulls[nu].at(n_events).form if weight else None
             for nu, weight in zip(average.points, average.weights, strict=True)
@@ -225,10 +296,10 @@ class Measurement:
                 out += np.einsum("pq,...qc->...pc", average.mixed, rows) @ (n_events * central.form)
             return out
 
-        misfits = self.misfits.values()
+        misfits = [self.misfits[nu] for nu in average.points]
         delta = np.stack([misfit.delta for misfit in misfits])
         noise = np.stack([misfit.noise for misfit in misfits], axis=1)
-        return PredictedShift.of(_NoisyForm.of(delta, noise, form), central, n_events, level)
+        return NoisyForm.of(delta, noise, form)
 
 
 class GrowingTest:
@@ -321,7 +392,7 @@ def yield_part(misfit: Misfit, null: ScalableNull, constant: int) -> Misfit:
 
 
 @dataclass(frozen=True)
-class _NoisyForm:
+class NoisyForm:
     """delta^.M.delta^ as a noncentral chi2: scale, degrees of freedom, and the observed value."""
 
     observed: float
@@ -329,12 +400,21 @@ class _NoisyForm:
     scale: float
 
     @classmethod
-    def of(cls, delta: Float64, noise: Float64, form: Callable[[Float64], Float64]) -> _NoisyForm:
+    def of(cls, delta: Float64, noise: Float64, form: Callable[[Float64], Float64]) -> NoisyForm:
         """Evaluate a form of delta, whose covariance is the sum over the products of the rows of `noise`."""
         along = form(delta)
         observed = float(np.sum(delta * along))
         spread = float(np.square(np.tensordot(noise, along, axes=delta.ndim)).sum())
         return cls(observed, float(np.sum(noise * form(noise))), spread / observed if observed > 0.0 else 0.0)
+
+    @classmethod
+    def total(cls, forms: Sequence[NoisyForm]) -> NoisyForm:
+        """Return the sum of forms whose noise is taken for independent."""
+        if len(forms) == 1:
+            return forms[0]
+        observed = sum(form.observed for form in forms)
+        spread = sum(form.scale * form.observed for form in forms)
+        return cls(observed, sum(form.noise for form in forms), spread / observed if observed > 0.0 else 0.0)
 
     @property
     def value(self) -> float:

@@ -13,17 +13,18 @@ import numpy as np
 
 from covad.embedding.probe import linear_probe
 from covad.errors import CovadError
+from covad.events.layout import UNLABELLED
 from covad.events.processes import BACKGROUND
 from covad.inference.reach import REACH_SHIFT
 from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label
 from covad.pipeline.reach import space_reach
-from covad.pipeline.response import embedded_pairs
+from covad.pipeline.response import corner_pairs, embedded_pairs
 from covad.response.density import of_equal_weight
-from covad.response.fit import Pairs
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
+from covad.response.pairs import Pairs
 from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
 from covad.results.lines import reach_text
 from covad.results.summary import nu_text
@@ -40,6 +41,8 @@ BINS = 25
 CELL_DEPTH = 7
 #: Fewer events in a cell would leave its log ratio to chance.
 _EVENTS_PER_CELL = 500
+#: Events of the check split at the corners of pairs of nuisances: there may be 180 of them.
+_PAIR_EVENTS = 50_000
 
 
 def check_missing(data: CollisionData, workers: int) -> None:
@@ -63,17 +66,25 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     # the check split with its labels, in random order: files may be sorted, and parts of it are used
     pairs = embedded_pairs(data, embedding, fold, "check")
     with data.open(BACKGROUND) as files:
-        rows = data.rows["check"][: len(pairs)]
+        rows = data.rows["check"][: pairs.n_matched]
         labels = np.concatenate([piece.process for piece in files.pieces(rows)])
+    labels = np.pad(labels, (0, len(pairs) - len(labels)), constant_values=UNLABELLED)
     shuffled = np.random.default_rng(derived_seed(study, "check")).permutation(len(pairs))
     pairs, labels = pairs.take(shuffled), labels[shuffled]
     basis = embedded_pairs(data, embedding, fold, "basis")
     basis_events = basis.nominal[basis.nominal_passes]
     equal = of_equal_weight(basis_events, basis.nominal_weights, derived_seed(study, "basis"))
     name = f"{space_label(space)}{fold_label(data, fold)}"
-    reach, yields = space_reach(study, model, pairs, basis_events[equal])
-    log.info("closure reach of %s: %s", name, reach_text(reach))
-    _warn_of_yields(name, order, yields)
+    found = space_reach(
+        study,
+        model,
+        pairs,
+        basis_events[equal],
+        lambda planes: corner_pairs(data, embedding, fold, planes, _PAIR_EVENTS),
+        data.source.response.bootstrap,
+    )
+    log.info("closure reach of %s: %s", name, reach_text(found.reach))
+    _warn_of_yields(name, order, found.yields)
     # the probe is fitted on one half of the nominal events and judged on the other
     here = pairs.nominal_passes
     z, labels, weights = pairs.nominal[here], labels[here], pairs.nominal_weights
@@ -81,10 +92,12 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     first, second = (None, None) if weights is None else (weights[:half], weights[half:])
     checks = SpaceChecks(
         comparisons=tuple(_comparisons(model, pairs)),
-        yields=yields,
-        reach=reach,
+        yields=found.yields,
+        reach=found.reach,
         probe=linear_probe(z[:half], labels[:half], z[half:], labels[half:], first, second),
         linearity=tuple(_linearity(pairs)),
+        prior=found.prior,
+        spread=found.spread,
     )
     product = data.products.checks(space, fold)
     write_record(product.path, checks)
@@ -99,9 +112,16 @@ def _linearity(pairs: Pairs) -> Iterator[Departure]:
         "marginals": [MarginalBins.build(nominal, d, BINS) for d in range(nominal.shape[1])],
     }
     for direction in np.eye(len(next(iter(pairs.z)))):
+        sizes = [
+            size
+            for size in (1.0, 2.0)
+            if all(tuple((sign * size * direction).tolist()) in pairs.z for sign in (1.0, -1.0))
+        ]
+        if not sizes:  # one side cannot tell whether it is the mirror image of the other
+            continue
         for where, cells in divisions.items():
             try:
-                measured = linearity(pairs, tuple(direction.tolist()), (1.0, 2.0), cells)
+                measured = linearity(pairs, tuple(direction.tolist()), sizes, cells)
             except CovadError as failure:  # few events: no reason to stop a study
                 log.warning("the linearity in %s is left out: %s", where, failure)
                 continue

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.embedding.batches import Sampler
+from covad.embedding.batches import Sampler, covariant
 from covad.embedding.cotrain import CoTraining
 from covad.embedding.metrics import Metrics
 from covad.embedding.settings import TrainingSettings
@@ -51,6 +51,8 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
     training, validation = training_rows(data, fold)
     folder = directory.model(embedding, fold)
     folder.mkdir(parents=True, exist_ok=True)
+    names = data.source.training.covariance
+    chosen = None if names is None else covariant(data.systematics, names)
     with data.open(BACKGROUND) as files:
         batches, judge = (
             Sampler(
@@ -59,6 +61,7 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
                 selection=data.selection,
                 batch_size=data.source.training.batch,
                 seed=derived_seed(study, "batches", kind, str(fold)),
+                covariance=chosen,
             )
             for kind, rows in (("training", training), ("validation", validation))
         )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
+import torch
 
 from covad.events.weights import effective_number
 from covad.inference.misfit import MatchedEvents, Misfit
+from covad.inference.ranking import PriorClosure, TrainingSpread, rank_nuisances
 from covad.inference.reach import GrowingTest, Measurement, ScalableNull, predicted_shift, yield_part
 from covad.nplm.convex.basis import evaluate
 from covad.nplm.convex.capacity import CapacityError
@@ -16,8 +19,10 @@ from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.response.density import positive_weights
-from covad.response.fit import Pairs
+from covad.response.fit import one_sided
+from covad.response.grid import ALL_PAIRS, Pair
 from covad.response.model import ResponseModel
+from covad.response.pairs import Pairs
 from covad.runs.checks import ReachAt, SpaceReach, YieldAt
 from covad.runs.models import response_of
 from covad.settings import Nu
@@ -29,39 +34,81 @@ _BLOCK = 1 << 15
 _OF_NULL = 1 << 16
 #: The largest dataset or reference that a study can ask for (`covad.nplm.settings.Sizes`).
 _LARGEST = 1e8
+#: Points of nu, 0 among them, at which the response of all events is kept in memory.
+_KEPT = 13
+
+
+@dataclass(frozen=True)
+class FreshChecks:
+    """What fresh events tell about the response of a space, as convex tests see it."""
+
+    reach: SpaceReach
+    yields: tuple[YieldAt, ...]
+    prior: PriorClosure
+    spread: TrainingSpread | None  # None for a response of one head
 
 
 def space_reach(
-    study: Study, model: ResponseModel, pairs: Pairs, basis_events: Float32
-) -> tuple[SpaceReach, tuple[YieldAt, ...]]:
-    """Return the reach at +-1 and +-2 sigma of every nuisance, and averaged over their prior.
+    study: Study,
+    model: ResponseModel,
+    pairs: Pairs,
+    basis_events: Float32,
+    corners: Callable[[Sequence[Pair]], Pairs | None] | None = None,
+    bootstrap: bool = False,
+) -> FreshChecks:
+    """Return the reach at the points of every nuisance, and averaged over their prior.
 
-    Beside it, what the response leaves of the yield at these nu, for the events that the study expects.
+    Beside it, what the response leaves of the yield at these nu, the ranking of the nuisances, and the
+    spread of the heads, for the events that the study expects.
 
     `pairs` are in random order. Distances of the bumps are in units of the spread of the `basis_events`, so z
-    need not be standardised; these events are of equal weight.
+    need not be standardised; these events are of equal weight. `corners` returns events at the corners of
+    pairs of nuisances, which are measured for those that are described worst. `bootstrap` says whether the
+    heads were fitted on samples of their own.
     """
-    ratio = study.sizes.reference / study.sizes.expected
+    ratio, expected = study.sizes.reference / study.sizes.expected, study.sizes.expected
     fresh = _FreshEvents.of(model, pairs, study.normalisation, ratio)
 
-    def measure(n_events: float) -> Measurement:
+    def chosen(n_events: float) -> ConvexTest:
         try:
-            test = reach_convex(study, n_events).choose(basis_events, fresh.reference_share)
+            return reach_convex(study, n_events).choose(basis_events, fresh.reference_share)
         except CapacityError:  # no width makes so few events a test: that of the study's size stands for it
-            test = reach_convex(study).choose(basis_events, fresh.reference_share)
-        return fresh.measure(test)
+            return reach_convex(study).choose(basis_events, fresh.reference_share)
 
-    growing = GrowingTest(measure, study.sizes.expected, _LARGEST / max(ratio, 1.0))
+    first = fresh.measure(chosen(expected))
+    beside = None
+    if corners is not None and fresh.many:
+        leading = _pairs_among(rank_nuisances(first, expected).leading(), fresh.points)
+        at_corners = corners(leading) if leading else None
+        if at_corners is not None:
+            beside = _FreshEvents.of(model, at_corners, study.normalisation, ratio)
+
+    def measure(n_events: float) -> Measurement:
+        test = chosen(n_events)
+        measured = first if n_events == expected else fresh.measure(test)
+        return measured if beside is None else replace(measured, crossed=beside.crossed(test))
+
+    growing = GrowingTest(measure, expected, _LARGEST / max(ratio, 1.0))
     reach = SpaceReach(
         average=growing.averaged_reach(),
         points=tuple(ReachAt(**vars(growing.reach_at(nu)), nu=nu) for nu in fresh.axes),
     )
-    usual = growing.measured(study.sizes.expected)
+    usual = growing.measured(expected)
     yields = (
-        _yield(study.sizes.expected, usual.misfits[nu], usual.nulls[nu], pairs.log_yield(nu), nu)
-        for nu in fresh.axes
+        _yield(expected, usual.misfits[nu], usual.nulls[nu], pairs.log_yield(nu), nu) for nu in fresh.axes
     )
-    return reach, tuple(yields)
+    spread = None
+    if len(getattr(model, "heads", ())) > 1:
+        halves = fresh.spread_of_heads(chosen(expected))
+        spread = TrainingSpread.of(halves, usual.central, expected, bootstrap)
+    return FreshChecks(reach, tuple(yields), rank_nuisances(usual, expected), spread)
+
+
+def _pairs_among(leading: Sequence[int], points: Sequence[Nu]) -> list[Pair]:
+    """Return the pairs of these nuisances of which no corner is among the points, but both sides of each."""
+    sides = one_sided(points, len(points[0]))
+    both = sorted(k for k in leading if k not in sides)
+    return [(a, b) for a, b in combinations(both, 2) if not any(nu[a] and nu[b] for nu in points)]
 
 
 def _yield(expected: float, misfit: Misfit, null: ScalableNull, log_yield: float, nu: Nu) -> YieldAt:
@@ -86,16 +133,35 @@ class _Block:
 
     z: Mapping[Nu, Float32]
     weights: Mapping[Nu, Float64]  # 1, or that of the event, where it passes the selection, 0 where not
-    response: Mapping[Nu, Response]
+    response: Mapping[Nu, Response]  # at nu = 0, and at all others where there are few
     density: Float64 | None  # positive weights at nu = 0, if the events have any
 
 
 @dataclass(frozen=True)
-class _FreshEvents:
-    """The check split with its response, evaluated once for all tests."""
+class _Matched(Mapping[Nu, MatchedEvents]):
+    """The events of a block in the columns of a test, at every nu; made when they are asked for."""
 
+    make: Callable[[Nu], MatchedEvents]
+    points: tuple[Nu, ...]
+
+    def __getitem__(self, nu: Nu) -> MatchedEvents:
+        return self.make(nu)
+
+    def __iter__(self) -> Iterator[Nu]:
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+@dataclass(frozen=True)
+class _FreshEvents:
+    """The check split with its response, evaluated once for all tests, or anew for each at many nu."""
+
+    model: ResponseModel
     blocks: tuple[_Block, ...]
     centre: Nu
+    still: frozenset[Nu]  # where no event moves
     normalisation: float | None  # sigma of the yield
     reference_ratio: float  # N_R / N_D
 
@@ -104,7 +170,10 @@ class _FreshEvents:
         cls, model: ResponseModel, pairs: Pairs, normalisation: float | None, reference_ratio: float
     ) -> _FreshEvents:
         centre = tuple(0.0 for _ in next(iter(pairs.z)))
-        z, passes = {centre: pairs.nominal, **pairs.z}, {centre: pairs.nominal_passes, **pairs.passes}
+        z = {centre: pairs.nominal, **pairs.z}
+        still = frozenset(nu for nu, events in z.items() if events is pairs.nominal)
+        kept = [nu for nu in z if nu == centre or (nu not in still and len(z) <= _KEPT)]
+        counts = {centre: pairs.nominal_counts, **{nu: pairs.counts(nu) for nu in pairs.z}}
         density = None
         if pairs.nominal_weights is not None:
             density = np.zeros(len(pairs))
@@ -116,16 +185,21 @@ class _FreshEvents:
             blocks.append(
                 _Block(
                     {nu: events[part] for nu, events in z.items()},
-                    {nu: pairs.counts(there)[part] for nu, there in passes.items()},
-                    {nu: response_of(model, events[part]) for nu, events in z.items()},
+                    {nu: there[part] for nu, there in counts.items()},
+                    {nu: response_of(model, z[nu][part]) for nu in kept},
                     None if density is None else density[part],
                 )
             )
-        return cls(tuple(blocks), centre, normalisation, reference_ratio)
+        return cls(model, tuple(blocks), centre, still, normalisation, reference_ratio)
 
     @property
     def points(self) -> tuple[Nu, ...]:
         return tuple(nu for nu in self.blocks[0].z if nu != self.centre)
+
+    @property
+    def many(self) -> bool:
+        """Return whether there are more nuisances than have all their pairs in the grid."""
+        return len(self.centre) > ALL_PAIRS
 
     @property
     def axes(self) -> tuple[Nu, ...]:
@@ -145,21 +219,67 @@ class _FreshEvents:
         misfits = Misfit.matched(self._matched(test, block) for block in self.blocks)
         return Measurement(misfits, self._nulls(test))
 
-    def _matched(self, test: ConvexTest, block: _Block) -> dict[Nu, MatchedEvents]:
-        bumps = {nu: evaluate(test.basis, z) for nu, z in block.z.items()}
+    def crossed(self, test: ConvexTest) -> dict[Pair, Misfit]:
+        """Measure the mixed derivatives of the misfit, from the corners of every plane."""
+        misfits = Misfit.matched(self._matched(test, block) for block in self.blocks)
+        planes: dict[Pair, list[Nu]] = {}
+        for nu in misfits:
+            first, second = np.flatnonzero(nu).tolist()
+            planes.setdefault((first, second), []).append(nu)
         return {
-            nu: MatchedEvents(
-                nominal=self._columns(bumps[self.centre], block.response[self.centre], nu),
-                shifted=self._columns(bumps[nu], block.response[nu], nu),
-                log_ratio=nuisance_shift(block.response[self.centre], self._nuisances(nu)),
+            (a, b): Misfit.combined([misfits[nu] for nu in corners], [nu[a] * nu[b] / 4 for nu in corners])
+            for (a, b), corners in planes.items()
+        }
+
+    def spread_of_heads(self, test: ConvexTest) -> tuple[Float64, Float64]:
+        """Return E_0[x delta g] of every head and nuisance in two halves of the nominal events.
+
+        delta g is g of a head less that of their mean. Its constant is that of the yield, which is counted
+        and not fitted: it is left out.
+        """
+        k = len(self.centre)
+        heads = len(self.model.heads)
+        sums = np.zeros((2, heads, k, test.n_parameters + len(self._nuisances(self.centre))))
+        linear, totals = np.zeros((2, heads, k)), np.zeros((2, 1 + sums.shape[-1]))
+        for block in self.blocks:
+            z, weights = block.z[self.centre], block.weights[self.centre]
+            columns = self._columns(evaluate(test.basis, z), block.response[self.centre], self.centre)
+            with torch.no_grad():
+                g = self.model.by_head(torch.from_numpy(z))[:, :, :k].numpy().astype(np.float64)
+            beyond = g - g.mean(axis=0)
+            for half in (0, 1):
+                rows = slice(half, None, 2)
+                weighted = beyond[:, rows] * weights[rows, None]
+                sums[half] += np.einsum("hnk,nc->hkc", weighted, columns[rows], optimize=True)
+                linear[half] += weighted.sum(axis=1)
+                totals[half, 0] += weights[rows].sum()
+                totals[half, 1:] += weights[rows] @ columns[rows]
+        first, second = (
+            (sums[half] - linear[half][..., None] * totals[half, 1:] / totals[half, 0]) / totals[half, 0]
+            for half in (0, 1)
+        )
+        return first, second
+
+    def _matched(self, test: ConvexTest, block: _Block) -> _Matched:
+        nominal, here = evaluate(test.basis, block.z[self.centre]), block.response[self.centre]
+
+        def make(nu: Nu) -> MatchedEvents:
+            there, bumps = here, nominal
+            if nu not in self.still:
+                bumps = evaluate(test.basis, block.z[nu])
+                there = block.response[nu] if nu in block.response else response_of(self.model, block.z[nu])
+            return MatchedEvents(
+                nominal=self._columns(nominal, here, nu),
+                shifted=self._columns(bumps, there, nu),
+                log_ratio=nuisance_shift(here, self._nuisances(nu)),
                 nominal_weights=block.weights[self.centre],
                 shifted_weights=block.weights[nu],
             )
-            for nu in self.points
-        }
+
+        return _Matched(make, self.points)
 
     def _nulls(self, test: ConvexTest) -> dict[Nu, ScalableNull]:
-        """Return the nulls at nu = 0 and along the axes, from nominal events."""
+        """Return the nulls at nu = 0 and along the axes, from nominal events; that at 0 serves for many."""
         some = self.blocks[: _OF_NULL // _BLOCK]
         passing = [block.weights[self.centre] != 0.0 for block in some]
         positive = [
@@ -171,7 +291,7 @@ class _FreshEvents:
         responses = [block.response[self.centre] for block in some]
         sigma, n_basis = self.normalisation, test.n_parameters
         nulls = {}
-        for nu in (self.centre, *self.axes):
+        for nu in (self.centre, *(() if self.many else self.axes)):
             truth = self._nuisances(nu)
             parts = zip(bumps, responses, passing, strict=True)
             nulls[nu] = ScalableNull.of(
@@ -185,7 +305,7 @@ class _FreshEvents:
                 reference_ratio=self.reference_ratio,
                 density=np.concatenate(positive) if positive else None,
             )
-        return nulls
+        return dict.fromkeys((self.centre, *self.axes), nulls[self.centre]) if self.many else nulls
 
     def _nuisances(self, nu: Nu) -> Float64:
         """Return the true nuisances, the last that of the yield, if it has one."""

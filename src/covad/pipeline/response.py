@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from covad.embedding.embed import EmbeddingCache
 from covad.embedding.encoder import Encoder
 from covad.embedding.metrics import Learned
+from covad.errors import TrainingError
 from covad.events.processes import BACKGROUND
+from covad.events.systematics import Systematic
 from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label, trained_on
-from covad.response.fit import Pairs, fit_response, response_grid
+from covad.response.fit import fit_response, one_sided
+from covad.response.grid import ALL_PAIRS, SIZES, Pair, response_grid
 from covad.response.model import ResponseShape
+from covad.response.pairs import Pairs
 from covad.response.settings import FitSettings
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
+from covad.settings import Nu
+from covad.storage.digests import content_digest
 from covad.study import Study
 from covad.study.plan import space_label
 
@@ -42,9 +52,23 @@ def fit_responses(
     data = CollisionData.of_run(study, directory)
     encoder = Encoder.load(data.products.encoder(embedding, fold).verified())
     pairs = embedded_pairs(data, embedding, fold, "response")
+    k = len(data.systematics)
+    mirrored = one_sided(list(pairs.z), k)
+    for number, side in mirrored.items():
+        log.warning(
+            "systematic '%s' exists at nu = %+g only: its response on the other side is taken for the mirror "
+            "image, which nothing here can test",
+            data.systematics[number].name,
+            side,
+        )
     for order in orders:
         shape = ResponseShape(
-            encoder.settings.outputs, len(data.systematics), order, data.source.response.hidden
+            encoder.settings.outputs,
+            k,
+            order,
+            data.source.response.hidden,
+            mixed_terms(data),
+            tuple(mirrored) if order > 1 else (),
         )
         seed = derived_seed(study, "response", str(fold))
         found = fit_response(pairs, shape, FitSettings(**dict(data.source.response), seed=seed))
@@ -69,17 +93,73 @@ def _tell(what: str, learned: Learned) -> None:
     log.info("%s: log likelihood %.2g +- %.1g per event above no response", what, learned.gain, learned.error)
 
 
+def mixed_terms(data: CollisionData) -> tuple[Pair, ...] | None:
+    """Return the pairs of nuisances that the study asks for in D, by number; None are all of them."""
+    names, asked = [systematic.name for systematic in data.systematics], data.source.response.cross
+    if asked is None:
+        return None if len(names) <= ALL_PAIRS else ()
+    pairs = sorted({tuple(sorted(map(names.index, pair))) for pair in asked})
+    for pair in pairs:
+        for number in pair:
+            if not {1.0, -1.0} <= set(_sizes(data.systematics[number])):
+                raise TrainingError(
+                    f"source.response.cross: '{names[number]}' does not exist at both +1 and -1, where the "
+                    "mixed term is learned: take it out"
+                )
+    return tuple((a, b) for a, b in pairs)
+
+
+def _sizes(systematic: Systematic) -> tuple[float, ...]:
+    """Return the values of nu at which a systematic exists: those of a varied sample are few."""
+    return tuple(getattr(systematic, "sizes", SIZES))
+
+
+def grid_of(data: CollisionData) -> list[Nu]:
+    """Return the points at which the response of the study is fitted and judged."""
+    sizes = [_sizes(systematic) for systematic in data.systematics]
+    return response_grid(len(sizes), mixed_terms(data), sizes)
+
+
 def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) -> Pairs:
     """Embed the events of a role at nu = 0 and on the grid of the response, aligned by event."""
+    digest = data.products.embedded_digest(embedding, fold, role)
+    return _embedded(data, embedding, fold, data.rows[role], digest, grid_of(data))
+
+
+def corner_pairs(
+    data: CollisionData, embedding: str, fold: int, planes: Sequence[Pair], n_events: int
+) -> Pairs:
+    """Embed some events of the check split at the corners (+-1, +-1) of planes of two nuisances."""
+    axes, rows = np.eye(len(data.systematics)), data.rows["check"]
+    chosen = np.sort(np.random.default_rng(derived_seed(data.study, "corners")).permutation(rows)[:n_events])
+    points = [
+        tuple((s * axes[a] + r * axes[b]).tolist())
+        for a, b in planes
+        for s in (1.0, -1.0)
+        for r in (1.0, -1.0)
+    ]
+    digest = content_digest([data.products.embedded_digest(embedding, fold, "check"), "corners", n_events])
+    pairs = _embedded(data, embedding, fold, chosen, digest, points)
+    order = np.random.default_rng(derived_seed(data.study, "check")).permutation(len(pairs))
+    return pairs.take(order)
+
+
+def _embedded(
+    data: CollisionData,
+    embedding: str,
+    fold: int,
+    rows: NDArray[np.int64],
+    digest: str,
+    points: Sequence[Nu],
+) -> Pairs:
     cache = EmbeddingCache(
         data.directory.path / "embedded",
         Encoder.load(data.products.encoder(embedding, fold).verified()),
         data.systematics,
         data.selection,
-        data.products.embedded_digest(embedding, fold, role),
+        digest,
     )
     centre = tuple(0.0 for _ in data.systematics)
-    points = [centre, *response_grid(len(data.systematics))]
     with data.open(BACKGROUND) as files:
-        family = cache.family(files.pieces(data.rows[role]), points)
+        family = cache.family(files.pieces(rows), [centre, *points])
     return Pairs.align(family.pop(centre), family)

@@ -1,4 +1,4 @@
-"""Fit of the response on a frozen embedding, with event-matched pairs.
+"""Fit of the response on a frozen embedding: one loss for nuisances of every kind.
 
 The loss is the negative log likelihood of the tilted model n_0 e^{f - eps(nu)} for the shifted sample,
 
@@ -7,6 +7,13 @@ The loss is the negative log likelihood of the tilted model n_0 e^{f - eps(nu)} 
 Its minimum is the log density ratio up to a constant, as for the paper's quadratic loss. Written this way,
 the second term is a mean of differences within pairs, which vanishes for all events that the shift leaves
 alone: the noise of the ratio mostly cancels. The first is of second order in f.
+
+Nuisances that give events other weights leave z alone: the network is evaluated for the nominal events, and
+
+    E_nu[f] - E_0[f] = sum_i (a_i(nu) - a_i(0)) f(z_i),    a_i = w_i / sum w.
+
+A sample that was simulated apart is such a sum too: of its own events, less nominal ones. The noise of its
+ratio does not cancel.
 
 L does not see the constant, which is the change of the yield. `yield_constants` takes it from the numbers of
 events that pass the selection at each nu.
@@ -19,7 +26,7 @@ have `_FEWEST_EFFECTIVE` effective events at least, and a mean that is not posit
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,117 +34,23 @@ import torch
 from numpy.typing import NDArray
 
 from covad.embedding.checkpoint import copy_state
-from covad.embedding.embed import Embedded
 from covad.embedding.metrics import Learned
 from covad.errors import TrainingError
-from covad.events.weights import effective_number
-from covad.response.model import ResponseModel, ResponseShape, polynomial
+from covad.response.model import GroupedHead, ResponseModel, ResponseShape
+from covad.response.pairs import Floats, Pairs
 from covad.response.settings import FitSettings
 from covad.settings import Nu
 
-Floats = NDArray[np.float64]
 #: Parts of the validation events from which the error of a loss is taken.
 _PARTS = 10
 #: Effective events of a batch with weights: their sum is then known to 5 %, and not negative by chance.
 _FEWEST_EFFECTIVE = 400
+#: Rows that the network is given at once in training; more are taken point by point, to spare memory.
+_TOGETHER = 1 << 18
 _NOT_POSITIVE = (
     "negative weights leave a part of the events that the response is fitted on without a positive sum: "
     "raise source.splits.response, or source.response.batch"
 )
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """One sample at nu = 0 and at several nu, aligned by event.
-
-    `z[nu]` has a row for every event that passes at nu or at 0; `passes[nu]` says whether it passes there.
-    `weights` are those of the events, with their signs and the same at every nu; None if each counts once.
-    """
-
-    nominal: NDArray[np.float32]
-    nominal_passes: NDArray[np.bool_]
-    z: Mapping[Nu, NDArray[np.float32]]
-    passes: Mapping[Nu, NDArray[np.bool_]]
-    weights: Floats | None = None
-
-    def __len__(self) -> int:
-        return len(self.nominal)
-
-    @classmethod
-    def align(cls, nominal: Embedded, shifted: Mapping[Nu, Embedded]) -> Pairs:
-        """Give every sample a row for every event; z is zero where an event does not pass.
-
-        Weights that are all one are none.
-        """
-        if not shifted:
-            raise TrainingError("the response needs at least one shifted sample")
-        samples = (nominal, *shifted.values())
-        n = 1 + max(int(e.rows.max(initial=-1)) for e in samples)
-        z, passes, weights = [], [], np.full(n, np.nan)
-        for embedded in samples:
-            if (embedded.rows < 0).any():
-                raise TrainingError("the response is fitted on event-matched samples")
-            known = weights[embedded.rows]
-            if ((embedded.weights != known) & ~np.isnan(known)).any():
-                raise TrainingError(
-                    "the response is fitted on events that move, not on events with other weights"
-                )
-            weights[embedded.rows] = embedded.weights
-            z.append(np.zeros((n, embedded.z.shape[1]), np.float32))
-            passes.append(np.zeros(n, dtype=bool))
-            z[-1][embedded.rows], passes[-1][embedded.rows] = embedded.z, True
-        return cls(
-            z[0],
-            passes[0],
-            dict(zip(shifted, z[1:], strict=True)),
-            dict(zip(shifted, passes[1:], strict=True)),
-            np.nan_to_num(weights) if (weights[~np.isnan(weights)] != 1.0).any() else None,
-        )
-
-    @property
-    def nominal_weights(self) -> Floats | None:
-        """Return the weights of the nominal events that pass."""
-        return None if self.weights is None else self.weights[self.nominal_passes]
-
-    @property
-    def n_effective(self) -> float:
-        """Return how many nominal events of equal weight would tell as much as those that pass."""
-        weights = self.nominal_weights
-        if weights is None:
-            return float(self.nominal_passes.sum())
-        return effective_number(weights)
-
-    def counts(self, passes: NDArray[np.bool_]) -> Floats:
-        """Return what every event counts where those that pass are given: its weight or one, or zero."""
-        return passes.astype(np.float64) if self.weights is None else self.weights * passes
-
-    def log_yield(self, nu: Nu) -> float:
-        """Return log(N_nu/N_0) of the events that pass the selection."""
-        if nu not in self.passes:
-            raise TrainingError(f"the yield at nu = {list(nu)} needs the sample there")
-        if not (self.passes[nu].any() and self.nominal_passes.any()):
-            raise TrainingError(
-                f"no event passes the selection at nu = {list(nu)}, or none at 0: loosen source.cuts"
-            )
-        if self.weights is None:
-            return float(np.log(self.passes[nu].sum() / self.nominal_passes.sum()))
-        there, nominal = (float(self.counts(p).sum()) for p in (self.passes[nu], self.nominal_passes))
-        if min(there, nominal) <= 0.0:
-            raise TrainingError(
-                f"the weights of the events that pass the selection add up to {there:.3g} at nu = {list(nu)} "
-                f"and to {nominal:.3g} at 0, where positive yields are needed: raise source.splits"
-            )
-        return float(np.log(there / nominal))
-
-    def take(self, rows: NDArray[np.int64]) -> Pairs:
-        """Return the pairs of these rows."""
-        return Pairs(
-            self.nominal[rows],
-            self.nominal_passes[rows],
-            {nu: z[rows] for nu, z in self.z.items()},
-            {nu: p[rows] for nu, p in self.passes.items()},
-            None if self.weights is None else self.weights[rows],
-        )
 
 
 def weighted_mean(values: Floats, weights: Floats | None) -> float:
@@ -173,25 +86,39 @@ def fit_response(pairs: Pairs, shape: ResponseShape, settings: FitSettings) -> F
     model = ResponseModel(shape, settings.fits)
     white = whiten(passed, training.nominal_weights)
     model.centre, model.whitening = (torch.from_numpy(v.astype(np.float32)) for v in white)
-    losses = []
-    for number, head in enumerate(model.heads):
-        single = ResponseModel(shape)
-        single.centre, single.whitening = model.centre, model.whitening
-        losses.append(_fit_one(single, training, validation, settings, settings.seed + number))
-        head.load_state_dict(single.heads[0].state_dict())
+    groups = shape.groups
+    losses = [0.0] * settings.fits
+    for place, group in enumerate(groups):
+        learn, judge = training, validation
+        if len(groups) > 1:
+            learn, judge = (sample.of_nuisances(group) for sample in (training, validation))
+        for number, head in enumerate(model.heads):
+            single = ResponseModel(shape.of_group(group) if len(groups) > 1 else shape)
+            single.centre, single.whitening = model.centre, model.whitening
+            drawn = _bootstrapped(learn, settings.seed, number) if settings.bootstrap else learn
+            loss = _fit_one(single, drawn, judge, settings, settings.seed + number)
+            losses[number] += loss * (len(judge.z) / len(validation.z))
+            target = head.parts[place] if isinstance(head, GroupedHead) else head
+            target.load_state_dict(single.heads[0].state_dict())
     model.offset = torch.from_numpy(-yield_constants(model, pairs).astype(np.float32))
     return FittedResponse(model, losses, Learned.of(_gains(model, validation)))
+
+
+def _bootstrapped(pairs: Pairs, seed: int, number: int) -> Pairs:
+    """Return as many events, drawn anew with repetitions."""
+    draws = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, 1)))
+    return pairs.take(np.sort(draws.integers(0, len(pairs), len(pairs))))
 
 
 def _gains(model: ResponseModel, validation: Pairs) -> Floats:
     """Return how far the loss is below zero in each of several parts of the validation events.
 
-    A part of a sample with weights is no sample of its own: its weights may add up to nothing. There it is
-    what a part adds to the loss of all, the pseudo-value of the jackknife.
+    A part of a sample with weights or with extra events is no sample of its own: its weights may add up to
+    nothing. There it is what a part adds to the loss of all, the pseudo-value of the jackknife.
     """
     n = _PARTS if len(validation) > 10 * _PARTS else 1
     rows = np.arange(len(validation))
-    if validation.weights is None:
+    if validation.weights is None and validation.plain:
         parts = np.array_split(rows, n)
         return np.array([-validation_loss(model, validation.take(part)) for part in parts])
     whole = validation_loss(model, validation)
@@ -207,26 +134,43 @@ def yield_constants(model: ResponseModel, pairs: Pairs) -> NDArray[np.float64]:
     With m(nu) = log(N_nu/N_0) - log E_0[e^f], g_k lacks 1/2 [m(+1) - m(-1)] at nu_k = +-1: then
     log E_0[e^{g_k}] - log E_0[e^{-g_k}] = log(N_+/N_-). An even part of m needs a term in nu^2. A linear
     response has none, and leaves it; the constant of D takes it, so that the yields at nu_k = +-1 are
-    exact, and of the corners of every plane the part that changes sign with nu_k and with nu_l.
+    exact, and of the corners of a plane the part that changes sign with nu_k and with nu_l.
+
+    A nuisance that exists on one side only lacks m there, times the sign: what the other side does is the
+    mirror image by assumption, and its D has no constant.
     """
     columns = model.columns(pairs.nominal[pairs.nominal_passes]).astype(np.float64)
     weights = pairs.nominal_weights
-    k, order = model.shape.n_nuisances, model.shape.order
+    k = model.shape.n_nuisances
     axes = np.eye(k)
 
     def missing(nu: NDArray[np.float64]) -> float:
-        f = columns @ polynomial(nu, order)
+        f = columns @ model.shape.polynomial(nu)
         return pairs.log_yield(tuple(nu.tolist())) - _log_mean_exp(f, weights)
 
-    up, down = (np.array([missing(sign * axis) for axis in axes]) for sign in (1.0, -1.0))
-    linear: NDArray[np.float64] = 0.5 * (up - down)
-    if order == 1:
-        return linear
-    quadratic = np.diag(up + down)
-    for a, b in zip(*np.triu_indices(k, 1), strict=True):
-        corners = [(s, r) for s in (1.0, -1.0) for r in (1.0, -1.0)]
-        quadratic[a, b] = np.mean([s * r * missing(s * axes[a] + r * axes[b]) for s, r in corners])
-    return np.concatenate([linear, quadratic[np.triu_indices(k)]])
+    sides = one_sided(tuple(pairs.passes), k)
+    linear = np.zeros(k)
+    quadratic = dict.fromkeys(model.shape.terms, 0.0)
+    for a, axis in enumerate(axes):
+        if a in sides:
+            linear[a] = sides[a] * missing(sides[a] * axis)
+            continue
+        up, down = missing(axis), missing(-axis)
+        linear[a] = 0.5 * (up - down)
+        if (a, a) in quadratic:
+            quadratic[a, a] = up + down
+    for a, b in quadratic:
+        if a != b:
+            corners = [(s, r) for s in (1.0, -1.0) for r in (1.0, -1.0)]
+            quadratic[a, b] = float(np.mean([s * r * missing(s * axes[a] + r * axes[b]) for s, r in corners]))
+    return np.concatenate([linear, list(quadratic.values())])
+
+
+def one_sided(points: Sequence[Nu], n_nuisances: int) -> dict[int, float]:
+    """Return the nuisances that exist at +1 alone or at -1 alone, with the sign of that side."""
+    axes, known = np.eye(n_nuisances), set(points)
+    there = [[sign for sign in (1.0, -1.0) if tuple((sign * axis).tolist()) in known] for axis in axes]
+    return {k: signs[0] for k, signs in enumerate(there) if len(signs) == 1}
 
 
 def _log_mean_exp(f: Floats, weights: Floats | None) -> float:
@@ -275,16 +219,16 @@ def _fit_one(
         stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch,)))
         order = stream.permutation(len(training))[: batches * size]
         for number, rows in enumerate(np.array_split(order, batches)):
-            loss = batch_loss(model, training.take(np.sort(rows)))
-            if not torch.isfinite(loss):
-                remedy = "lower source.response.learning_rate"
-                if training.weights is not None:
-                    remedy += ", or raise source.response.batch or source.splits.response"
-                raise TrainingError(
-                    f"the loss of the response is not finite in epoch {epoch}, batch {number}: {remedy}"
-                )
             optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            for loss in batch_losses(model, training.take(np.sort(rows))):
+                if not torch.isfinite(loss):
+                    remedy = "lower source.response.learning_rate"
+                    if training.weights is not None:
+                        remedy += ", or raise source.response.batch or source.splits.response"
+                    raise TrainingError(
+                        f"the loss of the response is not finite in epoch {epoch}, batch {number}: {remedy}"
+                    )
+                loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
         loss_now = validation_loss(model, validation)
@@ -298,12 +242,49 @@ def _fit_one(
     return best_loss
 
 
-def batch_loss(model: ResponseModel, pairs: Pairs) -> torch.Tensor:
-    """Return L averaged over nu, summed so that what does not move cancels exactly.
+def batch_losses(model: ResponseModel, pairs: Pairs) -> Iterator[torch.Tensor]:
+    """Return L averaged over nu, in parts that add up to it; each is forgotten before the next is made.
 
     The model is evaluated once for the nominal events, and for those of the shifted ones that moved.
     """
-    moved = {nu: np.flatnonzero((z != pairs.nominal).any(axis=1)) for nu, z in pairs.z.items()}
+    none = np.zeros(0, dtype=np.int64)
+    moved = {
+        nu: none if z is pairs.nominal else np.flatnonzero((z != pairs.nominal).any(axis=1))
+        for nu, z in pairs.z.items()
+    }
+    if pairs.plain and len(pairs) + sum(map(len, moved.values())) <= _TOGETHER:
+        yield _paired_loss(model, pairs, moved)
+        return
+    points = list(pairs.z)
+    polynomials = np.stack([model.shape.polynomial(np.array(nu)) for nu in points], axis=1)
+    nominal, *there = (_shares(counts) for counts in (pairs.nominal_counts, *map(pairs.counts, points)))
+    # of E_nu[f] the events that did not move, less E_0[f]
+    differences = np.stack(there, axis=1) - nominal[:, None]
+    for column, rows in enumerate(moved.values()):
+        differences[rows, column] = -nominal[rows]
+    weights, shares, rest = (
+        torch.from_numpy(x.astype(np.float32)) for x in (polynomials, nominal, differences)
+    )
+    f0 = model(torch.from_numpy(pairs.nominal)) @ weights
+    spread = torch.log(shares @ torch.exp(f0 - shares @ f0))
+    # log E_0[e^{f - E_0[f]}] - (E_nu[f] - E_0[f])
+    yield (spread.sum() - (rest * f0).sum()) / len(points)
+    for column, (nu, rows) in enumerate(moved.items()):
+        passing = rows[there[column][rows] != 0.0]
+        if len(passing):
+            f = model(torch.from_numpy(pairs.z[nu][passing])) @ weights[:, column]
+            yield -(torch.from_numpy(there[column][passing].astype(np.float32)) @ f) / len(points)
+
+
+def _shares(counts: Floats) -> Floats:
+    """Return counts in units of their sum; raise TrainingError if that is not positive."""
+    if counts.sum() <= 0.0:
+        raise TrainingError(_NOT_POSITIVE)
+    return np.asarray(counts / counts.sum())
+
+
+def _paired_loss(model: ResponseModel, pairs: Pairs, moved: Mapping[Nu, NDArray[np.int64]]) -> torch.Tensor:
+    """Return L averaged over nu of events that move and keep their weights, evaluated all at once."""
     points = np.concatenate([pairs.nominal, *(pairs.z[nu][rows] for nu, rows in moved.items())])
     columns, *there = model(torch.from_numpy(points)).split([len(pairs), *map(len, moved.values())])
     passes0 = torch.from_numpy(pairs.nominal_passes)
@@ -320,7 +301,7 @@ def batch_loss(model: ResponseModel, pairs: Pairs) -> torch.Tensor:
 
     losses = []
     for (nu, rows), columns_moved in zip(moved.items(), there, strict=True):
-        weight = torch.from_numpy(polynomial(np.array(nu), model.shape.order).astype(np.float32))
+        weight = torch.from_numpy(model.shape.polynomial(np.array(nu)).astype(np.float32))
         f0 = columns @ weight
         f = f0.index_put((torch.from_numpy(rows),), columns_moved @ weight)
         passes = torch.from_numpy(pairs.passes[nu])
@@ -334,22 +315,23 @@ def batch_loss(model: ResponseModel, pairs: Pairs) -> torch.Tensor:
 
 def validation_loss(model: ResponseModel, pairs: Pairs) -> float:
     """Return L averaged over the nu of the sample, in float64."""
+    return float(np.mean(list(point_losses(model, pairs).values())))
+
+
+def point_losses(model: ResponseModel, pairs: Pairs) -> dict[Nu, float]:
+    """Return L at every nu of the sample, in float64."""
     nominal = model.columns(pairs.nominal[pairs.nominal_passes]).astype(np.float64)
     weights = pairs.nominal_weights
-    losses = []
+    everywhere = None
+    if any(z is pairs.nominal for z in pairs.z.values()):
+        everywhere = model.columns(pairs.nominal)
+    losses = {}
     for nu, z in pairs.z.items():
-        weight = polynomial(np.array(nu), model.shape.order)
-        shifted = model.columns(z[pairs.passes[nu]]).astype(np.float64)
-        counts = None if pairs.weights is None else pairs.weights[pairs.passes[nu]]
-        losses.append(_log_mean_exp(nominal @ weight, weights) - weighted_mean(shifted @ weight, counts))
-    return float(np.mean(losses))
-
-
-def response_grid(n_nuisances: int) -> list[Nu]:
-    """Return +-1 and +-2 sigma along every axis and, for the mixed terms of D, the corners of every plane."""
-    axes = np.eye(n_nuisances)
-    points = [size * axis for axis in axes for size in (1.0, -1.0, 2.0, -2.0)]
-    for k in range(n_nuisances):
-        for m in range(k):
-            points += [s * axes[k] + r * axes[m] for s in (1.0, -1.0) for r in (1.0, -1.0)]
-    return [tuple(float(x) for x in point) for point in points]
+        weight, there = model.shape.polynomial(np.array(nu)), pairs.passes[nu]
+        columns = (
+            everywhere[there] if everywhere is not None and z is pairs.nominal else model.columns(z[there])
+        )
+        counts = pairs.weights_at(nu)
+        mean = weighted_mean(columns.astype(np.float64) @ weight, None if counts is None else counts[there])
+        losses[nu] = _log_mean_exp(nominal @ weight, weights) - mean
+    return losses

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import CovadError
-from covad.response.fit import Pairs
+from covad.response.pairs import Pairs
 from covad.response.validate import AdaptiveCells, MarginalBins
 from covad.settings import Nu
 
@@ -64,14 +64,16 @@ def linearity(
     `pairs` must hold the samples at +-size times the direction.
     """
     grid = [sign * size for size in sizes for sign in (-1.0, 1.0)]
-    samples = [(pairs.nominal, pairs.counts(pairs.nominal_passes))]
+    samples = [(pairs.nominal, pairs.nominal_counts)]
     for value in grid:
         nu = tuple(value * d for d in direction)
         if nu not in pairs.z:
             raise CovadError(f"linearity needs the sample at nu = {nu}")
-        samples.append((pairs.z[nu], pairs.counts(pairs.passes[nu])))
+        samples.append((pairs.z[nu], pairs.counts(nu)))
     # Counts (blocks, nominal and nu, cells of all divisions)
     block = np.arange(len(pairs)) * n_blocks // len(pairs)
+    if pairs.extra is not None:  # extra events may come last
+        block = np.arange(len(pairs)) % n_blocks
     divisions = []
     for division in cells:
         n = len(division)

@@ -20,6 +20,10 @@ class ResponseFit(Settings):
     validation_share: Annotated[Positive, Field(lt=1)] = 0.1
     patience: Count = 4
     fits: Size = 1
+    #: Fit every head on events drawn anew, with repetitions, so that their spread tells the error of g.
+    bootstrap: bool = False
+    #: Pairs of systematics with a mixed term in D, by name; all of up to two systematics unless told.
+    cross: tuple[tuple[str, str], ...] | None = None
 
 
 class FitSettings(ResponseFit):

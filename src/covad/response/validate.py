@@ -2,8 +2,10 @@
 
 Nominal and shifted events are the same collisions, so their counts are strongly correlated: most of the noise
 of observed minus predicted cancels. The uncertainties here are built from what each collision contributes to
-the difference, and know about that. Counts of events with weights are sums of them, with their signs. Cells
-are equally filled with events, whatever these weigh: their effective numbers differ.
+the difference, and know about that. An event that has another weight at nu is one collision still; one of a
+sample that was simulated apart contributes to the observed counts alone. Counts of events with weights are
+sums of them, with their signs. Cells are equally filled with events, whatever these weigh: their
+effective numbers differ.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from covad.response.fit import Pairs
 from covad.response.model import ResponseModel
+from covad.response.pairs import Pairs
 from covad.settings import Nu
 
 
@@ -136,7 +138,7 @@ def compare_counts(
     The total is compared elsewhere, by what it does to t (`covad.inference.reach.yield_part`).
     """
     n = len(cells)
-    passes0, there = pairs.nominal_passes, pairs.counts(pairs.passes[nu])
+    passes0, there = pairs.nominal_passes, pairs.counts(nu)
     here = np.zeros(len(pairs))
     f = model.log_ratio(model.columns(pairs.nominal[passes0]), np.array(nu))
     here[passes0] = np.exp(f) if pairs.nominal_weights is None else pairs.nominal_weights * np.exp(f)
@@ -144,7 +146,7 @@ def compare_counts(
     cell0, cell1 = cells.index(pairs.nominal), cells.index(pairs.z[nu])
     nominal, observed, predicted = (
         np.bincount(cell, weights, n).astype(np.float64)
-        for cell, weights in ((cell0, pairs.counts(passes0)), (cell1, there), (cell0, here))
+        for cell, weights in ((cell0, pairs.nominal_counts), (cell1, there), (cell0, here))
     )
     # Covariance of sum_i (there_i e_{cell1_i} - here_i e_{cell0_i}), from the collisions themselves. The
     # prediction is scaled to the observed total, which removes what changes the total alone.

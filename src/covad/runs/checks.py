@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from covad.embedding.metrics import ProbeResult
 from covad.inference.intervals import Interval
+from covad.inference.ranking import PriorClosure, TrainingSpread
 from covad.inference.reach import Reach
 from covad.settings import Nu
 from covad.storage.json_files import read_json
@@ -118,6 +119,8 @@ class SpaceChecks(Record):
     reach: SpaceReach
     probe: ProbeResult
     linearity: tuple[Departure, ...]
+    prior: PriorClosure | None = None  # in runs of older versions
+    spread: TrainingSpread | None = None  # also of a response of one head
 
 
 def read_checks(product: Product) -> SpaceChecks | None:

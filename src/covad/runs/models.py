@@ -24,7 +24,4 @@ def response_of(model: ResponseModel, z: NDArray[np.float32]) -> Response:
     columns, k = model.columns(z), model.shape.n_nuisances
     if model.shape.order == 1:
         return Response(columns)
-    quadratic = np.zeros((len(z), k, k), dtype=np.float32)
-    upper = np.triu_indices(k)
-    quadratic[:, upper[0], upper[1]] = quadratic[:, upper[1], upper[0]] = columns[:, k:]
-    return Response(columns[:, :k], quadratic)
+    return Response(columns[:, :k], model.shape.of_columns(columns[:, k:]))

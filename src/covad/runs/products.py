@@ -130,6 +130,7 @@ class Products:
                 training=source.training.model_dump(mode="json", exclude_defaults=True),
                 folds=source.folds,
                 fold=fold,
+                **self._many,
             ),
         )
 
@@ -142,6 +143,7 @@ class Products:
                 response=self._collisions.response.model_dump(mode="json", exclude_defaults=True),
                 fold=fold,
                 order=order,
+                **self._many,
             ),
         )
 
@@ -232,6 +234,11 @@ class Products:
         """Return these parts with what everything learned depends on; None if one of them is missing."""
         common = self._common
         return None if common is None or None in parts.values() else common | parts
+
+    @property
+    def _many(self) -> dict[str, Any]:
+        """Return what more than two nuisances are learned by: no pairs of them, two in L_cov."""
+        return {"pairs": "asked"} if len(self._collisions.systematics) > 2 else {}
 
     @cached_property
     def _common(self) -> dict[str, Any] | None:

@@ -187,6 +187,15 @@ class Collisions(Settings):
         names = [entry.name for entry in self.systematics]
         for name in {name for name in names if names.count(name) > 1}:
             raise ValueError(f"systematics: the name {name} stands twice, and every nuisance needs its own")
+        for name in self.training.covariance or ():
+            if name not in names:
+                raise ValueError(f"training.covariance: no systematic is named {name}")
+        for pair in self.response.cross or ():
+            for name in pair:
+                if name not in names:
+                    raise ValueError(f"response.cross: no systematic is named {name}")
+            if pair[0] == pair[1]:
+                raise ValueError(f"response.cross: {pair[0]} has its own square without being asked for")
         # both parts of the encoder's split must fill a batch
         given = self.splits.encoder
         seen = given if self.folds == 1 else given * (self.folds - 1) // self.folds
