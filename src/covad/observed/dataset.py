@@ -22,7 +22,7 @@ from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Respons
 from covad.observed.run import FinishedRun
 from covad.runs.collisions import CollisionData
 from covad.runs.models import response_of
-from covad.study.sources import NORMALISATION
+from covad.study.systematics import NORMALISATION
 from covad.toys.ensembles import Treatment
 from covad.toys.pools import LatentEvents, effective_number
 

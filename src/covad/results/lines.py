@@ -14,7 +14,7 @@ from covad.results.summary import ClosureSummary, Summary
 from covad.runs.checks import SpaceReach
 from covad.study import Collisions, Study
 from covad.study.plan import nuisance_names, space_label
-from covad.study.sources import NORMALISATION
+from covad.study.systematics import NORMALISATION
 
 
 def summary_lines(summary: Summary) -> Iterator[str]:
