@@ -146,9 +146,7 @@ class EmbeddingCache:
         family = {nu: found for nu, path in paths.items() if (found := self._stored(path, keys[nu]))}
         missing = [nu for nu in points if nu not in family]
         if missing:
-            made = embed_family(
-                self.encoder, pieces, self.systematics, missing, self.selection, alternatives
-            )
+            made = embed_family(self.encoder, pieces, self.systematics, missing, self.selection, alternatives)
             for nu, embedded in made.items():
                 arrays = {"z": embedded.z, "rows": embedded.rows, "weights": embedded.weights}
                 tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}

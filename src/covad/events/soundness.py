@@ -58,8 +58,8 @@ def check_ratios(systematic: Systematic, events: Events) -> None:
             continue
         if (differs := first != again).any():
             raise BadEventError(
-                f"systematic '{systematic.name}' must give the same answer whenever it is asked, but a second "
-                "call gave another one for event",
+                f"systematic '{systematic.name}' must give the same answer whenever it is asked, but a "
+                "second call gave another one for event",
                 int(np.argmax(differs)),
             )
         half = systematic.shift(events[: len(events) // 2], nu).weights

@@ -12,6 +12,7 @@ from covad.embedding.embed import Embedded, embed_family
 from covad.embedding.encoder import Encoder
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
+from covad.events.systematics import Alternative
 from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.weights import PoolMaker
@@ -54,16 +55,23 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
     encoder = Encoder.load(data.products.encoder(embedding, fold).verified())
     centre = tuple(0.0 for _ in data.systematics)
 
-    def embed(files: FileSet, rows: NDArray[np.int64], points: Sequence[Nu]) -> dict[Nu, Embedded]:
-        return embed_family(encoder, files.pieces(rows), data.systematics, points, data.selection)
+    def embed(
+        files: FileSet,
+        rows: NDArray[np.int64],
+        points: Sequence[Nu],
+        alternatives: Sequence[Alternative] = (),
+    ) -> dict[Nu, Embedded]:
+        pieces = files.pieces(rows)
+        return embed_family(encoder, pieces, data.systematics, points, data.selection, alternatives)
 
     with data.open(BACKGROUND) as files:
         reference = embed(files, data.rows["reference"], [centre])[centre]
         basis = embed(files, data.rows["basis"], [centre])[centre]
-        background = embed(files, data.rows["data"], study.points)
+        background = embed(files, data.rows["data"], study.points, data.alternatives("data"))
         prior: dict[Nu, Embedded] = {}
-        for rows, points in prior_parts(data, len(background[centre].rows)):
-            prior |= embed(files, rows, points)
+        parts = list(prior_parts(data, len(background[centre].rows)))
+        for number, (rows, points) in enumerate(parts):
+            prior |= embed(files, rows, points, data.alternatives("data", number, len(parts)))
     signals = {}
     for name in study.signals:
         with data.open(name) as files:

@@ -81,5 +81,5 @@ def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) ->
     centre = tuple(0.0 for _ in data.systematics)
     points = [centre, *response_grid(len(data.systematics))]
     with data.open(BACKGROUND) as files:
-        family = cache.family(files.pieces(data.rows[role]), points)
+        family = cache.family(files.pieces(data.rows[role]), points, data.alternatives(role))
     return Pairs.align(family.pop(centre), family)

@@ -51,7 +51,7 @@ def search_text(study: Study) -> str:
     """Say how large the search is, and what is uncertain."""
     sigmas = {NORMALISATION: study.normalisation}
     if isinstance(study.source, Collisions):
-        sigmas |= {entry.name: entry.sigma for entry in study.source.systematics}
+        sigmas |= {entry.name: getattr(entry, "sigma", None) for entry in study.source.systematics}
     told = [
         f"{name} (sigma = {sigma:g})" if (sigma := sigmas.get(name)) else name
         for name in nuisance_names(study)

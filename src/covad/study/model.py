@@ -207,8 +207,8 @@ class Study(Settings):
                 for nu in points:
                     if nu[place] not in (-1.0, 0.0, 1.0):
                         raise ValueError(
-                            f"{key}: '{entry.name}' has separate samples, which are there at -1, 0 and 1 only, "
-                            f"not at {nu[place]:g}"
+                            f"{key}: '{entry.name}' has separate samples, which are there at -1, 0 and 1 "
+                            f"only, not at {nu[place]:g}"
                         )
 
     def _check_events(self, source: Collisions) -> None:

@@ -21,8 +21,11 @@ def nuisances_of(source: Any) -> tuple[str, ...] | None:
         return None
     if entries is default:
         return nuisance_names(default)
-    named = [entry.get("name") if isinstance(entry, Mapping) else entry.name for entry in entries]
-    return tuple(dict.fromkeys(named)) if all(isinstance(name, str) for name in named) else None
+    named = [
+        entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", None) for entry in entries
+    ]
+    names = [str(name) for name in named]
+    return tuple(dict.fromkeys(names)) if names == named else None
 
 
 def numbered_points(points: Any, names: Sequence[str] | None, key: str) -> Any:
@@ -36,7 +39,9 @@ def numbered_points(points: Any, names: Sequence[str] | None, key: str) -> Any:
     for number, point in enumerate(points):
         if isinstance(point, Mapping):
             if names is None:
-                raise ValueError(f"{key}.{number}: only nuisances of source.systematics can be named: give a list")
+                raise ValueError(
+                    f"{key}.{number}: only nuisances of source.systematics can be named: give a list"
+                )
             if strangers := [name for name in point if name not in names]:
                 raise ValueError(
                     f"{key}.{number}: there is no nuisance '{strangers[0]}' (there are {', '.join(names)})"

@@ -22,7 +22,6 @@ from covad.study.systematics import (
     check_entries,
     correlation_matrix,
     nuisance_names,
-    separate_samples,
 )
 
 #: Names of samples, splits and pools that are no signals.
@@ -215,7 +214,12 @@ class Collisions(Settings):
     @property
     def separate_samples(self) -> dict[str, SampleEntry]:
         """Return the samples that stand in the place of a process at some nu, by the names of the run."""
-        return dict(separate_samples(self.systematics))
+        return {name: sample for entry in self.systematics for name, sample in entry.samples.items()}
+
+    @property
+    def separate_processes(self) -> dict[str, str]:
+        """Return the process that each separate sample stands in the place of."""
+        return {name: entry.processes[0] for entry in self.systematics for name in entry.samples}
 
 
 AnySource = Annotated[LatentSection | PoolSection | Collisions, Field(discriminator="kind")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -166,13 +166,13 @@ def check_entries(entries: Sequence[SystematicEntry]) -> None:
     for (first, one), (second, other) in combinations(enumerate(entries), 2):
         if (one.name, one.kind) != (other.name, other.kind) or not one.overlaps(other):
             continue
-        both = f"systematics.{first} and systematics.{second}: both are '{one.name}' and act on the same events"
+        both = f"systematics.{first} and systematics.{second}: '{one.name}' acts on the same events"
         for key in ("sigma", "uncertainty"):
             sizes = getattr(one, key, None), getattr(other, key, None)
             if sizes[0] != sizes[1]:
                 raise ValueError(
-                    f"{both} with different {key}: one nuisance has one; give them another name, or different "
-                    "processes by 'only'"
+                    f"{both} with different {key}, but one nuisance has one: give them different names, or "
+                    "different processes by 'only'"
                 )
         if getattr(one, "function", None) == getattr(other, "function", None):
             raise ValueError(
@@ -211,9 +211,3 @@ def correlation_matrix(
 def nuisance_names(entries: Sequence[SystematicEntry]) -> tuple[str, ...]:
     """Return the names of the nuisances, in the order in which they first appear."""
     return tuple(dict.fromkeys(entry.name for entry in entries))
-
-
-def separate_samples(entries: Sequence[SystematicEntry]) -> Iterator[tuple[str, SampleEntry]]:
-    """Yield all separate samples with their names."""
-    for entry in entries:
-        yield from entry.samples.items()

@@ -6,9 +6,9 @@
 - `normalisation`: a factor for all events of some processes;
 - `samples`: other events in the place of those of one process.
 
-All answer `shift(events, nu)` with a Variation. Entries of one name are one `Nuisance`. `shift_events` composes
-several, then applies the selection to what came out, because cuts act on measured objects; so nu may change
-which events pass, and the yield ratio is part of the result.
+All answer `shift(events, nu)` with a Variation. Entries of one name are one `Nuisance`. `shift_events`
+composes several, then applies the selection to what came out, because cuts act on measured objects; so nu may
+change which events pass, and the yield ratio is part of the result.
 """
 
 from covad.events.systematics.built_in import (

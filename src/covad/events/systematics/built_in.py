@@ -19,9 +19,7 @@ def planar(objects: NDArray[np.float32], phi: int) -> NDArray[np.float64]:
     return np.stack([(pt * np.cos(angle)).sum(axis=1), (pt * np.sin(angle)).sum(axis=1)], axis=1)
 
 
-def add_to_met(
-    events: Events, particles: NDArray[np.float32], change: NDArray[np.float64], met: str
-) -> None:
+def add_to_met(events: Events, particles: NDArray[np.float32], change: NDArray[np.float64], met: str) -> None:
     """Add a transverse vector to the missing momentum, in place."""
     slot, phi = events.layout.slots(met), events.layout.column("phi")
     total = planar(particles[:, slot], phi) + change

@@ -1,8 +1,8 @@
 """Separate samples: other events of one process, from another generator for instance, which match none.
 
 They are there at nu = +1 and -1 only. The density of the process is then that of the sample. Where there is a
-sample for +1 alone, -1 is its mirror image, n(-1) = 2 n(0) - n(+1): the events of the process count twice, and
-those of the sample are subtracted. Several samples of one process add up what each changes.
+sample for +1 alone, -1 is its mirror image, n(-1) = 2 n(0) - n(+1): the events of the process count twice,
+and those of the sample are subtracted. Several samples of one process add up what each changes.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ class SeparateSamples:
                 f"not at {nu:g}"
             )
         mirrored = nu == DOWN and self.one_sided
-        return Variation(events, taken=of_processes(events, [self.process]) * (-1.0 if mirrored else 1.0))
+        share = -1.0 if mirrored else 1.0
+        return Variation(events, taken=np.where(of_processes(events, [self.process]), share, 0.0))
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """The events of a separate sample, piece by piece, with the weights that they have beside the nominal ones.
+    """The events of a separate sample, piece by piece, with their weights beside the nominal events.
 
     They take part where the nuisance of this number has one of the values of `factors`, which multiply them.
     """

@@ -65,8 +65,8 @@ class UserSystematic:
 def call_users(function: Callable[[Events, float], Any], name: str, events: Events, amount: float) -> Any:
     """Call a function of the user with events that it cannot change.
 
-    Whatever it raises becomes one sentence with its line, `sys.exit` as well. Only KeyboardInterrupt passes: it
-    is the user's Ctrl-C.
+    Whatever it raises becomes one sentence with its line, `sys.exit` as well. Only KeyboardInterrupt passes:
+    it is the user's Ctrl-C.
     """
     given = _read_only(events)
     try:

@@ -1,9 +1,9 @@
 """Other objects of the same events, as the reconstruction varied them: event-matched columns of the files.
 
 An object is known by its features other than the first, its angles for instance, which a variation leaves as
-they are. Its first feature, x, is known at nu = 0, +1 and -1. Between and beyond them its logarithm is taken as
-linear in |nu|: x(0) (x(+1) / x(0))^nu above 0. Missing momentum changes direction too: its components in the
-transverse plane are linear in |nu|.
+they are. Its first feature, x, is known at nu = 0, +1 and -1. Between and beyond them its logarithm is taken
+as linear in |nu|: x(0) (x(+1) / x(0))^nu above 0. Missing momentum changes direction too: its components in
+the transverse plane are linear in |nu|.
 
 Thresholds of the files may hide an object on one side. What only the varied objects have is left out, and
 what they lack stays as it is. Where both have objects that the other one lacks, the event is refused, unless
@@ -40,16 +40,12 @@ class VariedObjects:
             raise CovadError(f"systematic '{self.name}' needs the varied objects '{side}' of the events")
         particles = events.particles.copy()
         for collection in events.layout.collections:
-            if collection.name != self.met:
-                slots = events.layout.slots(collection.name)
-                ratio = self._ratios(events, collection, side)
-                particles[:, slots, 0] *= (ratio ** abs(nu)).astype(np.float32)
-            elif "phi" in collection.features:
+            if collection.name == self.met and "phi" in collection.features:
                 self._move_met(events, particles, events.varied[side], abs(nu))
             else:
                 slots = events.layout.slots(collection.name)
-                change = events.varied[side][:, slots, 0] - events.unmoved[:, slots, 0]
-                particles[:, slots, 0] = np.maximum(particles[:, slots, 0] + np.float32(abs(nu)) * change, 0.0)
+                ratio = self._ratios(events, collection, side)
+                particles[:, slots, 0] *= (ratio ** abs(nu)).astype(np.float32)
         tidy, _ = events.layout.tidy(particles)
         return Variation(events.with_particles(tidy))
 
@@ -63,14 +59,15 @@ class VariedObjects:
         lost = (before[..., 0] > 0) & (partner < 0)
         came = (after[..., 0] > 0).sum(axis=1) > (partner >= 0).sum(axis=1)
         full = (before[..., 0] > 0).all(axis=1) & (after[..., 0] > 0).all(axis=1)
-        self._refuse(lost.any(axis=1) & came & ~full, collection, side)
+        self._refuse(np.asarray(lost.any(axis=1) & came & ~full), collection, side)
         ratio = np.ones(before.shape[:2])
         found = np.take_along_axis(after[..., 0], np.maximum(partner, 0), axis=1)
         np.divide(found, before[..., 0], out=ratio, where=partner >= 0)
         if np.array_equal(now[..., 1:], before[..., 1:]):
             return ratio
         origin = partners(now, before)  # another systematic has changed the order
-        self._refuse(((now[..., 0] > 0) & (origin < 0)).any(axis=1), collection, side)
+        strangers: NDArray[np.bool_] = (now[..., 0] > 0) & (origin < 0)
+        self._refuse(np.asarray(strangers.any(axis=1)), collection, side)
         moved = np.take_along_axis(ratio, np.maximum(origin, 0), axis=1)
         return np.where(origin >= 0, moved, 1.0)
 
@@ -85,7 +82,7 @@ class VariedObjects:
     def _move_met(
         self, events: Events, particles: NDArray[np.float32], varied: NDArray[np.float32], size: float
     ) -> None:
-        """Add `size` times its change to the missing momentum, in place; where it has none, no bit changes."""
+        """Add `size` times its change to the missing momentum, in place; where there is none, nothing."""
         slots, phi = events.layout.slots(self.met), events.layout.column("phi")
         changed = (varied[:, slots] != events.unmoved[:, slots]).any(axis=(1, 2))
         change = size * (planar(varied[changed, slots], phi) - planar(events.unmoved[changed, slots], phi))

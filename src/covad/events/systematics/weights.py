@@ -77,8 +77,8 @@ class UserWeights:
         if bad.any():
             event = int(np.argmax(bad))
             raise BadEventError(
-                f"{who}: the weight ratio is {ratio[event]:g} at the amount {amount:g}, but must be positive; "
-                "in event",
+                f"{who}: the weight ratio is {ratio[event]:g} at the amount {amount:g}, but must be "
+                "positive; in event",
                 event,
             )
         return ratio
