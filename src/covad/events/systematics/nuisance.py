@@ -94,7 +94,7 @@ class Nuisance:
 
     @property
     def columns(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-        """Yield what it needs of event files: 'weights' or 'varied', a name there, and for which processes."""
+        """Yield what it needs of event files: 'weights' or 'varied', a name there, and the processes."""
         for effect, only in self.acting:
             if isinstance(effect, WeightColumns | VariedObjects):
                 group = "weights" if isinstance(effect, WeightColumns) else "varied"
