@@ -32,7 +32,9 @@ docs: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+# Real ROOT files for one of the tests, 80 MB; without them it is skipped.
 test-slow: $(READY)
+	-$(BIN)/pip install --quiet --disable-pip-version-check --no-deps scikit-hep-testdata==0.3.12
 	$(BIN)/python -m pytest -m slow
 
 coverage: $(READY)

@@ -111,6 +111,9 @@ def laws(study: Study) -> dict[str, GeneralisedChi2]:
         further = FINER * smoothing_variance(x, signed, smoothed, EXPECTED)
         found["law"] = analytic_null(convex(), sample, n_reference=n, further=further).law
         found["without the signs' noise"] = analytic_null(convex(), sample, n_reference=n).law
+        centred = (x - smoothed @ x / smoothed.sum()) * ((signed - smoothed) / signed.sum())[:, None]
+        squared = FINER * EXPECTED**2 * centred.T @ centred
+        found["with (w - wbar)^2"] = analytic_null(convex(), sample, n_reference=n, further=squared).law
     else:
         found["law"] = analytic_null(convex(), sample, n_reference=n).law
         if study.spread:

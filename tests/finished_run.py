@@ -70,10 +70,15 @@ def one_by_one(function: Any, jobs: Any, workers: int) -> None:
 
 def make_run(path: Path, until: str = STAGES[-1], **changes: Any) -> Path:
     """Run the tiny study in this process and hand back its directory."""
+    return run_here(tiny_study(**changes), path, until)
+
+
+def run_here(study: Study, path: Path, until: str = STAGES[-1]) -> Path:
+    """Run a study in this process and hand back its directory."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (events, encoder, response, pools, checks):
             patch.setattr(module, "run_jobs", one_by_one)
-        run_study(tiny_study(**changes), path, here, until=until, workers=1)
+        run_study(study, path, here, until=until, workers=1)
     return path
 
 

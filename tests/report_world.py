@@ -164,6 +164,7 @@ def _space(space: str, embedding: str, order: int, checks: SpaceChecks) -> Space
         linearity=checks.linearity,
         validation=tuple(comparison.summary for comparison in checks.comparisons),
         folds=tuple(FoldSummary(fold, checks.probe, checks.reach) for fold in range(2)),
+        smoothing=(),
     )
 
 

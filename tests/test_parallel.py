@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from covad.errors import CovadError, StudyError, WorkerError
-from covad.parallel import cores, run_jobs
+from covad.parallel import cores, in_order, run_jobs
 
 
 def test_cores_are_those_of_the_process_or_of_the_machine(monkeypatch):
@@ -111,3 +111,42 @@ def test_nobody_outlives_the_parent(tmp_path):
             return
         time.sleep(0.05)
     pytest.fail("the child is still there")
+
+
+def double(number: int) -> tuple[int, int]:
+    time.sleep(0.02 * (number % 2))  # so that they finish in another order
+    return 2 * number, os.getpid()
+
+
+def refuse_large(number: int) -> int:
+    if number >= 3:
+        raise StudyError(f"{number} is too large")
+    return number
+
+
+def die_at(number: int) -> int:
+    if number == 1:
+        die()
+    return number
+
+
+def test_results_come_in_the_order_of_the_jobs():
+    jobs = [(number,) for number in range(9)]
+    alone = list(in_order(double, jobs, workers=1))
+    shared = list(in_order(double, jobs, workers=2))
+    assert [value for value, _ in alone] == [value for value, _ in shared] == [2 * n for n in range(9)]
+    assert {process for _, process in alone} == {os.getpid()}
+    assert os.getpid() not in {process for _, process in shared}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_failure_comes_after_the_results_before_it(workers):
+    results = in_order(refuse_large, [(number,) for number in range(9)], workers)
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(StudyError, match="3 is too large"):
+        next(results)
+
+
+def test_a_worker_that_dies_ends_the_work():
+    with pytest.raises(WorkerError, match="a worker process died: run again, with fewer --workers"):
+        list(in_order(die_at, [(number,) for number in range(4)], workers=2))

@@ -87,6 +87,10 @@ class SettingsError(CovadError):
     """A setting is out of its limits, or there is no such setting."""
 
 
+class MappingError(CovadError):
+    """A mapping of branches to events that cannot be: a wrong key, expression or branch."""
+
+
 class DatasetError(CovadError):
     """A latent dataset cannot be tested: NaN, empty, bad weights, mismatched columns, bad settings."""
 

@@ -8,13 +8,18 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from covad.errors import CovadError, WorkerError
 from covad.messages import LOG, hide_library_warnings, show_messages
+
+_Result = TypeVar("_Result")
 
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -100,6 +105,42 @@ def run_jobs(function: Callable[..., None], jobs: Sequence[tuple[Any, ...]], wor
         for process in running.values():
             process.kill()
             process.join()
+
+
+def in_order(
+    function: Callable[..., _Result], jobs: Sequence[tuple[Any, ...]], workers: int
+) -> Iterator[_Result]:
+    """Yield `function(*job)` for every job, in their order, by `workers` processes ahead of the caller.
+
+    At most two results per worker wait for the caller. One worker is this very process.
+    """
+    if workers <= 1:
+        yield from (function(*job) for job in jobs)
+        return
+    context = multiprocessing.get_context("spawn")
+    level = LOG.getEffectiveLevel()
+    waiting = iter(jobs)
+    running: deque[Future[_Result]] = deque()
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(level,))
+    try:
+        while True:
+            with one_thread():
+                for job in islice(waiting, 2 * workers - len(running)):
+                    running.append(pool.submit(function, *job))
+            if not running:
+                return
+            yield running.popleft().result()
+    except BrokenProcessPool as failure:
+        raise WorkerError(
+            "a worker process died: run again, with fewer --workers if memory is short"
+        ) from failure
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin(level: int) -> None:
+    follow_parent()
+    show_messages(level)
 
 
 def _work(function: Callable[..., None], job: tuple[Any, ...], connection: Connection, level: int) -> None:

@@ -166,6 +166,44 @@ def test_a_process_that_is_thin_where_shapes_come_from_is_told(tmp_path, files):
     assert doubts(collisions(tmp_path, files)) == []
 
 
+@pytest.mark.parametrize(
+    ("normalisation", "told"),
+    [
+        (0.01, "the normalisation of 1.00%: simulate 12 times as many events, or raise it"),
+        (0.034, None),
+        (0.03, "the normalisation of 3.00%: simulate 2 times as many events, or raise it"),
+        (None, None),
+    ],
+)
+def test_a_simulation_that_is_too_small_for_the_yield_is_told(tmp_path, files, normalisation, told):
+    """8071 effective events tell the total to 1.1 %, a third of 3.4 %; the Poisson error is 6.8 %."""
+    processes = {name: {"cross_section": 4.0 * value} for name, value in YIELDS.items()}
+    data = collisions(tmp_path, files, processes, source={"luminosity": 1.3}, normalisation=normalisation)
+    found = doubts(settled(data))
+    assert found == ([] if told is None else [found[0]])
+    if told is not None:
+        assert found[0].startswith(
+            "source.background.processes: the simulation is too small for the yield: its error is 1.11% of "
+            "the 221.117 expected events, "
+        )
+        assert found[0].endswith(f"more than a third of {told}")
+
+
+@pytest.mark.parametrize("key", ["cross_section", "yield"])
+def test_a_yield_that_is_known_exactly_is_held_against_its_poisson_error(tmp_path, files, key):
+    """Of 1500 expected events that is 2.6 %; what the study gives as a yield is no estimate."""
+    processes = {name: {key: 7.0 * value} for name, value in YIELDS.items()}
+    luminosity = {"source": {"luminosity": 5.0}} if key == "cross_section" else {}
+    sizes = {"reference": 1500, "expected": 1500}
+    told = doubts(collisions(tmp_path, files, processes, sizes=sizes, normalisation=None, **luminosity))
+    if key == "yield":
+        assert told == []
+    else:
+        assert told[0].endswith(
+            "of the Poisson error of 2.58%: simulate 2 times as many events, or give a normalisation"
+        )
+
+
 def test_more_selected_than_generated_is_told(tmp_path, files):
     processes = KEYS | {"z": {"cross_section": 1.0, "sum_of_weights": 500.0}}
     (told,) = doubts(collisions(tmp_path, files, processes, source={"luminosity": 10.0}))

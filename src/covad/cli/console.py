@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,8 +22,9 @@ from rich.table import Table
 from rich.text import Text
 
 from covad.cli.terminal import leave_quietly
-from covad.events.layout import Events
 from covad.messages import shows_progress, visible
+
+_Chunk = TypeVar("_Chunk", bound=Any)
 
 #: Columns of what goes to a file or a pipe.
 PLAIN_WIDTH = 120
@@ -66,7 +67,9 @@ def download_progress() -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
-def with_progress(chunks: Iterable[Events], total: int, what: str) -> Iterator[Events]:
+def with_progress(
+    chunks: Iterable[_Chunk], total: int, what: str, size: Callable[[_Chunk], int] = len
+) -> Iterator[_Chunk]:
     """Pass chunks through and show how far they are; silent without a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -76,7 +79,7 @@ def with_progress(chunks: Iterable[Events], total: int, what: str) -> Iterator[E
         task = progress.add_task("", total=total)
         for chunk in chunks:
             yield chunk
-            progress.advance(task, len(chunk))
+            progress.advance(task, size(chunk))
 
 
 def table(title: str, *columns: str, **style: Any) -> Table:

@@ -86,7 +86,7 @@ def _print_sample(
     """Print counts, ranges and shifts; efficiency and yield ratios only where there are cuts."""
     console.print(f"{source.path}: {summary.n_events} events")
     for key, value in source.provenance.items():
-        if key == "detector":  # settings by the dozen, which would hide the rest
+        if key in ("detector", "mapping"):  # settings by the dozen, which would hide the rest
             continue
         told = value
         if isinstance(value, Mapping):

@@ -169,6 +169,70 @@ def fetch_adc2021(out: Path, samples: tuple[str, ...], url: str | None) -> None:
 
 
 @commands.command(
+    short_help="Convert ROOT or Parquet files to an event file.",
+    examples=(
+        "covad convert --describe nano.root",
+        "covad convert --mapping nanoaod --process tt 1.root 2.root --out tt.h5",
+        "covad convert --mapping nanoaod --data run2016.root --out observed.h5",
+        "covad convert mapping.yaml tree.root --out events.h5",
+        "covad convert --mapping nanoaod --print > mapping.yaml",
+    ),
+)
+@click.argument("paths", metavar="[MAPPING] FILES", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--mapping", metavar="NAME", help="Ready: nanoaod, atlas-flat, atlas-open-data, physlite or delphes."
+)
+@click.option("--out", type=click.Path(path_type=Path), help="HDF5 file; replaced if there.")
+@click.option("--process", metavar="NAME", help="Process of all events; signals and data need none.")
+@click.option("--data", is_flag=True, help="Data: without weights, variations and shifted branches.")
+@click.option(
+    "--sum-of-weights",
+    metavar="NUMBER",
+    help="Sum of generator weights before any cut; 'events': that of these files.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Worker processes, 1 to 10000; default: one per core.",
+)
+@click.option("--describe", "only_described", is_flag=True, help="List branches; say which mapping fits.")
+@click.option("--print", "only_printed", is_flag=True, help="Print the ready mapping, to write your own.")
+@loudness
+def convert(
+    paths: tuple[Path, ...],
+    mapping: str | None,
+    out: Path | None,
+    process: str | None,
+    data: bool,
+    sum_of_weights: str | None,
+    workers: int | None,
+    only_described: bool,
+    only_printed: bool,
+) -> None:
+    """Convert ROOT or Parquet files to an event file (extra 'root').
+
+    MAPPING is a YAML file that says which branches become which objects, cuts, weights and variations; or
+    take a ready one. The files are of one process, or all data.
+    """
+    from covad.cli import conversion
+
+    if only_described:
+        for path in paths:
+            conversion.print_description(path)
+        return
+    if only_printed:
+        conversion.print_mapping(mapping)
+        return
+    chosen, files = conversion.choose_mapping(mapping, paths)
+    if out is None:
+        raise click.UsageError("Missing option '--out'")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the unfinished file is removed
+    changed = conversion.changed_mapping(chosen, process, data, sum_of_weights)
+    conversion.convert_files(changed, files, out, workers)
+
+
+@commands.command(
     short_help="Show what an event file holds, or compare it with a run.",
     examples=(
         "covad inspect events.h5",

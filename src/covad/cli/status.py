@@ -6,6 +6,7 @@ from rich.box import SIMPLE
 
 from covad.cli.console import result_console, table
 from covad.results.summary import truth_text
+from covad.runs.smoothing import smoothing_line
 from covad.runs.status import EnsembleStatus, RunStatus
 
 _COUNTS = ("requested", "done", "failed", "missing", "unconverged")
@@ -24,6 +25,9 @@ def print_status(status: RunStatus) -> None:
                 "written" if stage.finished else "older than the toys" if stage.remark else "not written yet"
             )
         console.print(f"{'' if stage.stage == 'report' else 'stage '}{stage.stage}: {done}{remark}")
+        if stage.stage == "pools":
+            for space, pools in status.smoothing.items():
+                console.print(f"  {space}: {smoothing_line(pools)}")
     for configuration in status.clips_to_tune:
         console.print(f"clip of the network, {configuration.label}: not chosen yet")
     for slug, clip in status.clips.items():

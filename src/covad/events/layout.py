@@ -157,6 +157,8 @@ class EventLayout:
     def first_bad(self, particles: NDArray[Any]) -> tuple[int, str] | None:
         """Return the first event with a number that cannot be physics, and what is wrong with it."""
         scale = particles[..., 0]
+        if np.isfinite(particles).all() and not (scale < 0).any():
+            return None
         for problem, bad in (
             ("is not finite", ~np.isfinite(particles)),
             ("is negative", (scale < 0)[..., None] & (np.arange(particles.shape[-1]) == 0)),

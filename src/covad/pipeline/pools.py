@@ -20,7 +20,7 @@ from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import SCALE, SMOOTHING, RunDirectory
 from covad.runs.scale import Standardisation
-from covad.runs.smoothing import SmoothedPools
+from covad.runs.smoothing import SmoothedPools, read_smoothing, smoothing_line
 from covad.settings import Nu
 from covad.storage.atomic import write_json
 from covad.storage.records import write_record
@@ -46,6 +46,10 @@ def embed_missing(data: CollisionData, workers: int) -> None:
         spaces = counted(sum(len(orders) for orders in missing.values()), "space")
         log.info("stage pools: events of %s to embed", spaces)
     run_jobs(embed_pools, jobs, workers)
+    for name, orders in missing.items():
+        for order in orders:
+            if smoothed := read_smoothing(data.products.pools((name, order))):
+                log.info("stage pools: %s: %s", space_label((name, order)), smoothing_line(smoothed))
 
 
 def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: list[int]) -> None:

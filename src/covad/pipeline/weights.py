@@ -9,7 +9,7 @@ data and signals become events of equal weight.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 #: Cells in which the smoothing is checked: at most 2 to this power, and each of so many effective events.
 _DEPTH, _EVENTS_PER_CELL = 7, 500
-#: Width of the bumps that are added for a network, which sees more detail, in units of those of the tests.
+#: Width of bumps that show more detail, in units of those of the tests: a network sees it.
 _FINE = 0.5
 
 
@@ -48,6 +48,7 @@ class PoolMaker:
     model: ResponseModel
     smoothed: list[SmoothedPool] = field(default_factory=list)
     _bases: tuple[GaussianBasis, ...] = ()
+    _tests: Callable[[], tuple[GaussianBasis, ...]] = tuple  # chooses the bumps of all tests
 
     def basis(self, embedded: Embedded) -> Float32:
         """Return events of equal weight, from which the tests choose their bumps."""
@@ -56,15 +57,11 @@ class PoolMaker:
 
     def reference(self, embedded: Embedded, nu: Nu, basis: Float32, where: Space) -> Pool:
         """Return the reference with its weights, smoothed by the bumps that tests choose from `basis`."""
-        events = self._latent(embedded)
+        events, share = self._latent(embedded), 1.0
         if events.weights is not None:
             share = effective_number(positive_weights(events.z, events.weights)) / len(events)
-            configurations = [c for c in self.study.configurations if space(c) == where]
-            sizes = dict.fromkeys(sizes_of(self.study, c) for c in configurations)
-            tests = [tuned_convex(self.study, each) or reach_convex(self.study) for each in sizes]
-            self._bases = _gaussian([test.choose(basis, share).basis for test in dict.fromkeys(tests)])
-            if self.study.tests.network is not None:
-                self._bases += tuple(replace(bumps, width=_FINE * bumps.width) for bumps in self._bases)
+        # they are chosen where a negative weight asks for them, be it that of a signal
+        self._tests = lambda: self._bases_of_tests(basis, share, where)
         return self._pool("reference", nu, events, embedded.yield_ratio)
 
     def equal(self, name: str, embedded: Embedded, nu: Nu) -> Pool:
@@ -90,6 +87,15 @@ class PoolMaker:
                 worst.moves,
             )
 
+    def _bases_of_tests(self, basis: Float32, share: float, where: Space) -> tuple[GaussianBasis, ...]:
+        configurations = [c for c in self.study.configurations if space(c) == where]
+        sizes = dict.fromkeys(sizes_of(self.study, c) for c in configurations)
+        tests = [tuned_convex(self.study, each) or reach_convex(self.study) for each in sizes]
+        bases = _gaussian([test.choose(basis, share).basis for test in dict.fromkeys(tests)])
+        if self.study.tests.network is not None:
+            bases += tuple(replace(bumps, width=_FINE * bumps.width) for bumps in bases)
+        return bases
+
     @property
     def _seed(self) -> int:
         return derived_seed(self.study, "unweight")
@@ -106,6 +112,7 @@ class PoolMaker:
         signed = events.weights
         if signed is None or (signed > 0).all():
             return Pool(events, yield_ratio)
+        self._bases = self._bases or self._tests()
         try:
             smoothing, columns = self._smooth(events, signed)
             closures = [
@@ -146,9 +153,9 @@ class PoolMaker:
         return smooth(columns, weights, names), columns
 
     def _unknown_functions(self, z: Float32, weights: Float64) -> list[Functions]:
-        """Return functions that the smoothing does not know: bumps at other places, and cells."""
+        """Return functions that the smoothing does not know: narrow bumps at other places, and cells."""
         first, seed = self._bases[0], derived_seed(self.study, "smoothing")
-        other = GaussianBasis.from_pool(z, first.n_ridged, seed, first.width)
+        other = GaussianBasis.from_pool(z, first.n_ridged, seed, _FINE * first.width)
         depth = int(np.log2(max(effective_number(weights) / _EVENTS_PER_CELL, 2.0)))
         cells = AdaptiveCells.build(z, min(_DEPTH, depth)).index(z)
         return [Functions.of_bumps(replace(other, constant=False), z), Functions.of_cells(cells, z)]

@@ -9,6 +9,7 @@ from covad.errors import StudyError
 from covad.events.processes import BACKGROUND
 from covad.runs.collisions import CollisionData
 from covad.runs.counting import KEY
+from covad.runs.yields import YieldTable
 from covad.storage.records import write_record
 from covad.study import expecting
 
@@ -22,6 +23,8 @@ _VISIBLE_SHARE = 0.01
 _FEWEST_EFFECTIVE, _SHAPES = 50.0, ("response", "reference")
 #: The sum of selected weights in units of all generated ones that scale factors can explain.
 _MOST_EFFICIENT = 1.05
+#: What the finite simulation may add to the uncertainty of the yield, in units of that.
+_LARGEST_ADDED = 1.0 / 3.0
 #: Digits of an expected number that follows from the table.
 _DIGITS = 6
 
@@ -80,11 +83,14 @@ def yield_lines(data: CollisionData) -> list[str]:
 def doubts(data: CollisionData) -> list[str]:
     """Say which processes have more selected than generated events, or are thin where shapes are taken from.
 
-    Rows are given roles at random, so that every role has its part of each process.
+    Say too if the simulation is too small for the yield. Rows are given roles at random, so that every role
+    has its part of each process.
     """
     table, told = data.yields, []
     if table is None:
         return []
+    if small := _small_simulation(data, table):
+        told.append(small)
     n_events = sum(line.events for line in table.processes)
     for line in table.processes:
         if (line.efficiency or 0.0) > _MOST_EFFICIENT:
@@ -102,3 +108,27 @@ def doubts(data: CollisionData) -> list[str]:
                     f"of {given}: simulate more of it, or raise the split"
                 )
     return told
+
+
+def _small_simulation(data: CollisionData, table: YieldTable) -> str | None:
+    """Say if the error of the expected total is large beside the uncertainty that tests know of.
+
+    A yield that the study gives is no estimate from the simulation: only cross sections have such an error.
+    """
+    processes, expected = data.source.background.processes, data.study.sizes.expected
+    errors = [
+        line.error
+        for line in table.processes
+        if line.process in processes and processes[line.process].cross_section is not None
+    ]
+    error, known = math.hypot(*errors) / table.expected, data.study.normalisation
+    name, allowed, remedy = "Poisson error", 1.0 / math.sqrt(expected), "give a normalisation"
+    if known is not None:
+        name, allowed, remedy = "normalisation", known, "raise it"
+    if error <= _LARGEST_ADDED * allowed:
+        return None
+    return (
+        f"{KEY}: the simulation is too small for the yield: its error is {error:.2%} of the "
+        f"{table.expected:.6g} expected events, more than a third of the {name} of {allowed:.2%}: "
+        f"simulate {math.ceil((error / allowed / _LARGEST_ADDED) ** 2)} times as many events, or {remedy}"
+    )

@@ -110,6 +110,8 @@ def response(evidence: Evidence) -> Chapter:
     chapter.table(space_tables.reach_table(summary), "Closure reach: not there.")
     chapter.table(space_tables.validation_table(summary), "Validation: not there.")
     chapter.table(space_tables.yield_table(summary), "Yields: not there.")
+    if smoothing := space_tables.smoothing_table(summary):
+        chapter.tables.append(smoothing)
     if folds := space_tables.fold_table(summary):
         chapter.tables.append(folds)
     return chapter

@@ -52,6 +52,7 @@ from covad.runs.checks import read_checks
 from covad.runs.directory import space_name
 from covad.runs.products import Products
 from covad.runs.selected import read_selected
+from covad.runs.smoothing import read_smoothing
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_clip_choices, read_clips
 from covad.runs.yields import YieldTable, read_yields
@@ -191,6 +192,7 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
                 for fold, found in folds.items()
                 if found is not None
             ),
+            smoothing=read_smoothing(products.pools(space)),
         )
 
 

@@ -26,6 +26,7 @@ from covad.inference.verdict import Verdict
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 from covad.runs.checks import Departure, SpaceReach, Validation, YieldAt
+from covad.runs.smoothing import SmoothedPool
 from covad.runs.yields import YieldTable
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
@@ -36,7 +37,7 @@ from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 7
+SUMMARY_SCHEMA = 8
 T = TypeVar("T")
 
 
@@ -127,6 +128,7 @@ class SpaceSummary(Record):
     linearity: tuple[Departure, ...]
     validation: tuple[Validation, ...]
     folds: tuple[FoldSummary, ...]
+    smoothing: tuple[SmoothedPool, ...]  # of the pools that had negative weights
 
     @property
     def response(self) -> str:

@@ -173,8 +173,20 @@ class Products:
                 prior=[n_prior_points(self.study), prior_events(self.study)],
                 signal_nu=signal_points(self.study),
                 signals={name: self._events_digest(name) or "" for name in self.study.signals},
+                **self._smoothed_for(space),
             ),
         )
+
+    def _smoothed_for(self, where: Space) -> dict[str, Any]:
+        """Return the tests whose sums are kept by smoothed weights; nothing for events without weights."""
+        notes = self.directory.read("events.json") or {}
+        if not any(note.get("weighted") for sample in notes.values() for note in sample):
+            return {}
+        study = self.study
+        sizes = dict.fromkeys(sizes_of(study, c) for c in study.configurations if space(c) == where)
+        tests = [reach_convex(study), *(tuned_convex(study, each) for each in sizes)]
+        described = [test.describe() for test in tests if test is not None]
+        return {"smoothed_for": [*described, {"network": study.tests.network is not None}]}
 
     def checks(self, space: Space, fold: int) -> Product:
         embedding, order = space

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from covad.messages import counted
 from covad.runs.directory import SMOOTHING
 from covad.settings import Nu
 from covad.storage.json_files import read_json
@@ -64,10 +66,27 @@ class SmoothedPools(Record):
     pools: tuple[SmoothedPool, ...]
 
 
+def smoothing_line(pools: Sequence[SmoothedPool]) -> str:
+    """Tell in one line how many pools of a space were smoothed, and how well."""
+    checks = [check for pool in pools for check in (pool.bumps, pool.cells) if check.dof]
+    closure = "closure: nothing was left to check"
+    if checks:
+        smallest = min(check.p for check in checks)
+        closure = f"closure: smallest p {smallest:.2g} of {counted(len(checks), 'check')}"
+    residual = max(pool.largest_residual for pool in pools)
+    return (
+        f"negative weights of {counted(len(pools), 'pool')} smoothed; sums that tests see are off by at most "
+        f"{residual:.2g} of their errors; {closure}"
+    )
+
+
 def read_smoothing(pools: Product) -> tuple[SmoothedPool, ...]:
-    """Return how the pools of a space were smoothed; nothing where no weight was negative. It is verified."""
+    """Return how the pools of a space were smoothed; nothing where no weight was negative. It is verified.
+
+    Pools that are not made yet, or not whole, have nothing to tell.
+    """
     path: Path = pools.path / SMOOTHING
-    if not path.exists():
+    if not pools.made or not path.exists():
         return ()
     pools.verified(f"{pools.name}/{SMOOTHING}")
     return restore(SmoothedPools, read_json(path), str(path)).pools

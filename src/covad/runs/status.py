@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ from covad.embedding.metrics import read_metrics
 from covad.errors import FileFormatError
 from covad.runs.directory import RunDirectory
 from covad.runs.products import LEARNING_STAGES, Products
+from covad.runs.smoothing import SmoothedPool, read_smoothing
 from covad.runs.sources import open_sources
 from covad.runs.tuned import read_bases, read_clips
 from covad.settings import Nu
+from covad.storage.records import plain
 from covad.study import Collisions, Configuration, Study
 from covad.study.plan import (
     Clips,
@@ -84,6 +86,8 @@ class RunStatus:
     reported: int | None
     #: Of the pools whose events had weights.
     costs: Sequence[PoolCost] = ()
+    #: How pools with negative weights were smoothed, by the label of their space.
+    smoothing: Mapping[str, Sequence[SmoothedPool]] = field(default_factory=dict)
 
     @property
     def stages(self) -> list[StageProgress]:
@@ -143,6 +147,7 @@ class RunStatus:
             {"space": c.space, "pool": c.pool, "nu": c.nu, **asdict(c.cost), "share": c.cost.share}
             for c in self.costs
         ]
+        smoothing = {space: [plain(pool) for pool in pools] for space, pools in self.smoothing.items()}
         return {
             "run": str(self.path),
             "stages": stages,
@@ -151,6 +156,7 @@ class RunStatus:
             "corrupt_blocks_set_aside": [str(path) for path in self.corrupt],
             "ensembles": ensembles,
             **({"accept_reject": costs} if costs else {}),
+            **({"smoothing": smoothing} if smoothing else {}),
         }
 
 
@@ -179,6 +185,11 @@ def run_status(path: Path) -> RunStatus:
         directory.toys.corrupt(),
         _reported(directory),
         pool_costs(sources),
+        {
+            space_label(space): smoothed
+            for space in sources
+            if isinstance(study.source, Collisions) and (smoothed := read_smoothing(products.pools(space)))
+        },
     )
 
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 import report_world
 
+from covad.report.page import response
 from covad.report.tables import spaces as space_tables
+from covad.runs.smoothing import ClosureCheck, SmoothedPool
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +80,37 @@ def test_a_linearity_that_could_not_be_measured_leaves_gaps():
     told = report_world.changed(few, "spaces", lambda _: {"linearity": ()})
     (row,) = space_tables.embedding_table(told.summary).rows
     assert [cell.text for cell in row.cells] == ["93.10 ± 0.10", "85.0", "–", "–", "–"]
+
+
+def smoothed(pool, nu, moves, dof=3):
+    closure = ClosureCheck(functions=4, largest_pull=1.5, chi2=4.2, dof=dof, p=0.24)
+    return SmoothedPool(pool, nu, 12_000, 0.2, 9_000.4, 4_300.0, 102, 2, 0.123, closure, closure, moves)
+
+
+def test_smoothed_weights_are_told_by_pool_and_of_the_prior_the_worst(evidence):
+    assert space_tables.smoothing_table(evidence.summary) is None
+    assert "smoothing" not in [table.name for table in response(evidence).tables]
+    pools = (
+        smoothed("reference", (0.0,), -0.3, dof=0),
+        smoothed("data", (1.0,), 0.051),
+        smoothed("prior", (0.4,), 0.1),
+        smoothed("prior", (-0.7,), 0.25),
+        smoothed("a4l", (0.0,), 0.0),
+    )
+    first = report_world.changed(
+        evidence, "spaces", lambda space: {"smoothing": pools if space.name == "covariant_linear" else ()}
+    )
+    assert "smoothing" in [table.name for table in response(first).tables]
+    table = space_tables.smoothing_table(first.summary)
+    assert [row.keys for row in table.rows] == [
+        ("covariant", "linear", "reference", "ν = 0"),
+        ("covariant", "linear", "data", "ν = +1σ"),
+        ("covariant", "linear", "A → 4ℓ", "ν = 0"),
+        ("covariant", "linear", "prior", "worst of 2 points"),
+    ]
+    rows = [[cell.text for cell in row.cells] for row in table.rows]
+    same = ["12 000", "20.0", "9 000", "4 300", "2 of 102", "0.123"]
+    assert rows[0] == [*same, "–", "–", "none seen"], "all sums are decided by the smoothing"
+    assert rows[1] == [*same, "0.24", "0.24", "0.051"]
+    assert rows[3][-1] == "0.25"
+    assert "{" not in table.caption

@@ -1,14 +1,18 @@
-"""Tables of the learned spaces, from fresh events without toys: separation, linearity, reach, validation."""
+"""Tables of the learned spaces, without toys: separation, linearity, reach, validation, smoothed weights."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 from covad.embedding.metrics import ProbeResult
 from covad.inference.intervals import Interval
 from covad.inference.reach import Reach
-from covad.report.names import nu_label
+from covad.nplm.smoothing import TOLERATED_RESIDUAL
+from covad.report.names import nu_label, signal_label
 from covad.report.tables.table import MISSING, Cell, Column, Row, Table, interval_cell
 from covad.report.texts import texts
 from covad.results.summary import SpaceSummary, Summary, select
+from covad.runs.smoothing import ClosureCheck, SmoothedPool
 from covad.settings import Nu
 from covad.study import Collisions
 
@@ -203,3 +207,64 @@ def validation_table(summary: Summary) -> Table | None:
         rows=tuple(rows),
         quantity="validation",
     )
+
+
+def smoothing_table(summary: Summary) -> Table | None:
+    """Tell how negative weights were smoothed in every pool; None where no weight was negative."""
+    rows = [
+        Row((space.embedding, space.response, name, at), _smoothing_cells(pool))
+        for space in summary.spaces
+        for name, at, pool in _smoothed_pools(space.smoothing)
+    ]
+    if not rows:
+        return None
+    return Table(
+        name="smoothing",
+        **texts("tables", "smoothing", expected=summary.study.sizes.expected, tolerated=TOLERATED_RESIDUAL),
+        keys=("embedding", "response", "pool", "at"),
+        columns=(
+            Column("events"),
+            Column("negative [%]"),
+            Column("smoothed", "effective events"),
+            Column("signed", "effective events"),
+            Column("unmatched", "sums"),
+            Column("largest residual", "sums"),
+            Column("p, bumps", "closure"),
+            Column("p, cells", "closure"),
+            Column("adds to χ²", "closure"),
+        ),
+        rows=tuple(rows),
+        quantity="smoothing of weights",
+    )
+
+
+def _smoothed_pools(pools: Sequence[SmoothedPool]) -> Iterator[tuple[str, str, SmoothedPool]]:
+    """Yield pools with their names and where they are; of the many of the prior the one that moves most."""
+    for pool in pools:
+        if pool.pool != "prior":
+            yield signal_label(pool.pool).text, nu_label(pool.nu).text, pool
+    if prior := [pool for pool in pools if pool.pool == "prior"]:
+        yield "prior", f"worst of {len(prior)} points", max(prior, key=lambda pool: pool.moves)
+
+
+def _smoothing_cells(pool: SmoothedPool) -> tuple[Cell, ...]:
+    counts = (
+        Cell(f"{number:,.0f}".replace(",", " "), float(number))
+        for number in (pool.effective, pool.effective_signed)
+    )
+    return (
+        Cell(f"{pool.events:,}".replace(",", " "), float(pool.events)),
+        Cell(f"{100 * pool.negative_share:.1f}", 100 * pool.negative_share),
+        *counts,
+        Cell(f"{pool.unmatched} of {pool.columns}", float(pool.unmatched)),
+        Cell(f"{pool.largest_residual:.3f}", pool.largest_residual),
+        _p_cell(pool.bumps),
+        _p_cell(pool.cells),
+        # below zero, the squared difference is less than the noise expected in it, and has no size
+        Cell("none seen") if pool.moves < 0 else Cell(f"{pool.moves:.2g}", pool.moves),
+    )
+
+
+def _p_cell(check: ClosureCheck) -> Cell:
+    """Return p; nothing where the smoothing has decided all sums."""
+    return Cell(f"{check.p:.2g}", check.p) if check.dof else Cell()
