@@ -201,7 +201,7 @@ EVENTS = {
         ({"signals": {"data": {"simulate": 90}}}, "source: signals.data: the name is taken"),
         (
             {"systematics": [{"name": "jet_energy_scale"}, {"name": "jet_energy_scale", "sigma": 0.1}]},
-            "systematics: the name jet_energy_scale stands twice",
+            "systematics.1: 'jet_energy_scale' acts on the same events with different sigma",
         ),
         (
             {"background": {"files": ["a.h5"], "processes": {"w": {"cross_section": 1, "yield": 3}}}},
