@@ -11,8 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError, StudyError, TooFewEventsError
+from covad.events.layout import Events
 from covad.events.processes import BACKGROUND
-from covad.events.systematics import Alternative, Shifted, Shifting, in_sample, shift_events
+from covad.events.systematics import (
+    Alternative,
+    BadEventError,
+    Shifted,
+    Shifting,
+    in_sample,
+    shift_events,
+)
+from covad.events.systematics.variation import of_processes
 from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
 from covad.results.summary import nu_text
@@ -73,6 +82,7 @@ def _count(data: CollisionData) -> SelectedEvents:
             start += len(events)
             process[rows] = events.process
             with in_sample(BACKGROUND, rows):
+                _try_every_event(data, events)
                 selected = shift_events(events, data.systematics, centre, data.selection)
             passing = selected.rows
             nominal += np.bincount(role_of[rows][passing], minlength=len(roles))
@@ -91,6 +101,8 @@ def _count(data: CollisionData) -> SelectedEvents:
                     if (events.weights is not None or weighing) and nu != centre:
                         sums["data", nu] += WeightSums.of(at_nu.weights, events.event_weights[mine])
         names = files.process_names
+    for name in data.source.separate_samples:
+        _try_sample(data, name)
     for other in data.alternatives("data"):
         for nu in (nu for nu in points if other.factor(nu)):
             for at_nu in shifted_alternatives(data, other, nu):
@@ -115,6 +127,36 @@ def _count(data: CollisionData) -> SelectedEvents:
         tuple(processes(training) for training, _ in parts),
         tuple(processes(validation) for _, validation in parts),
     )
+
+
+def _try_every_event(data: CollisionData, events: Events) -> None:
+    """Raise if a file or a function of the user spoils one event: the trial has seen a few only."""
+    for nuisance in data.systematics:
+        for effect in nuisance.doubtful:
+            for nu in (1.0, -1.0):
+                effect.shift(events, nu)
+
+
+def _try_sample(data: CollisionData, name: str) -> None:
+    """Raise if a separate sample has an event that cannot be, or that is of another process."""
+    process, start = data.source.separate_processes[name], 0
+    with data.open(name) as files:
+        rows = np.arange(len(files))
+        for events in files.pieces(rows):
+            with in_sample(name, rows[start : start + len(events)]):
+                refuse_other_processes(events, process)
+                _try_every_event(data, events)
+            start += len(events)
+
+
+def refuse_other_processes(events: Events, process: str) -> None:
+    """Raise BadEventError if an event of a separate sample is of another process than it stands for."""
+    mine = of_processes(events, [process])
+    if not mine.all():
+        raise BadEventError(
+            f"source.systematics takes its events for '{process}', but of another process is event",
+            int(np.argmin(mine)),
+        )
 
 
 def _counting(shifted: Shifted, weighing: bool) -> int:
@@ -147,6 +189,7 @@ def _count_signal(data: CollisionData, name: str) -> list[WeightedCountAt | Coun
         start = 0
         for events in files.pieces(rows):
             with in_sample(name, rows[start : start + len(events)]):
+                _try_every_event(data, events)
                 shifting = Shifting(events, data.systematics, data.selection)
                 for nu in selected:
                     at_nu = shifting.at(nu)

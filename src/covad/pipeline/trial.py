@@ -25,6 +25,7 @@ from covad.events.systematics import (
 )
 from covad.events.systematics.variation import of_processes
 from covad.pipeline.fingerprints import refuse_copied_files
+from covad.pipeline.selected import refuse_other_processes
 from covad.pipeline.sizes import Efficiencies, check_needs
 from covad.runs.collisions import CollisionData
 from covad.runs.selected import WeightSums
@@ -137,7 +138,7 @@ def try_events(data: CollisionData) -> None:
             )
         with in_sample(name, numbers):
             if name in data.source.separate_samples:
-                _refuse_other_processes(events, data.source.separate_processes[name])
+                refuse_other_processes(events, data.source.separate_processes[name])
             _check_users_code(data, events)
             at_points = _at_points(data, events)
             counted = {nu: len(shifted.events) for nu, shifted in at_points.items()}
@@ -163,16 +164,6 @@ def try_events(data: CollisionData) -> None:
             "perhaps too few events, by events of the parametric engine; the stage 'events' will count those "
             "of pythia8: %s",
             failure,
-        )
-
-
-def _refuse_other_processes(events: Events, process: str) -> None:
-    """Raise BadEventError if an event of a separate sample is of another process than it stands for."""
-    mine = of_processes(events, [process])
-    if not mine.all():
-        raise BadEventError(
-            f"source.systematics takes its events for '{process}', but of another process is event",
-            int(np.argmin(mine)),
         )
 
 

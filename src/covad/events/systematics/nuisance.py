@@ -10,6 +10,7 @@ import numpy as np
 from covad.events.layout import Events
 from covad.events.systematics.normalisation import ProcessNormalisation
 from covad.events.systematics.samples import SeparateSamples
+from covad.events.systematics.users import UserSystematic
 from covad.events.systematics.variation import BadEventError, Systematic, Variation, of_processes
 from covad.events.systematics.varied import VariedObjects
 from covad.events.systematics.weights import UserWeights, WeightColumns
@@ -86,6 +87,13 @@ class Nuisance:
     def discrete(self) -> bool:
         """Return whether it is there at nu = -1, 0 and 1 only: it has separate samples."""
         return any(isinstance(effect, SeparateSamples) for effect, _ in self.acting)
+
+    @property
+    def doubtful(self) -> list[Systematic]:
+        """Return what may fail on a single event, because it comes from files or from the user."""
+        foreign = (WeightColumns, UserWeights, VariedObjects, UserSystematic)
+        pairs = zip(self.effects, self.acting, strict=True)
+        return [effect for effect, (bare, _) in pairs if isinstance(bare, foreign)]
 
     @property
     def without_samples(self) -> Nuisance:
