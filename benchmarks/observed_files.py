@@ -34,7 +34,7 @@ from covad.observed.result import Observation
 from covad.observed.run import FinishedRun
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
-from covad.study.sources import NORMALISATION
+from covad.study.systematics import NORMALISATION
 
 #: Far from any seed that a study would be given by hand; studies derive theirs by a hash.
 FIRST_SEED = 987_000_000

@@ -104,14 +104,27 @@ class Settings(BaseModel):
         return type(self)(**(dict(self) | values))
 
 
-def describe_mistake(failure: ValidationError, section: type[BaseModel], tags: tuple[str, ...] = ()) -> str:
+def describe_mistake(
+    failure: ValidationError,
+    section: type[BaseModel],
+    tags: tuple[str, ...] = (),
+    entry_tags: tuple[str, ...] = (),
+) -> str:
     """Return one sentence on the first thing that is wrong in a section, with its key.
 
-    A misspelt key comes before the one that is missing for it. `tags` of unions are no part of a key.
+    A misspelt key comes before the one that is missing for it. `tags` of unions are no part of a key, nor are
+    those of the entries of lists, `entry_tags`.
     """
     error = min(failure.errors(), key=lambda error: error["type"] != "extra_forbidden")
     parts = [str(part) for part in error["loc"]]
-    key = ".".join(part for number, part in enumerate(parts) if not (number == 1 and part in tags))
+    key = ".".join(
+        part
+        for number, part in enumerate(parts)
+        if not (
+            (number == 1 and part in tags)
+            or (number > 1 and part in entry_tags and parts[number - 1].isdigit())
+        )
+    )
     match error["type"]:
         case "extra_forbidden":
             known = _keys_at(section, parts[:-1])
@@ -122,7 +135,8 @@ def describe_mistake(failure: ValidationError, section: type[BaseModel], tags: t
         case "missing":
             return f"{key}: this key is needed"
         case "union_tag_not_found" | "union_tag_invalid":
-            return f"{key}.kind: {' or '.join(tags)} was expected"
+            expected = tags if len(parts) == 1 else entry_tags
+            return f"{key}.kind: {' or '.join(expected)} was expected"
         case "tuple_type":
             return f"{key}: a list was expected"
     message = error["msg"].removeprefix("Value error, ").replace("Input should", "it should")

@@ -5,11 +5,23 @@ import numpy as np
 import pytest
 import torch
 from encoders import make_encoder
+from samples import random_events
 
 from covad.embedding.embed import EmbeddingCache, embed_family, encode
 from covad.events.layout import Events
 from covad.events.selection import Selection
-from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, shift_events
+from covad.events.systematics import (
+    Alternative,
+    JetEnergyResolution,
+    JetEnergyScale,
+    LeptonEnergyScale,
+    Nuisance,
+    ProcessNormalisation,
+    Restricted,
+    SeparateSamples,
+    shift_events,
+)
+from covad.events.systematics.samples import sides
 from covad.response.pairs import Pairs
 
 SELECTION = Selection(trigger_minimum=40.0)
@@ -118,3 +130,79 @@ def test_weights_stay_with_their_events(events: Events) -> None:
     ratio = family[1.0,].weights.sum() / family[0.0,].weights.sum()
     assert family[1.0,].yield_ratio == pytest.approx(ratio)
     assert Pairs.align(family[0.0,], {(1.0,): family[1.0,]}).log_yield((1.0,)) == pytest.approx(np.log(ratio))
+
+
+class Counting:
+    """An encoder that counts what it encodes."""
+
+    def __init__(self, events: Events) -> None:
+        self.encoder, self.n_encoded = make_encoder(events), 0
+        self.settings = self.encoder.settings
+
+    def __call__(self, particles: np.ndarray) -> torch.Tensor:
+        self.n_encoded += len(particles)
+        return self.encoder(particles)
+
+
+def test_weights_alone_are_not_encoded_again(events: Events) -> None:
+    """Also beside a shift that is not the identity at nu = 0."""
+    nuisances = (
+        Nuisance("rate", (Restricted(ProcessNormalisation("rate", 0.3), ("qcd",)),)),
+        Nuisance("smearing", (JetEnergyResolution(),)),
+        Nuisance("lumi", (ProcessNormalisation("lumi", 0.02),)),
+    )
+    points = [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (-2.0, 0.0, 1.0), (0.0, 0.0, -1.0)]
+    encoder = Counting(events)
+    family = embed_family(encoder, [events[:700], events[700:]], nuisances, points, SELECTION)
+    nominal = family[points[0]]
+    assert encoder.n_encoded == len(nominal.rows)
+    for rate, _, lumi in points:
+        found = family[rate, 0.0, lumi]
+        assert np.array_equal(found.z, nominal.z)
+        expected = 1.3 ** (rate * (events.process[nominal.rows] == 1)) * 1.02**lumi
+        np.testing.assert_allclose(found.weights, expected, rtol=1e-13)
+        assert found.yield_ratio == pytest.approx(expected.mean())
+
+
+@pytest.mark.parametrize("one_sided", [False, True])
+def test_separate_samples_take_the_place_of_their_process(events: Events, one_sided: bool) -> None:
+    """They are shifted by the other nuisances, match no event, and are encoded once for both sides."""
+    labels, weights = np.ones(500, dtype=np.int16), np.full(500, 2.0)
+    others = replace(random_events(500, seed=8), process=labels, weights=weights)
+    nuisances = (
+        Nuisance("scale", (JetEnergyScale(),)),
+        Nuisance("model", (SeparateSamples("model", "qcd", one_sided),)),
+    )
+    alternatives = [
+        Alternative(1, factors, lambda: iter([others[:200], others[200:]]))
+        for factors in sides(one_sided).values()
+    ]
+    points = [(0.0, 0.0), (0.0, 1.0), (0.0, -1.0), (1.0, 1.0)]
+    encoder = Counting(events)
+    family = embed_family(encoder, [events], nuisances, points, SELECTION, alternatives)
+    plain = embed_family(encoder.encoder, [events], nuisances[:1], [(0.0,), (1.0,)], SELECTION)
+    assert np.array_equal(family[0.0, 0.0].z, plain[0.0,].z)
+    for nu in points[1:]:
+        found, (scale, model) = family[nu], nu
+        mine = found.rows < 0
+        alone = shift_events(others, nuisances[:1], [scale], SELECTION)
+        sign = -1.0 if one_sided and model < 0 else 1.0
+        np.testing.assert_array_equal(found.weights[mine], sign * alone.weights)
+        np.testing.assert_allclose(found.z[mine], encode(encoder.encoder, alone.events.particles), atol=1e-6)
+        nominal = plain[scale,]
+        np.testing.assert_array_equal(found.rows[~mine], nominal.rows)
+        left = np.where(events.process[nominal.rows] == 1, 1.0 - sign, 1.0)
+        np.testing.assert_array_equal(found.weights[~mine], left)
+        assert found.yield_ratio == pytest.approx(found.weights.sum() / len(family[0.0, 0.0].rows))
+
+
+def test_a_cache_keeps_separate_samples(tmp_path: Path, events: Events) -> None:
+    model = (Nuisance("model", (SeparateSamples("model", "qcd"),)),)
+    alternative = Alternative(0, {1.0: 1.0}, lambda: iter([events[:50]]))
+    cache = EmbeddingCache(tmp_path, make_encoder(events), model, SELECTION, "recipe")
+    made = cache.family([events], [(0.0,), (1.0,)], [alternative])
+    stored = cache.family([], [(0.0,), (1.0,)])
+    for nu, found in made.items():
+        np.testing.assert_array_equal(stored[nu].rows, found.rows)
+        np.testing.assert_array_equal(stored[nu].weights, found.weights)
+    assert (made[1.0,].rows < 0).any()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from samples import random_events, weighted_events
 
 from covad.errors import FileFormatError, TooFewEventsError
-from covad.events.files import BUFFERS_AT_PEAK, EventWriter, FileSet, open_events
+from covad.events.files import BUFFERS_AT_PEAK, Columns, EventWriter, FileSet, open_events
 from covad.events.fingerprints import row_fingerprints
 from covad.events.layout import Collection, EventLayout, Events, concatenate
 from covad.events.processes import ADC2021_LAYOUT
@@ -335,3 +335,63 @@ def test_events_without_a_scale_are_refused(tmp_path: Path) -> None:
         pytest.raises(FileFormatError, match=r"a\.h5: has events of the process 'qcd', of which source"),
     ):
         files.read(np.arange(5))
+
+
+def with_columns(n_events: int, seed: int, process: str, names: tuple[str, ...]) -> Events:
+    """Weighted events of one process, with other weights and objects of these names."""
+    events = weighted_events(n_events, seed)
+    labels = np.zeros(n_events, dtype=np.int16)
+    weights = {name: events.event_weights * (2.0 + number) for number, name in enumerate(names)}
+    objects = {name: events.particles * np.float32(1.5) for name in names}
+    return replace(events, process=labels, process_names=(process,), variations=weights, varied=objects)
+
+
+def write_columns(path: Path, events: Events) -> Path:
+    names = {"variations": tuple(events.variations), "varied": tuple(events.varied)}
+    with EventWriter(path, events.layout, events.process_names, weighted=True, **names) as writer:
+        writer.append(events, dict(events.varied))
+    return path
+
+
+def test_columns_are_read_with_the_events(tmp_path: Path) -> None:
+    parts = [with_columns(30, 1, "w", ("up", "down")), with_columns(20, 2, "qcd", ("down", "up", "more"))]
+    paths = [write_columns(tmp_path / f"{n}.h5", part) for n, part in enumerate(parts)]
+    columns = Columns({"up": None, "down": None}, {"down": None})
+    with FileSet(paths, columns=columns, scales={"w": 1.0, "qcd": 3.0}) as files:
+        rows = np.array([0, 7, 29, 30, 41])
+        found = files.read(rows)
+        assert list(found.variations) == ["up", "down"]
+        assert list(found.varied) == ["down"]
+        np.testing.assert_array_equal(found.variations["up"][:3], 2.0 * parts[0].event_weights[rows[:3]])
+        np.testing.assert_allclose(found.variations["up"][3:], 9.0 * parts[1].event_weights[rows[3:] - 30])
+        np.testing.assert_array_equal(found.varied["down"][:3], parts[0].varied["down"][rows[:3]])
+        # a piece with varied objects has as many numbers as one without
+        assert [len(piece) for piece in files.pieces(np.arange(50), 40)] == [20, 20, 10]
+        assert len(files.read(np.zeros(0, dtype=np.int64))) == 0
+
+
+def test_columns_that_no_file_has_are_refused_at_once(tmp_path: Path) -> None:
+    path = write_columns(tmp_path / "w.h5", with_columns(30, 1, "w", ("up",)))
+    for columns, message in (
+        (Columns({"dwn": None}), r"no file has the weights 'dwn' .*\(they have up\)"),
+        (Columns({}, {"dwn": frozenset({"w"})}), r"no file has the varied objects 'dwn'"),
+    ):
+        with pytest.raises(FileFormatError, match=message):
+            FileSet([path], columns=columns)
+    with FileSet([path], columns=Columns({"dwn": frozenset({"z"})})) as files:
+        found = files.read(np.arange(30))
+        np.testing.assert_array_equal(found.variations["dwn"], found.event_weights)
+
+
+def test_columns_that_some_files_lack_are_needed_by_their_processes(tmp_path: Path) -> None:
+    parts = [with_columns(30, 1, "w", ("up",)), with_columns(20, 2, "qcd", ())]
+    paths = [write_columns(tmp_path / f"{n}.h5", part) for n, part in enumerate(parts)]
+    with FileSet(paths, columns=Columns({"up": None})) as files:
+        files.read(np.arange(30))
+        with pytest.raises(FileFormatError, match=r"1\.h5: has no weights 'up', which .* events of qcd"):
+            files.read(np.arange(50))
+    with FileSet(paths, columns=Columns({"up": frozenset({"w"})}, {"up": frozenset({"w"})})) as files:
+        found = files.read(np.arange(50))
+        np.testing.assert_array_equal(found.variations["up"][30:], found.event_weights[30:])
+        np.testing.assert_array_equal(found.varied["up"][30:], found.particles[30:])
+        np.testing.assert_array_equal(found.varied["up"][:30], parts[0].varied["up"])

@@ -264,3 +264,22 @@ def test_weights_that_cannot_be_are_refused(
         replace(events, weights=weights)
     with pytest.raises(error, match=message.format(what="the weight 'up'")):
         replace(events, variations={"up": weights})
+
+
+def test_varied_objects_go_with_their_events() -> None:
+    events = random_events(30, seed=1)
+    varied = replace(events, varied={"up": events.particles * np.float32(2)})
+    moved = varied.with_particles(events.particles * np.float32(3))
+    again = moved.with_particles(events.particles * np.float32(4))
+    np.testing.assert_array_equal(again.unmoved, events.particles)
+    assert events.with_particles(moved.particles).origin is None
+    rows = np.array([3, 1])
+    np.testing.assert_array_equal(again[rows].unmoved, events.particles[rows])
+    np.testing.assert_array_equal(again[rows].varied["up"], varied.varied["up"][rows])
+    joined = concatenate([varied, again])
+    np.testing.assert_array_equal(joined.unmoved, np.concatenate([events.particles] * 2))
+    np.testing.assert_array_equal(joined.varied["up"], np.concatenate([varied.varied["up"]] * 2))
+    with pytest.raises(LayoutError, match="different varied objects cannot be joined"):
+        concatenate([events, varied])
+    with pytest.raises(LayoutError, match="varied objects 'up' need a float32 array of shape"):
+        replace(events, varied={"up": events.particles[:5]})

@@ -16,7 +16,7 @@ from covad.events.inspection import (
     summarise,
 )
 from covad.events.selection import NO_CUTS, Selection
-from covad.events.systematics import Systematic, make_systematic
+from covad.events.systematics import Nuisance, Systematic, make_systematic
 from covad.events.weights import WeightTotals
 
 
@@ -32,7 +32,7 @@ def inspect_file(
     Without a study nothing is cut, and one built-in systematic is shown.
     """
     selection: Selection | None = None
-    systematics: tuple[Systematic, ...]
+    systematics: Sequence[Systematic]
     if study_file is None:
         systematics = (make_systematic({"name": systematic or "jet_energy_scale"}),)
     else:
@@ -48,12 +48,13 @@ def inspect_file(
                 "name one whose source.kind is events, or leave --study out"
             )
         data = CollisionData.of(study, RunDirectory(study_file.parent))
-        systematics, selection = data.systematics, data.selection
+        systematics, selection = [n.without_samples for n in data.systematics], data.selection
     with open_events(path, labels, foreign=True) as source:
         names = [c.name for c in source.layout.collections]
         shown = collection or ("jet" if "jet" in names else names[0])
         if study_file is None:
             systematics = systematics if collection or shown == "jet" else ()
+        systematics = [each for each in systematics if _shown(each, source)]
         chunks = source.chunks(variations=source.variation_names)
         summary = summarise(
             with_progress(chunks, len(source), "reading"), systematics, shown, selection=selection or NO_CUTS
@@ -66,6 +67,13 @@ def inspect_file(
                 varied[-1].add(chunk, systematics, selection or NO_CUTS)
         console = SafeConsole(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
         _print_sample(console, source, selection, summary, varied)
+
+
+def _shown(systematic: Systematic, source: EventSource) -> bool:
+    """Return whether the file has what a systematic needs; varied objects are shown as they are."""
+    if not isinstance(systematic, Nuisance):
+        return True
+    return all(group == "weights" and name in source.variation_names for group, name, _ in systematic.columns)
 
 
 def _print_sample(

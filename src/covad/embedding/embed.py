@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,15 @@ from covad.embedding.encoder import Encoder
 from covad.errors import FileFormatError
 from covad.events.layout import Events
 from covad.events.selection import Selection
-from covad.events.systematics import Shifted, Systematic, relative_yield, shift_events, unchanged_partners
+from covad.events.systematics import (
+    Alternative,
+    Nuisance,
+    Shifted,
+    Shifting,
+    Systematic,
+    relative_yield,
+    unchanged_partners,
+)
 from covad.settings import Nu
 from covad.storage.digests import content_digest
 from covad.storage.tensors import load_weights, save_weights
@@ -28,7 +36,10 @@ BATCH = 4096
 
 @dataclass(frozen=True)
 class Embedded:
-    """Latent positions of the selected events at nu; `rows` are their numbers among the events given."""
+    """Latent positions of the selected events at nu; `rows` are their numbers among the events given.
+
+    `weights` are those at nu. Events of separate samples match none of those given: their row is -1.
+    """
 
     z: NDArray[np.float32]
     rows: NDArray[np.int64]
@@ -49,25 +60,49 @@ def embed_family(
     systematics: Sequence[Systematic],
     points: Sequence[Nu],
     selection: Selection,
+    alternatives: Sequence[Alternative] = (),
 ) -> dict[Nu, Embedded]:
-    """Embed the same stream at several nu; an event that is as it was at the first is not encoded again."""
+    """Embed the same stream at several nu; an event that is as it was at the first is not encoded again.
+
+    `alternatives` are the separate samples of systematics that have some, in the proportions of the stream.
+    """
     parts = {nu: _Parts() for nu in points}
     start = 0
     for piece in pieces:
-        first = shift_events(piece, systematics, points[0], selection)
-        z = encode(encoder, first.events.particles)
-        parts[points[0]].add(first, z, start)
-        for nu in points[1:]:
-            shifted = shift_events(piece, systematics, nu, selection)
-            if first.rows is None or shifted.rows is None or not len(z):
-                z_nu = encode(encoder, shifted.events.particles)
-            else:
-                partner = unchanged_partners(first, shifted)
-                z_nu = np.take(z, partner, axis=0)
-                z_nu[partner < 0] = encode(encoder, shifted.events.particles[partner < 0])
-            parts[nu].add(shifted, z_nu, start)
+        for nu, (shifted, z) in _embed_piece(encoder, piece, systematics, points, selection):
+            parts[nu].add(shifted, z, shifted.rows + start)
+            parts[nu].nominal_yield += shifted.nominal_yield
         start += len(piece)
+    acting = [s.without_samples if isinstance(s, Nuisance) else s for s in systematics]
+    for other in alternatives:
+        there = [nu for nu in points if other.factor(nu)]
+        for piece in other.pieces() if there else ():
+            for nu, (shifted, z) in _embed_piece(encoder, piece, acting, there, selection):
+                parts[nu].add(shifted, z, np.full(len(z), -1), other.factor(nu))
     return {nu: part.embedded() for nu, part in parts.items()}
+
+
+def _embed_piece(
+    encoder: Encoder,
+    piece: Events,
+    systematics: Sequence[Systematic],
+    points: Sequence[Nu],
+    selection: Selection,
+) -> Iterator[tuple[Nu, tuple[Shifted, NDArray[np.float32]]]]:
+    """Yield the selected events of a piece and their z, at every point."""
+    shifting = Shifting(piece, tuple(systematics), selection)
+    first = shifting.at(points[0])
+    z = encode(encoder, first.events.particles)
+    yield points[0], (first, z)
+    for nu in points[1:]:
+        shifted = shifting.at(nu)
+        if not len(z):
+            z_nu = encode(encoder, shifted.events.particles)
+        else:
+            partner = unchanged_partners(first, shifted)
+            z_nu = np.take(z, partner, axis=0)
+            z_nu[partner < 0] = encode(encoder, shifted.events.particles[partner < 0])
+        yield nu, (shifted, z_nu)
 
 
 @dataclass
@@ -79,12 +114,12 @@ class _Parts:
     weights: list[NDArray[np.float64]] = field(default_factory=list)
     nominal_yield: float = 0.0
 
-    def add(self, shifted: Shifted, z: NDArray[np.float32], start: int) -> None:
-        rows = np.full(len(z), -1) if shifted.rows is None else shifted.rows + start
+    def add(
+        self, shifted: Shifted, z: NDArray[np.float32], rows: NDArray[np.int64], factor: float = 1.0
+    ) -> None:
         self.z.append(z)
         self.rows.append(rows)
-        self.weights.append(shifted.weights)
-        self.nominal_yield += shifted.nominal_yield
+        self.weights.append(shifted.weights if factor == 1.0 else factor * shifted.weights)
 
     def embedded(self) -> Embedded:
         weights = np.concatenate(self.weights)
@@ -102,14 +137,16 @@ class EmbeddingCache:
     selection: Selection
     recipe: str
 
-    def family(self, pieces: Iterable[Events], points: Sequence[Nu]) -> dict[Nu, Embedded]:
+    def family(
+        self, pieces: Iterable[Events], points: Sequence[Nu], alternatives: Sequence[Alternative] = ()
+    ) -> dict[Nu, Embedded]:
         """Return these events at every point; `pieces` are only read if one is not there yet."""
         keys = {nu: content_digest([self.recipe, [float(x) for x in nu]]) for nu in points}
         paths = {nu: self.folder / f"{key[:32]}.safetensors" for nu, key in keys.items()}
         family = {nu: found for nu, path in paths.items() if (found := self._stored(path, keys[nu]))}
         missing = [nu for nu in points if nu not in family]
         if missing:
-            made = embed_family(self.encoder, pieces, self.systematics, missing, self.selection)
+            made = embed_family(self.encoder, pieces, self.systematics, missing, self.selection, alternatives)
             for nu, embedded in made.items():
                 arrays = {"z": embedded.z, "rows": embedded.rows, "weights": embedded.weights}
                 tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -23,6 +23,7 @@ from covad.events.source import BUFFERS_AT_PEAK, DEFAULT_BUFFER, EventSource, re
 __all__ = [
     "BUFFERS_AT_PEAK",
     "DEFAULT_BUFFER",
+    "Columns",
     "EventSource",
     "EventWriter",
     "FileSet",
@@ -76,13 +77,25 @@ def label_file(path: Path) -> Path | None:
         return source.label_file
 
 
+@dataclass(frozen=True)
+class Columns:
+    """What is read beside the events themselves: weights and objects under other names in the files.
+
+    Every name comes with the processes whose events need it; None: all.
+    """
+
+    weights: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    varied: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+
+
 class FileSet:
     """Several files of one layout, as a context manager. Rows are counted through all of them.
 
     `known` are the fingerprints of all rows, where they were taken before: what is read must agree with them.
     An event counts as much as its file says, times what `scales` have for its process; `labels` give some
     processes another name, so that those of one name are one process. Without weights in the files and
-    without scales the events have no weights.
+    without scales the events have no weights. `read` and `pieces` give the `columns` too; events that do not
+    need one, and whose file lacks it, have there what they have anyway.
     """
 
     def __init__(
@@ -93,6 +106,7 @@ class FileSet:
         foreign: bool = False,
         scales: Mapping[str, float] | None = None,
         labels: Mapping[str, str] | None = None,
+        columns: Columns | None = None,
     ) -> None:
         if not paths:
             raise FileFormatError("a sample needs at least one event file")
@@ -127,7 +141,25 @@ class FileSet:
             self._scales = None
             if scales is not None:
                 self._scales = np.array([scales.get(name, np.nan) for name in (*self._names, "")])
+            self._columns = columns or Columns()
+            for what, needed, found in self._groups():
+                for name, processes in needed.items():
+                    wanted = processes is None or processes & set(self.process_names)
+                    if wanted and not any(name in names for names in found):
+                        there = ", ".join(dict.fromkeys(other for names in found for other in names))
+                        raise FileFormatError(
+                            f"{', '.join(str(path) for path in paths)}: no file has the {what} '{name}' that "
+                            f"source.systematics asks for (they have {there or 'none'}): write them, or name "
+                            "the processes that have them by 'only'"
+                        )
             self._open = self._open.pop_all()
+
+    def _groups(self) -> list[tuple[str, Mapping[str, frozenset[str] | None], list[tuple[str, ...]]]]:
+        """Return for weights and for objects the columns that are asked for, and those of every file."""
+        return [
+            ("weights", self._columns.weights, [file.variation_names for file in self._files]),
+            ("varied objects", self._columns.varied, [file.varied_names for file in self._files]),
+        ]
 
     @property
     def layout(self) -> EventLayout:
@@ -154,7 +186,7 @@ class FileSet:
         for file, start, low, high in zip(self._files, self._starts, cuts, cuts[1:], strict=False):
             if low == high:
                 continue
-            events = file.read(rows[low:high] - start)
+            events = self._with_columns(file, rows[low:high] - start)
             if self._known is not None:
                 changed = row_fingerprints(events) != self._known[rows[low:high]]
                 if changed.any():
@@ -163,13 +195,55 @@ class FileSet:
                         f"{rows[low:high][changed][0] - start}; put the file back that the run was made from"
                     )
             parts.append(self._as_sample(events, file))
-        return concatenate(parts) if parts else self._as_sample(self._files[0].read(rows), self._files[0])
+        if not parts:
+            parts = [self._as_sample(self._with_columns(self._files[0], rows), self._files[0])]
+        return concatenate(parts)
+
+    def _with_columns(self, file: EventSource, rows: NDArray[np.int64]) -> Events:
+        """Return events of a file with all columns that are asked for, as far as it has them."""
+        there = [name for name in self._columns.weights if name in file.variation_names]
+        events = file.read(rows, variations=there)
+        objects = {
+            name: file.read(rows, varied=name).particles
+            for name in self._columns.varied
+            if name in file.varied_names
+        }
+        return replace(events, varied=objects) if objects else events
+
+    def _completed(self, events: Events, file: EventSource) -> Events:
+        """Return events with the columns that their file lacks, or raise FileFormatError if they need one."""
+        lacking = [
+            (what, name, processes)
+            for (what, needed, _), there in zip(
+                self._groups(), (events.variations, events.varied), strict=True
+            )
+            for name, processes in needed.items()
+            if name not in there
+        ]
+        if not lacking:
+            return events
+        for what, name, processes in lacking:
+            for process in events.process_counts():
+                if processes is None or process in processes:
+                    raise FileFormatError(
+                        f"{file.path}: has no {what} '{name}', which source.systematics asks for in its "
+                        f"events of {process}: write them into the file, or name the processes that have "
+                        "them by 'only'"
+                    )
+        weights = {name: events.event_weights for what, name, _ in lacking if what == "weights"}
+        objects = {name: events.particles for what, name, _ in lacking if what != "weights"}
+        all_weights, all_objects = dict(events.variations), dict(events.varied)
+        return replace(
+            events,
+            variations={name: (weights | all_weights)[name] for name in self._columns.weights},
+            varied={name: (objects | all_objects)[name] for name in self._columns.varied},
+        )
 
     def chunks(self) -> Iterator[Events]:
-        """Yield the events of all files in order, piece by piece, each row once."""
+        """Yield the events of all files in order, piece by piece, each row once; without further columns."""
         for file in self._files:
             for events in file.chunks():
-                yield self._as_sample(events, file)
+                yield self._renamed(events, file)
 
     def raw_chunks(self) -> Iterator[Events]:
         """Yield the events of all files in order, with the labels and weights that stand there."""
@@ -177,12 +251,16 @@ class FileSet:
             yield from file.chunks()
 
     def pieces(self, rows: NDArray[np.int64], size: int = PIECE) -> Iterator[Events]:
-        """Yield the events of ascending rows, piece by piece."""
+        """Yield the events of ascending rows, piece by piece; with varied objects pieces have fewer."""
+        size = max(size // (1 + len(self._columns.varied)), 1)
         for start in range(0, len(rows), size):
             yield self.read(rows[start : start + size])
 
     def _as_sample(self, events: Events, file: EventSource) -> Events:
         """Return events of a file with the names of the processes and the weights that they have here."""
+        return self._completed(self._renamed(events, file), file)
+
+    def _renamed(self, events: Events, file: EventSource) -> Events:
         if self._as_in_files and self.process_names == events.process_names:
             return events
         codes = events.labels_among(self._names)

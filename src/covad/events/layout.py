@@ -215,7 +215,9 @@ class Events:
     """Events of one layout: objects as float32, one process label per event, and where they come from.
 
     `weights` have a sign; None says that every event counts once. `variations` are other weights of the same
-    events, by name: absolute ones, which take the place of `weights`.
+    events, by name: absolute ones, which take the place of `weights`. `varied` are other objects of the same
+    events, by name; then `origin` are the objects that the events had before any systematic moved them, None
+    if that are `particles`.
     """
 
     layout: EventLayout
@@ -225,6 +227,8 @@ class Events:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     weights: NDArray[np.float64] | None = None
     variations: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    varied: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    origin: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         if self.particles.dtype != np.float32 or self.particles.shape[1:] != self.layout.shape:
@@ -247,6 +251,12 @@ class Events:
             self._check_weights(self.weights, "the weight")
         for name, weights in self.variations.items():
             self._check_weights(weights, f"the weight '{name}'")
+        for name, objects in self.varied.items():
+            if objects.dtype != np.float32 or objects.shape != self.particles.shape:
+                raise LayoutError(
+                    f"the varied objects '{name}' need a float32 array of shape {self.particles.shape}, "
+                    f"not {objects.dtype} {objects.shape}"
+                )
 
     def _check_weights(self, weights: NDArray[Any], what: str) -> None:
         if weights.dtype != np.float64 or weights.shape != (len(self),):
@@ -274,13 +284,25 @@ class Events:
             process=self.process[rows],
             weights=None if self.weights is None else self.weights[rows],
             variations={name: weights[rows] for name, weights in self.variations.items()},
+            varied={name: objects[rows] for name, objects in self.varied.items()},
+            origin=None if self.origin is None else self.origin[rows],
         )
 
     def with_particles(
         self, particles: NDArray[np.float32], process: NDArray[np.int16] | None = None
     ) -> Events:
         """Return the same events with other objects, as a systematic does."""
-        return replace(self, particles=particles, process=self.process if process is None else process)
+        return replace(
+            self,
+            particles=particles,
+            process=self.process if process is None else process,
+            origin=self.unmoved if self.varied else None,
+        )
+
+    @property
+    def unmoved(self) -> NDArray[np.float32]:
+        """The objects before any systematic moved them, for events that have varied ones."""
+        return self.particles if self.origin is None else self.origin
 
     @property
     def event_weights(self) -> NDArray[np.float64]:
@@ -326,10 +348,17 @@ def concatenate(parts: Sequence[Events]) -> Events:
         raise LayoutError("events of different layouts cannot be joined")
     if any(p.variations.keys() != first.variations.keys() for p in parts):
         raise LayoutError("events with different variations of their weights cannot be joined")
+    if any(p.varied.keys() != first.varied.keys() for p in parts):
+        raise LayoutError("events with different varied objects cannot be joined")
     names = tuple(dict.fromkeys(name for p in parts for name in p.process_names))
     particles = np.concatenate([p.particles for p in parts])
     labels = np.concatenate([p.labels_among(names) for p in parts])
     weighted = any(p.weights is not None for p in parts)
     weights = np.concatenate([p.event_weights for p in parts]) if weighted else None
     variations = {name: np.concatenate([p.variations[name] for p in parts]) for name in first.variations}
-    return Events(first.layout, particles, labels, names, first.provenance, weights, variations)
+    varied = {name: np.concatenate([p.varied[name] for p in parts]) for name in first.varied}
+    moved = any(p.origin is not None for p in parts)
+    origin = np.concatenate([p.unmoved for p in parts]) if moved else None
+    return Events(
+        first.layout, particles, labels, names, first.provenance, weights, variations, varied, origin
+    )

@@ -135,6 +135,4 @@ def _scales(systematic: Systematic, events: Events, collection: str, nu: float) 
     """Return whether shifts up or down change the scale of objects of a collection, event by event."""
     nominal = systematic.shift(events, 0.0).events.objects(collection)[..., 0]
     varied = [systematic.shift(events, at) for at in (nu, -nu)]
-    return any(
-        v.matched and not np.array_equal(nominal, v.events.objects(collection)[..., 0]) for v in varied
-    )
+    return any(not np.array_equal(nominal, v.events.objects(collection)[..., 0]) for v in varied)

@@ -47,11 +47,33 @@ def check_soundness(systematic: Systematic, events: Events) -> None:
         )
     half = systematic.shift(events[: len(events) // 2], WHOLE).events
     if any((change.size > ROUNDING).any() for change in _changes(first[: len(half)], half)):
-        log.warning(
-            "systematic '%s': what becomes of an event depends on the events around it (random numbers in "
-            "their order, or means over them), and will differ between training and test",
-            systematic.name,
-        )
+        _warn_of_neighbours(systematic)
+
+
+def check_ratios(systematic: Systematic, events: Events) -> None:
+    """Raise CovadError if a function that weighs events gives other weights when it is asked again."""
+    for nu in (WHOLE, -WHOLE):
+        first, again = (systematic.shift(events, nu).weights for _ in range(2))
+        if first is None or again is None:
+            continue
+        if (differs := first != again).any():
+            raise BadEventError(
+                f"systematic '{systematic.name}' must give the same answer whenever it is asked, but a "
+                "second call gave another one for event",
+                int(np.argmax(differs)),
+            )
+        half = systematic.shift(events[: len(events) // 2], nu).weights
+        if half is not None and not np.allclose(first[: len(half)], half, rtol=ROUNDING):
+            _warn_of_neighbours(systematic)
+            return
+
+
+def _warn_of_neighbours(systematic: Systematic) -> None:
+    log.warning(
+        "systematic '%s': what becomes of an event depends on the events around it (random numbers in their "
+        "order, or means over them), and will differ between training and test",
+        systematic.name,
+    )
 
 
 def _check_identity(systematic: Systematic, events: Events, nominal: Events) -> None:

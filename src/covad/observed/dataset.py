@@ -23,7 +23,7 @@ from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Respons
 from covad.observed.run import FinishedRun
 from covad.runs.collisions import CollisionData
 from covad.runs.models import response_of
-from covad.study.sources import NORMALISATION
+from covad.study.systematics import NORMALISATION
 from covad.toys.ensembles import Treatment
 from covad.toys.pools import LatentEvents
 
@@ -59,8 +59,11 @@ class BackgroundSample:
     def of(cls, data: CollisionData, events: Events) -> BackgroundSample:
         """Shift and cut events as the study does."""
 
+        # what separate samples do is left out: it would need their events
+        acting = [nuisance.without_samples for nuisance in data.systematics]
+
         def at(nu: NDArray[np.float64], events: Events) -> WeightedEvents:
-            shifted = shift_events(events, data.systematics, nu.tolist(), data.selection)
+            shifted = shift_events(events, acting, nu.tolist(), data.selection)
             return WeightedEvents(shifted.events.particles, shifted.weights)
 
         directions = np.eye(len(data.systematics))

@@ -14,6 +14,7 @@ from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.fingerprints import take_missing
 from covad.pipeline.selected import check_selected
+from covad.pipeline.separate import tabulate_separate
 from covad.pipeline.yields import tabulate_yields
 from covad.runs.collisions import EVENTS_PER_FILE, CollisionData, derived_seed
 from covad.simulation.detector import Detector
@@ -39,6 +40,7 @@ def simulate_missing(data: CollisionData, workers: int) -> None:
     note_digests(data)
     take_missing(data)
     tabulate_yields(data)
+    tabulate_separate(data)
     check_selected(data)
 
 
@@ -46,12 +48,13 @@ def _simulated_files(data: CollisionData) -> Iterator[tuple[Product, str, int, i
     """Yield what is to be simulated: the product, process, number of events, seed, and settings."""
     for name, sample in data.samples.items():
         left = sample.simulate or 0
+        process = data.source.separate_processes.get(name, name)
         for number, path in enumerate(data.paths(name) if left else ()):
             n_events = min(EVENTS_PER_FILE, left)
             left -= n_events
             seed = derived_seed(data.study, "simulate", name, str(number))
-            product = data.products.events(f"events/{path.name}", name, sample, n_events, seed)
-            yield product, name, n_events, seed, sample
+            product = data.products.events(f"events/{path.name}", process, sample, n_events, seed)
+            yield product, process, n_events, seed, sample
 
 
 def simulate_file(product: Product, process: str, n_events: int, seed: int, settings: SampleEntry) -> None:

@@ -13,6 +13,7 @@ from covad.embedding.embed import Embedded, embed_family
 from covad.embedding.encoder import Encoder
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
+from covad.events.systematics import Alternative
 from covad.events.weights import accepted
 from covad.messages import counted
 from covad.parallel import run_jobs
@@ -61,13 +62,19 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
     encoder = Encoder.load(data.products.encoder(embedding, fold).verified())
     centre = tuple(0.0 for _ in data.systematics)
 
-    def embed(files: FileSet, rows: NDArray[np.int64], points: Sequence[Nu]) -> dict[Nu, Embedded]:
-        return embed_family(encoder, files.pieces(rows), data.systematics, points, data.selection)
+    def embed(
+        files: FileSet,
+        rows: NDArray[np.int64],
+        points: Sequence[Nu],
+        alternatives: Sequence[Alternative] = (),
+    ) -> dict[Nu, Embedded]:
+        pieces = files.pieces(rows)
+        return embed_family(encoder, pieces, data.systematics, points, data.selection, alternatives)
 
     with data.open(BACKGROUND) as files:
         reference = embed(files, data.rows["reference"], [centre])[centre]
         basis = embed(files, data.rows["basis"], [centre])[centre]
-        background = embed(files, data.rows["data"], study.points)
+        background = embed(files, data.rows["data"], study.points, data.alternatives("data"))
         scale = Standardisation.of(accepted_by_size(reference, derived_seed(study, "unweight")))
         spaces = []
         for order in orders:
@@ -80,8 +87,9 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
             )
             spaces.append((maker, pools))
         prior: dict[Nu, Embedded] = {}
-        for rows, points in prior_parts(data, min(n_worth(pools.data, centre) for _, pools in spaces)):
-            prior |= embed(files, rows, points)
+        parts = list(prior_parts(data, min(n_worth(pools.data, centre) for _, pools in spaces)))
+        for number, (rows, points) in enumerate(parts):
+            prior |= embed(files, rows, points, data.alternatives("data", number, len(parts)))
     signals = {}
     for name in study.signals:
         with data.open(name) as files:

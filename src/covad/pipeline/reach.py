@@ -105,9 +105,13 @@ def space_reach(
 
 
 def _pairs_among(leading: Sequence[int], points: Sequence[Nu]) -> list[Pair]:
-    """Return the pairs of these nuisances of which no corner is among the points, but both sides of each."""
+    """Return the pairs of these nuisances of which no corner is among the points, but both sides of each.
+
+    Those with separate samples, which are not there at two sigma, are left out: there are none at corners.
+    """
     sides = one_sided(points, len(points[0]))
-    both = sorted(k for k in leading if k not in sides)
+    far = {k for nu in points for k in np.flatnonzero(np.abs(nu) == 2.0)}
+    both = sorted(k for k in leading if k not in sides and k in far)
     return [(a, b) for a, b in combinations(both, 2) if not any(nu[a] and nu[b] for nu in points)]
 
 

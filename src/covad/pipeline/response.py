@@ -13,7 +13,7 @@ from covad.embedding.encoder import Encoder
 from covad.embedding.metrics import Learned
 from covad.errors import TrainingError
 from covad.events.processes import BACKGROUND
-from covad.events.systematics import Systematic
+from covad.events.systematics import Alternative, Systematic
 from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label, trained_on
@@ -123,13 +123,17 @@ def grid_of(data: CollisionData) -> list[Nu]:
 def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) -> Pairs:
     """Embed the events of a role at nu = 0 and on the grid of the response, aligned by event."""
     digest = data.products.embedded_digest(embedding, fold, role)
-    return _embedded(data, embedding, fold, data.rows[role], digest, grid_of(data))
+    alternatives = data.alternatives(role)
+    return _embedded(data, embedding, fold, data.rows[role], digest, grid_of(data), alternatives)
 
 
 def corner_pairs(
     data: CollisionData, embedding: str, fold: int, planes: Sequence[Pair], n_events: int
 ) -> Pairs:
-    """Embed some events of the check split at the corners (+-1, +-1) of planes of two nuisances."""
+    """Embed some events of the check split at the corners (+-1, +-1) of planes of two nuisances.
+
+    Neither has separate samples, which would have to be as many as the chosen events.
+    """
     axes, rows = np.eye(len(data.systematics)), data.rows["check"]
     chosen = np.sort(np.random.default_rng(derived_seed(data.study, "corners")).permutation(rows)[:n_events])
     points = [
@@ -151,6 +155,7 @@ def _embedded(
     rows: NDArray[np.int64],
     digest: str,
     points: Sequence[Nu],
+    alternatives: Sequence[Alternative] = (),
 ) -> Pairs:
     cache = EmbeddingCache(
         data.directory.path / "embedded",
@@ -161,5 +166,5 @@ def _embedded(
     )
     centre = tuple(0.0 for _ in data.systematics)
     with data.open(BACKGROUND) as files:
-        family = cache.family(files.pieces(rows), [centre, *points])
+        family = cache.family(files.pieces(rows), [centre, *points], alternatives)
     return Pairs.align(family.pop(centre), family)

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import FileFormatError, StudyError, TooFewEventsError
+from covad.events.layout import Events
 from covad.events.processes import BACKGROUND
-from covad.events.systematics import in_sample, shift_events
+from covad.events.systematics import (
+    Alternative,
+    BadEventError,
+    Shifted,
+    Shifting,
+    in_sample,
+    shift_events,
+)
+from covad.events.systematics.variation import of_processes
 from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
 from covad.results.summary import nu_text
@@ -56,6 +65,7 @@ def _count(data: CollisionData) -> SelectedEvents:
     """Shift and select all events that have a role, in one pass over the files of each sample."""
     points, roles = data.study.points, list(data.rows)
     centre = tuple(0.0 for _ in data.systematics)
+    weighing = any(nuisance.weighs for nuisance in data.systematics)
     with data.open(BACKGROUND) as files:
         role_of = np.full(len(files), -1, dtype=np.int8)
         for number, rows in enumerate(data.rows.values()):
@@ -72,25 +82,32 @@ def _count(data: CollisionData) -> SelectedEvents:
             start += len(events)
             process[rows] = events.process
             with in_sample(BACKGROUND, rows):
+                _try_every_event(data, events)
                 selected = shift_events(events, data.systematics, centre, data.selection)
             passing = selected.rows
-            if passing is None:
-                raise StudyError("source.systematics: each must keep every event in its place")
             nominal += np.bincount(role_of[rows][passing], minlength=len(roles))
             passed[rows[passing]] = True
-            if events.weights is not None:
+            if events.weights is not None or weighing:
                 for number, role in enumerate(roles):
                     kept, offered = role_of[rows][passing] == number, role_of[rows] == number
-                    weights = WeightSums.of(selected.weights[kept], events.weights[offered])
+                    weights = WeightSums.of(selected.weights[kept], events.event_weights[offered])
                     sums[role, centre] += weights
             mine = role_of[rows] == roles.index("data")
-            for nu in points:
-                with in_sample(BACKGROUND, rows[mine]):
-                    at_nu = shift_events(events[mine], data.systematics, nu, data.selection)
-                shifted[nu] += len(at_nu.events)
-                if events.weights is not None and nu != centre:
-                    sums["data", nu] += WeightSums.of(at_nu.weights, events.weights[mine])
+            with in_sample(BACKGROUND, rows[mine]):
+                shifting = Shifting(events[mine], data.systematics, data.selection)
+                for nu in points:
+                    at_nu = shifting.at(nu)
+                    shifted[nu] += _counting(at_nu, weighing)
+                    if (events.weights is not None or weighing) and nu != centre:
+                        sums["data", nu] += WeightSums.of(at_nu.weights, events.event_weights[mine])
         names = files.process_names
+    for name in data.source.separate_samples:
+        _try_sample(data, name)
+    for other in data.alternatives("data"):
+        for nu in (nu for nu in points if other.factor(nu)):
+            for at_nu in shifted_alternatives(data, other, nu):
+                shifted[nu] += _counting(at_nu, weighing)
+                sums["data", nu] += WeightSums.of(other.factor(nu) * at_nu.weights, np.zeros(0))
     counts = [
         _count_at(role, centre, int(n), sums)
         for role, n in zip(roles, nominal, strict=True)
@@ -112,6 +129,49 @@ def _count(data: CollisionData) -> SelectedEvents:
     )
 
 
+def _try_every_event(data: CollisionData, events: Events) -> None:
+    """Raise if a file or a function of the user spoils one event: the trial has seen a few only."""
+    for nuisance in data.systematics:
+        for effect in nuisance.doubtful:
+            for nu in (1.0, -1.0):
+                effect.shift(events, nu)
+
+
+def _try_sample(data: CollisionData, name: str) -> None:
+    """Raise if a separate sample has an event that cannot be, or that is of another process."""
+    process, start = data.source.separate_processes[name], 0
+    with data.open(name) as files:
+        rows = np.arange(len(files))
+        for events in files.pieces(rows):
+            with in_sample(name, rows[start : start + len(events)]):
+                refuse_other_processes(events, process)
+                _try_every_event(data, events)
+            start += len(events)
+
+
+def refuse_other_processes(events: Events, process: str) -> None:
+    """Raise BadEventError if an event of a separate sample is of another process than it stands for."""
+    mine = of_processes(events, [process])
+    if not mine.all():
+        raise BadEventError(
+            f"source.systematics takes its events for '{process}', but of another process is event",
+            int(np.argmin(mine)),
+        )
+
+
+def _counting(shifted: Shifted, weighing: bool) -> int:
+    """Return the number of selected events; those that systematics leave no weight do not count."""
+    return int(np.count_nonzero(shifted.weights)) if weighing else len(shifted.events)
+
+
+def shifted_alternatives(data: CollisionData, other: Alternative, nu: Nu) -> Iterator[Shifted]:
+    """Yield the selected events of a separate sample at nu, piece by piece."""
+    acting = [nuisance.without_samples for nuisance in data.systematics]
+    for events in other.pieces():
+        with in_sample(other.sample, np.arange(len(events))):
+            yield shift_events(events, acting, nu, data.selection)
+
+
 def _count_at(
     role: str, nu: Nu, n_events: int, sums: Mapping[tuple[str, Nu], WeightSums]
 ) -> WeightedCountAt | CountAt:
@@ -121,18 +181,21 @@ def _count_at(
 
 
 def _count_signal(data: CollisionData, name: str) -> list[WeightedCountAt | CountAt]:
+    weighing = any(nuisance.weighs for nuisance in data.systematics)
     selected = dict.fromkeys(data.study.points, 0)
     sums: dict[tuple[str, Nu], WeightSums] = defaultdict(WeightSums)
     with data.open(name) as files:
         rows = np.arange(len(files))
         start = 0
         for events in files.pieces(rows):
-            for nu in selected:
-                with in_sample(name, rows[start : start + len(events)]):
-                    at_nu = shift_events(events, data.systematics, nu, data.selection)
-                selected[nu] += len(at_nu.events)
-                if events.weights is not None:
-                    sums[name, nu] += WeightSums.of(at_nu.weights, events.weights)
+            with in_sample(name, rows[start : start + len(events)]):
+                _try_every_event(data, events)
+                shifting = Shifting(events, data.systematics, data.selection)
+                for nu in selected:
+                    at_nu = shifting.at(nu)
+                    selected[nu] += _counting(at_nu, weighing)
+                    if events.weights is not None or weighing:
+                        sums[name, nu] += WeightSums.of(at_nu.weights, events.event_weights)
             start += len(events)
     for (_, nu), found in sums.items():
         if selected[nu] and found.total <= 0:

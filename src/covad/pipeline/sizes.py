@@ -103,7 +103,7 @@ def given(data: CollisionData, role: str) -> int:
 def needs(data: CollisionData, counts: EventCounts) -> Iterator[Need]:
     """Yield what toys draw at most, and the least that fits and checks can do with."""
     study, source = data.study, data.source
-    centre = tuple(0.0 for _ in source.systematics)
+    centre = tuple(0.0 for _ in source.nuisances)
     judged = math.ceil(_JUDGES / source.response.validation_share)
     yield Need("response", centre, judged, "the fit of the response takes", "")
     yield Need("check", centre, BINS * _PER_BIN, "the checks take", "")
@@ -220,7 +220,7 @@ def _sentence(data: CollisionData, need: Need, counts: EventCounts, left: _Left)
 
 def _check_batch(data: CollisionData, counts: EventCounts) -> None:
     """Raise if the cuts leave too little of a batch for the contrastive loss."""
-    centre = tuple(0.0 for _ in data.source.systematics)
+    centre = tuple(0.0 for _ in data.source.nuisances)
     batch, n = data.source.training.batch, given(data, "encoder")
     share, weights = counts.selected("encoder", centre) / n, counts.weights("encoder", centre)
     if weights is not None and weights.offered:  # batches are drawn by the size of the weights

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import StudyError, TooFewEventsError
+from covad.errors import StudyError, TooFewEventsError, UnknownNameError
 from covad.events.layout import UNLABELLED, Events
 from covad.events.margins import find_thin_margins
-from covad.events.processes import BACKGROUND, process_code
-from covad.events.soundness import check_soundness
-from covad.events.systematics import Systematic, UserSystematic, in_sample, shift_events
+from covad.events.processes import BACKGROUND, BACKGROUND_MIX, PROCESS_NAMES, process_code
+from covad.events.soundness import check_ratios, check_soundness
+from covad.events.systematics import (
+    BadEventError,
+    Nuisance,
+    Shifted,
+    Shifting,
+    Systematic,
+    UserSystematic,
+    UserWeights,
+    in_sample,
+)
+from covad.events.systematics.variation import of_processes
 from covad.pipeline.fingerprints import refuse_copied_files
+from covad.pipeline.selected import refuse_other_processes
 from covad.pipeline.sizes import Efficiencies, check_needs
 from covad.runs.collisions import CollisionData
 from covad.runs.selected import WeightSums
 from covad.settings import Nu
 from covad.simulation.detector import Detector
 from covad.simulation.simulate import Simulation
+from covad.study.systematics import SamplesEntry
 
 log = logging.getLogger(__name__)
 
@@ -34,22 +47,82 @@ def check_collisions(data: CollisionData) -> None:
     _ = data.systematics
     for name, sample in data.samples.items():
         if sample.simulate is not None and name != BACKGROUND:
-            process_code(name)
+            process_code(data.source.separate_processes.get(name, name))
     given = {name: sample for name, sample in data.samples.items() if sample.files}
-    layouts = {}
+    layouts, processes = {}, {}
     for name in given:
-        with data.open_files(name, verify=False) as files:
-            layouts[name] = files.layout
+        with data.open_files(name, verify=False, columns=data.columns) as files:
+            layouts[name], processes[name] = files.layout, files.process_names
             if name == BACKGROUND and len(files) < data.source.splits.total:
                 raise TooFewEventsError(
                     f"{data.paths(name)[0]}: source.background has {len(files)} events, "
                     f"but the splits ask for {data.source.splits.total}: add files, or lower source.splits"
                 )
+            if name in data.source.separate_samples:
+                _check_roles(data, name, len(files))
     if len(set(layouts.values())) > 1:
         raise StudyError(
             f"the samples {', '.join(layouts)} have different event layouts: write their files alike"
         )
     refuse_copied_files(data)
+    _check_processes(data, processes)
+    _check_simulated(data)
+
+
+def _check_roles(data: CollisionData, name: str, n_events: int) -> None:
+    """Raise TooFewEventsError if a separate sample has no event for one of its roles."""
+    for role, rows in data.alternative_rows(n_events).items():
+        if not len(rows):
+            raise TooFewEventsError(
+                f"source.systematics: the sample '{name}' has {n_events} events, of which none is left for "
+                f"the role {role}: give it more events"
+            )
+
+
+def _check_processes(data: CollisionData, in_files: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise UnknownNameError if systematics act on processes that no sample has."""
+    labels = {name: entry.label or name for name, entry in data.source.background.processes.items()}
+    found: dict[str, tuple[str, ...]] = {}
+    for name in data.samples:
+        names = in_files.get(name, PROCESS_NAMES)
+        found[name] = tuple(labels.get(each, each) for each in names) if name == BACKGROUND else names
+    everywhere = dict.fromkeys(name for names in found.values() for name in names)
+    for number, entry in enumerate(data.source.systematics):
+        key, known = f"source.systematics.{number}.only", everywhere
+        if isinstance(entry, SamplesEntry):
+            key, known = f"source.systematics.{number}.process", dict.fromkeys(found[BACKGROUND])
+        for process in entry.processes:
+            if process not in known:
+                there = ", ".join(known) or "none"
+                if process in labels:
+                    there += f", and {process} is trained as {labels[process]}"
+                raise UnknownNameError(f"{key}: there is no process '{process}' (there are {there})")
+        for name in entry.samples:
+            if entry.processes[0] not in found[name]:
+                there = ", ".join(found[name]) or "no processes"
+                raise StudyError(
+                    f"{data.paths(name)[0]}: source.systematics takes its events for '{entry.processes[0]}', "
+                    f"but it has {there}: write their process into the file"
+                )
+
+
+def _check_simulated(data: CollisionData) -> None:
+    """Raise StudyError if systematics need columns of simulated events, which have none."""
+    for name, sample in data.samples.items():
+        for group, column, only in (c for nuisance in data.systematics for c in nuisance.columns):
+            if sample.simulate is None or (only and not set(only) & set(_simulated_processes(data, name))):
+                continue
+            what = "weights" if group == "weights" else "varied objects"
+            raise StudyError(
+                f"source.systematics: asks for the {what} '{column}', which the simulated events of "
+                f"'{name}' do not have: give a function, or files"
+            )
+
+
+def _simulated_processes(data: CollisionData, name: str) -> tuple[str, ...]:
+    if name == BACKGROUND:
+        return tuple(BACKGROUND_MIX)
+    return (data.source.separate_processes.get(name, name),)
 
 
 def try_events(data: CollisionData) -> None:
@@ -57,6 +130,7 @@ def try_events(data: CollisionData) -> None:
     tried: dict[str, int] = {}
     passed: dict[str, dict[Nu, int]] = {}
     sums: dict[str, dict[Nu, WeightSums]] = {}
+    weighing = any(nuisance.weighs for nuisance in data.systematics)
     for name in data.samples:
         events, numbers = _some_events(data, name)
         if name == BACKGROUND and (events.process == UNLABELLED).any():
@@ -65,16 +139,20 @@ def try_events(data: CollisionData) -> None:
                 "from: label them, or leave them out"
             )
         with in_sample(name, numbers):
+            if name in data.source.separate_samples:
+                refuse_other_processes(events, data.source.separate_processes[name])
             _check_users_code(data, events)
-            tried[name], passed[name], weights = len(events), {}, {}
-            for nu in data.study.points:
-                shifted = shift_events(events, data.systematics, nu, data.selection)
-                passed[name][nu] = len(shifted.events)
-                weights[nu] = WeightSums.of(shifted.weights, events.event_weights)
-            if events.weights is not None:
-                sums[name] = weights
-            if not any(passed[name].values()) and _is_own(data, name):
+            at_points = _at_points(data, events)
+            counted = {nu: len(shifted.events) for nu, shifted in at_points.items()}
+            if not any(counted.values()) and _is_own(data, name):
                 raise TooFewEventsError(f"none of {len(events)} events passes source.cuts: loosen them")
+            if name not in data.source.separate_samples:
+                tried[name], passed[name] = len(events), counted
+                if events.weights is not None or weighing:
+                    sums[name] = {
+                        nu: WeightSums.of(shifted.weights, events.event_weights)
+                        for nu, shifted in at_points.items()
+                    }
             _try_shifts(data, events, name == BACKGROUND)
             _check_margins(data, events)
     if data.products.selected().whole():  # the events are counted already
@@ -97,48 +175,88 @@ def _is_own(data: CollisionData, name: str) -> bool:
     return sample.simulate is None or sample.engine == "parametric"
 
 
+def _acting(data: CollisionData) -> tuple[Nuisance, ...]:
+    """Return the nuisances as they act on any sample; separate samples are tried by themselves."""
+    return tuple(nuisance.without_samples for nuisance in data.systematics)
+
+
+def _at_points(data: CollisionData, events: Events) -> dict[Nu, Shifted]:
+    """Return the selected events at every nu of the study."""
+    shifting = Shifting(events, _acting(data), data.selection)
+    return {nu: shifting.at(nu) for nu in data.study.points}
+
+
 def _try_shifts(data: CollisionData, events: Events, background: bool) -> None:
-    """Shift by one sigma of every systematic; raise if one does nothing to the background."""
+    """Shift by one sigma of every nuisance; say which does nothing to the background, raise if all do."""
     centre = [0.0] * len(data.systematics)
-    nominal = shift_events(events, data.systematics, centre, data.selection)
-    for k, systematic in enumerate(data.systematics):
-        points = [[*centre[:k], sign, *centre[k + 1 :]] for sign in (1.0, -1.0)]
-        moved = [shift_events(events, data.systematics, nu, data.selection) for nu in points]
-        changed = [
-            not np.array_equal(nominal.events.particles, shifted.events.particles)
-            or not np.array_equal(nominal.weights, shifted.weights)
-            for shifted in moved
-        ]
-        if background and not any(changed):
-            raise StudyError(
-                f"source.systematics: '{systematic.name}' changes none of {len(events)} background events: "
-                "raise its sigma, or leave it out"
+    shifting = Shifting(events, data.systematics, data.selection)
+    nominal, idle = shifting.at(centre), []
+    for k, nuisance in enumerate(data.systematics):
+        moved = [shifting.at([*centre[:k], sign, *centre[k + 1 :]]) for sign in (1.0, -1.0)]
+        if not any(_differ(nominal, shifted) for shifted in moved):
+            idle.append(nuisance.name)
+        elif background and len(nuisance.effects) > 1:
+            _warn_of_idle_entries(nuisance, events)
+        if background and nuisance.moves:
+            _warn_of_size(nuisance.without_samples, events)
+    if not background or not idle:
+        return
+    what = f"changes none of {len(events)} background events: raise its sigma, or leave it out"
+    if len(idle) == len(data.systematics):
+        raise StudyError(f"source.systematics: '{idle[0]}' {what}")
+    for name in idle:
+        log.warning("source.systematics: '%s' %s", name, what)
+
+
+def _differ(nominal: Shifted, shifted: Shifted) -> bool:
+    return not np.array_equal(nominal.events.particles, shifted.events.particles) or not np.array_equal(
+        nominal.weights, shifted.weights
+    )
+
+
+def _warn_of_idle_entries(nuisance: Nuisance, events: Events) -> None:
+    """Warn of an entry that does nothing, while others of its name do."""
+    for number, effect in enumerate(nuisance.effects):
+        nominal, *moved = (effect.shift(events, nu) for nu in (0.0, 1.0, -1.0))
+        if all(
+            np.array_equal(nominal.events.particles, found.events.particles)
+            and np.array_equal(nominal.total_weights, found.total_weights)
+            for found in moved
+        ):
+            log.warning(
+                "source.systematics: entry %d of '%s' changes none of %d background events",
+                number + 1,
+                nuisance.name,
+                len(events),
             )
-        if background:
-            _warn_of_size(systematic, events)
 
 
 def _check_margins(data: CollisionData, events: Events) -> None:
     """Raise or warn if shifts lift events over the cuts from where the sample has none.
 
     The margin has to last to the largest |nu| of the study, to the two sigma that the response is learned
-    from, and to three, which a truth that is thrown from its prior exceeds in 0.3 % of the toys.
+    from, and to three, which a truth that is thrown from its prior exceeds in 0.3 % of the toys. Nuisances
+    that move nothing lift nothing.
     """
-    for k, systematic in enumerate(data.systematics):
-        largest = max(LEARNED_NU, *(abs(nu[k]) for nu in data.study.points))
+    acting = _acting(data)
+    shifting = Shifting(events, acting, data.selection)
+    for k, nuisance in enumerate(acting):
+        if not nuisance.moves:
+            continue
+        largest, prior = 1.0, 1.0  # of separate samples, which are there up to one sigma
+        if not data.systematics[k].discrete:
+            largest, prior = max(LEARNED_NU, *(abs(nu[k]) for nu in data.study.points)), PRIOR_NU
         for nu in (largest, -largest):
-            point = [0.0] * len(data.systematics)
+            point = [0.0] * len(acting)
             point[k] = nu
-            shift_events(events, data.systematics, point, data.selection)  # refuses what the filter has cut
-        for margin in find_thin_margins(systematic, events, data.selection, max(largest, PRIOR_NU)):
+            shifting.at(point)  # refuses what the filter has cut
+        for margin in find_thin_margins(nuisance, events, data.selection, max(largest, prior)):
             log.warning("source.cuts: %s; raise the cut, or use a sample with a lower threshold", margin)
 
 
 def _warn_of_size(systematic: Systematic, events: Events) -> None:
     """Warn if one sigma moves objects by more than they differ: per cent may be taken for a share."""
     varied = systematic.shift(events, 1.0)
-    if not varied.matched:
-        return
     for collection in events.layout.collections:
         before, after = (e.objects(collection.name)[..., 0] for e in (events, varied.events))
         filled = (before > 0) & (after > 0)
@@ -159,10 +277,16 @@ def _warn_of_size(systematic: Systematic, events: Events) -> None:
 def _check_users_code(data: CollisionData, events: Events) -> None:
     """Check the user's own systematics, each on what those before it make of the events at nu = 0."""
     given = events
-    for systematic in data.systematics:
-        if isinstance(systematic, UserSystematic):
-            check_soundness(systematic, given)
-        given = systematic.shift(given, 0.0).events
+    for nuisance in data.systematics:
+        for effect, only in nuisance.acting:
+            rows = np.flatnonzero(of_processes(given, only)) if only else np.arange(len(given))
+            check = {UserSystematic: check_soundness, UserWeights: check_ratios}.get(type(effect))
+            if check is not None and len(rows):
+                try:
+                    check(effect, given[rows])
+                except BadEventError as failure:
+                    raise failure.numbered(rows) from failure
+        given = nuisance.shift(given, 0.0).events
 
 
 def _some_events(data: CollisionData, name: str) -> tuple[Events, NDArray[np.int64]]:
@@ -173,7 +297,8 @@ def _some_events(data: CollisionData, name: str) -> tuple[Events, NDArray[np.int
     sample = data.samples[name]
     if sample.simulate is not None:
         detector = Detector(lepton_filter=sample.lepton_filter)
-        events = next(iter(Simulation(name, min(TRIED, sample.simulate), 0, detector=detector).blocks()))
+        process = data.source.separate_processes.get(name, name)
+        events = next(iter(Simulation(process, min(TRIED, sample.simulate), 0, detector=detector).blocks()))
         return events, np.arange(len(events))
     with data.open(name, verify=False) as files:
         rows = np.unique(np.linspace(0, len(files) - 1, TRIED).astype(np.int64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -12,7 +12,8 @@ from covad.report.names import number, ordered, process_label, share, signal_lab
 from covad.results.summary import Summary
 from covad.study import Collisions
 from covad.study.plan import default_result
-from covad.study.sources import SampleEntry, SystematicEntry
+from covad.study.samples import SampleEntry
+from covad.study.systematics import SystematicEntry
 
 #: Engines of the simulation as people call them.
 _ENGINES = {"parametric": "the embedded generator", "pythia8": "Pythia 8"}
@@ -68,7 +69,8 @@ def _sample(entry: SampleEntry) -> str:
 def _systematics(summary: Summary) -> str:
     study = summary.study
     if isinstance(study.source, Collisions):
-        told = [_systematic(entry) for entry in study.source.systematics]
+        entries = study.source.systematics
+        told = [_nuisance([e for e in entries if e.name == name]) for name in study.source.nuisances]
     else:
         told = [f"{len(study.nu[0])} made-up nuisance{'s' if len(study.nu[0]) > 1 else ''}"]
     if study.normalisation is not None:
@@ -76,13 +78,29 @@ def _systematics(summary: Summary) -> str:
     return ", ".join(told)
 
 
+def _nuisance(entries: Sequence[SystematicEntry]) -> str:
+    """Name a nuisance with its size, or with what its entries are."""
+    return f"{entries[0].name.replace('_', ' ')} ({'; '.join(dict.fromkeys(map(_systematic, entries)))})"
+
+
 def _systematic(entry: SystematicEntry) -> str:
-    kind = BUILT_IN.get(entry.name)
-    defaults: dict[str, Any] = (
-        {} if kind is None else {option.name: option.default for option in fields(kind)}
-    )
-    sigma = entry.sigma or float(defaults.get("sigma", 1.0))
-    return f"{entry.name.replace('_', ' ')} (σ = {sigma:g})"
+    only = f", {' and '.join(entry.processes)} only" if entry.processes else ""
+    match entry.kind:
+        case "shift":
+            kind = BUILT_IN.get(entry.name)
+            defaults: dict[str, Any] = (
+                {} if kind is None else {option.name: option.default for option in fields(kind)}
+            )
+            told = f"σ = {entry.sigma or float(defaults.get('sigma', 1.0)):g}"
+        case "varied":
+            told = "varied objects"
+        case "weights":
+            told = "weights"
+        case "samples":
+            told = "separate samples" if entry.down is not None else "a separate sample"
+        case "normalisation":
+            told = f"yield, {100 * entry.uncertainty:.3g} %"
+    return told + only
 
 
 def _signals(summary: Summary) -> str:

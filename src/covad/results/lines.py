@@ -21,7 +21,7 @@ from covad.results.summary import ClosureSummary, Summary
 from covad.runs.checks import SpaceReach
 from covad.study import Collisions, Study
 from covad.study.plan import nuisance_names, space_label
-from covad.study.sources import NORMALISATION
+from covad.study.systematics import NORMALISATION
 
 
 def summary_lines(summary: Summary) -> Iterator[str]:
@@ -60,7 +60,7 @@ def search_text(study: Study) -> str:
     """Say how large the search is, and what is uncertain."""
     sigmas = {NORMALISATION: study.normalisation}
     if isinstance(study.source, Collisions):
-        sigmas |= {entry.name: entry.sigma for entry in study.source.systematics}
+        sigmas |= {entry.name: getattr(entry, "sigma", None) for entry in study.source.systematics}
     told = [
         f"{name} (sigma = {sigma:g})" if (sigma := sigmas.get(name)) else name
         for name in nuisance_names(study)

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.errors import StudyError
-from covad.events.files import FileSet, label_file
+from covad.errors import StudyError, TooFewEventsError
+from covad.events.files import Columns, FileSet, label_file
+from covad.events.layout import Events
 from covad.events.processes import BACKGROUND
 from covad.events.selection import Selection
 from covad.events.splits import disjoint_splits, split_folds
-from covad.events.systematics import Systematic, make_systematic
+from covad.events.systematics import Alternative, Nuisance, make_nuisances
+from covad.events.systematics.samples import sides
 from covad.events.users_code import code_digests
 from covad.runs.counting import count_yields
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
+from covad.runs.separate import SeparateYields, read_separate
 from covad.runs.yields import YieldTable, read_yields
 from covad.storage.digests import content_digest
 from covad.storage.ledger import Product
 from covad.study import Collisions, SampleEntry, Study
+from covad.study.systematics import SamplesEntry
 
 #: Simulated events per file: what a kill can cost.
 EVENTS_PER_FILE = 500_000
+#: Roles whose events are needed away from nu = 0, where separate samples take the place of a process.
+ALTERNATIVE_ROLES = ("response", "check", "data")
 #: Tables of yields by what they were counted from: files are read once as long as nothing touches them.
 _counted: dict[str, YieldTable] = {}
 #: The way out for those whose events are refused as copies.
@@ -70,9 +76,18 @@ class CollisionData:
         product.note(files)
 
     @cached_property
-    def systematics(self) -> tuple[Systematic, ...]:
-        entries = self.source.systematics
-        return tuple(make_systematic(entry.description, self.source.folder) for entry in entries)
+    def systematics(self) -> tuple[Nuisance, ...]:
+        """The nuisances in the order of nu: entries of one name are one."""
+        return make_nuisances([entry.description for entry in self.source.systematics], self.source.folder)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Return what the systematics need of event files beside the events."""
+        found: dict[str, dict[str, frozenset[str] | None]] = {"weights": {}, "varied": {}}
+        for group, name, only in (column for nuisance in self.systematics for column in nuisance.columns):
+            before = found[group].get(name, frozenset())
+            found[group][name] = None if before is None or not only else before | frozenset(only)
+        return Columns(**found)
 
     @property
     def products(self) -> Products:
@@ -84,8 +99,9 @@ class CollisionData:
 
     @property
     def samples(self) -> dict[str, SampleEntry]:
-        """Return the background and the signals that the study injects."""
-        return {BACKGROUND: self.source.background} | {s: self.source.signals[s] for s in self.study.signals}
+        """Return the background, the signals that the study injects, and separate samples of systematics."""
+        signals = {s: self.source.signals[s] for s in self.study.signals}
+        return {BACKGROUND: self.source.background} | signals | self.source.separate_samples
 
     def paths(self, name: str) -> tuple[Path, ...]:
         sample = self.samples[name]
@@ -97,24 +113,26 @@ class CollisionData:
     def open(self, name: str, verify: bool = True) -> FileSet:
         """Open a sample; `verify` compares every row that is read with its fingerprint.
 
-        The events of the background have the weights that the study expects of their processes.
+        The events of the background have the weights that the study expects of their processes, and all
+        events the columns that the systematics need.
         """
         if name != BACKGROUND or not self.source.background.processes:
-            return self.open_files(name, verify)
+            return self._open(name, verify, columns=self.columns)
         table = self.yields or read_yields(self.products.yields())
-        return self._open(name, verify, table.scales, table.labels)
+        return self._open(name, verify, table.scales, table.labels, self.columns)
 
-    def open_files(self, name: str, verify: bool = True) -> FileSet:
+    def open_files(self, name: str, verify: bool = True, columns: Columns | None = None) -> FileSet:
         """Open a sample whose events have the weights and the labels that stand in its files."""
         processes = self.source.background.processes if name == BACKGROUND else {}
-        return self._open(name, verify, dict.fromkeys(processes, 1.0) or None)
+        return self._open(name, verify, dict.fromkeys(processes, 1.0) or None, columns=columns)
 
     def _open(
         self,
         name: str,
         verify: bool,
-        scales: Mapping[str, float] | None,
+        scales: Mapping[str, float] | None = None,
         labels: Mapping[str, str] | None = None,
+        columns: Columns | None = None,
     ) -> FileSet:
         """Open the files of a sample.
 
@@ -122,7 +140,9 @@ class CollisionData:
         """
         foreign = bool(self.samples[name].files) and not self._noted
         known = self.fingerprints(name)["row"] if verify else None
-        return FileSet(self.paths(name), known, foreign=foreign, scales=scales, labels=labels)
+        return FileSet(
+            self.paths(name), known, foreign=foreign, scales=scales, labels=labels, columns=columns
+        )
 
     @cached_property
     def yields(self) -> YieldTable | None:
@@ -179,6 +199,55 @@ class CollisionData:
         with self.open_files(BACKGROUND, verify=False) as files:
             return disjoint_splits(len(files), sizes, derived_seed(self.study, "pools"))
 
+    def alternatives(self, role: str, part: int = 0, parts: int = 1) -> list[Alternative]:
+        """Return the separate samples that belong to the events of a role, or to one of equal parts of them.
+
+        They have the weights that they have in the place of the process among those events.
+        """
+        found = []
+        for entry in self.source.systematics:
+            if not isinstance(entry, SamplesEntry):
+                continue
+            factors = sides(entry.down is None).values()
+            for name, by_nu in zip(entry.samples, factors, strict=True):
+                pieces = partial(self._alternative_pieces, name, entry.process, role, part, parts)
+                found.append(Alternative(self.source.nuisances.index(entry.name), by_nu, pieces, name))
+        return found
+
+    def _alternative_pieces(
+        self, name: str, process: str, role: str, part: int, parts: int
+    ) -> Iterator[Events]:
+        with self.open_files(name, verify=False) as files:
+            rows = self.alternative_rows(len(files))[role]
+        # files may be sorted
+        shuffled = np.random.default_rng(derived_seed(self.study, "parts", name)).permutation(rows)
+        mine = np.sort(np.array_split(shuffled, parts)[part])
+        if not len(mine):
+            raise TooFewEventsError(
+                f"source.systematics: the sample '{name}' has {len(rows)} events for the role {role}, which "
+                f"is too few for {parts} parts: give it more events"
+            )
+        with self.open_files(BACKGROUND, verify=False) as background:
+            share = len(self.rows[role]) / parts / len(background)
+        scale = self.separate.scale(name) * share * self.separate.events(name) / len(mine)
+        with self._open(name, True, {process: scale}, columns=self.columns) as files:
+            yield from files.pieces(mine)
+
+    def alternative_rows(self, n_events: int) -> dict[str, NDArray[np.int64]]:
+        """Split a separate sample into rows per role, in proportion to the background's.
+
+        Only these roles have events away from nu = 0 that samples take the place of.
+        """
+        sizes = {role: getattr(self.source.splits, role) for role in ALTERNATIVE_ROLES}
+        total = sum(sizes.values())
+        shares = {role: n_events * size // total for role, size in sizes.items()}
+        return disjoint_splits(n_events, shares, derived_seed(self.study, "alternatives"))
+
+    @cached_property
+    def separate(self) -> SeparateYields:
+        """Return what the events of the separate samples count, as the stage `events` has found."""
+        return read_separate(self.products.separate())
+
     def encoder_folds(self) -> list[NDArray[np.int64]]:
         return split_folds(self.rows["encoder"], self.source.folds, derived_seed(self.study, "folds"))
 
@@ -187,8 +256,9 @@ def users_code(data: CollisionData) -> str | None:
     """Digest the code of the user's systematics, None without any: an edit makes another study."""
     found: dict[str, str] = {}
     for entry in data.source.systematics:
-        if entry.function is not None:
-            found |= code_digests(entry.function, data.source.folder)
+        function = getattr(entry, "function", None)
+        if function is not None:
+            found |= code_digests(function, data.source.folder)
     return content_digest(found)[:20] if found else None
 
 

@@ -70,8 +70,11 @@ class Products:
             return []
         spaces, folds = study.spaces, range(study.source.folds)
         tables = [self.yields()] if self.has_yields else []
+        if study.source.separate_samples:
+            tables.append(self.separate())
+        samples = (BACKGROUND, *study.signals, *study.source.separate_samples)
         made: dict[str, Iterable[Product]] = {
-            "events": [*tables, *(self.fingerprints(sample) for sample in (BACKGROUND, *study.signals))],
+            "events": [*tables, *(self.fingerprints(sample) for sample in samples)],
             "encoder": (self.encoder(*model) for model in self.models),
             "response": (self.response(name, fold, order) for name, order in spaces for fold in folds),
             "pools": (self.pools(where) for where in spaces),
@@ -103,6 +106,10 @@ class Products:
         cuts = self._collisions.cuts.model_dump(mode="json", exclude_defaults=True)
         recipe = None if events is None else {"events": events, "cuts": cuts, **self._expectation}
         return self._product("events", "yields.json", recipe)
+
+    def separate(self) -> Product:
+        """Return what the events of separate samples count in the place of those of their process."""
+        return self._product("events", "separate.json", self._of_background(part="separate"))
 
     def selected(self) -> Product:
         """Return how many events of every role pass the cuts."""
@@ -255,7 +262,14 @@ class Products:
             "systematics_code": (self.directory.origin() or {}).get("source_digest"),
             "cuts": source.cuts.model_dump(mode="json", exclude_defaults=True),
             **self._expectation,
+            **self._separate_digests,
         }
+
+    @property
+    def _separate_digests(self) -> dict[str, Any]:
+        """Return the events of separate samples; nothing if no systematic has any."""
+        names = self._collisions.separate_samples
+        return {"separate": {name: self._events_digest(name) or "" for name in names}} if names else {}
 
     @property
     def _expectation(self) -> dict[str, Any]:

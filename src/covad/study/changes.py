@@ -20,6 +20,8 @@ FREE_KEYS = (
     "source.folder",
     "source.background.files",
     "source.signals.*.files",
+    "source.systematics.*.up.files",
+    "source.systematics.*.down.files",
 )
 #: A run keeps what does not depend on them, and makes the rest anew. Encoders depend on the last two only.
 CHANGEABLE_KEYS = (

@@ -11,7 +11,9 @@ from pydantic import Field, model_validator
 from covad.errors import UnknownNameError
 from covad.nplm.settings import MOST_EXPECTED, SIGMAS, ConvexSettings, NetworkSettings, Sizes
 from covad.settings import Index, NuEntry, Positive, Real, Settings, ToyCount
+from covad.study.points import nuisances_of, numbered_points
 from covad.study.sources import AnySource, Collisions, LatentSection, PoolSection
+from covad.study.systematics import SamplesEntry
 from covad.toys import latent_world as latent
 from covad.toys.backends.dask import BatchCluster
 from covad.toys.ensembles import Treatment
@@ -114,6 +116,25 @@ class Study(Settings):
     toys: ToyCount = 400
     cluster: BatchCluster | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _points_by_name(cls, content: Any) -> Any:
+        """Write points that name their nuisances, {jet_energy_scale: 1}, and a bare 0 as lists of numbers."""
+        if not isinstance(content, Mapping):
+            return content
+        names = nuisances_of(content.get("source"))
+        found = dict(content)
+        if "nu" in found:
+            found["nu"] = numbered_points(found["nu"], names, "nu")
+        if isinstance(configurations := found.get("configurations"), list | tuple):
+            found["configurations"] = [
+                {**entry, "nu": numbered_points(entry["nu"], names, f"configurations.{number}.nu")}
+                if isinstance(entry, Mapping) and entry.get("nu") is not None
+                else entry
+                for number, entry in enumerate(configurations)
+            ]
+        return found
+
     @model_validator(mode="after")
     def _settled(self) -> Self:
         """Fill in what the source and the configurations leave open, and refuse two of one slug."""
@@ -170,6 +191,7 @@ class Study(Settings):
         return self
 
     def _check_points(self, key: str, points: tuple[tuple[float, ...], ...]) -> None:
+        """Refuse points that do not fit the nuisances of the source."""
         lengths = {len(nu) for nu in points}
         if len(lengths) > 1:
             raise ValueError(f"{key}: all points need the same number of nuisances")
@@ -179,6 +201,15 @@ class Study(Settings):
             raise ValueError(f"{key}: the central point 0 is needed, the null is drawn there")
         if len(set(points)) < len(points):
             raise ValueError(f"{key}: an entry stands twice")
+        if isinstance(self.source, Collisions):
+            for entry in (entry for entry in self.source.systematics if isinstance(entry, SamplesEntry)):
+                place = self.source.nuisances.index(entry.name)
+                for nu in points:
+                    if nu[place] not in (-1.0, 0.0, 1.0):
+                        raise ValueError(
+                            f"{key}: '{entry.name}' has separate samples, which are there at -1, 0 and 1 "
+                            f"only, not at {nu[place]:g}"
+                        )
 
     def _check_events(self, source: Collisions) -> None:
         """Refuse too few events of a kind; the selection may leave fewer, which the run itself checks."""

@@ -10,7 +10,7 @@ from typing import Literal
 from covad.nplm.convex.convex import ConvexTest
 from covad.settings import Nu
 from covad.study import Collisions, Configuration, Sizes, Study
-from covad.study.sources import NORMALISATION
+from covad.study.systematics import NORMALISATION
 from covad.toys.drawing import largest_number
 from covad.toys.ensembles import Draw, Ensemble, Request, Source, Stream, Treatment, TunedTest
 from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
@@ -163,7 +163,7 @@ def nuisance_names(study: Study) -> tuple[str, ...]:
     source = study.source
     shape = [f"nu_{k + 1}" for k in range(len(study.nu[0]))]
     if isinstance(source, Collisions):
-        shape = [entry.name for entry in source.systematics]
+        shape = list(source.nuisances)
     return (*shape, *([] if study.normalisation is None else [NORMALISATION]))
 
 

@@ -13,7 +13,8 @@ from covad.errors import FileFormatError, StudyError
 from covad.settings import describe_mistake
 from covad.storage.yaml_files import read_yaml
 from covad.study.model import Study
-from covad.study.sources import KINDS, Collisions, PoolSection, SampleEntry
+from covad.study.sources import KINDS, Collisions, PoolSection
+from covad.study.systematics import SYSTEMATIC_KINDS
 
 
 def read_study(path: Path) -> Study:
@@ -31,16 +32,16 @@ def read_study(path: Path) -> Study:
 
 def _resolve_paths(study: Study, folder: Path) -> Study:
     """Return the study with absolute paths: those in a study file are relative to its folder."""
-
-    def resolved(sample: SampleEntry) -> SampleEntry:
-        return sample.model_copy(update={"files": tuple((folder / path).resolve() for path in sample.files)})
-
     source = study.source
     if isinstance(source, PoolSection):
         source = source.model_copy(update={"path": (folder / source.path).resolve()})
     elif isinstance(source, Collisions):
-        signals = {name: resolved(sample) for name, sample in source.signals.items()}
-        parts = {"background": resolved(source.background), "signals": signals, "folder": folder.resolve()}
+        parts = {
+            "background": source.background.resolved(folder),
+            "signals": {name: sample.resolved(folder) for name, sample in source.signals.items()},
+            "systematics": tuple(entry.resolved(folder) for entry in source.systematics),
+            "folder": folder.resolve(),
+        }
         source = source.model_copy(update=parts)
     return study.model_copy(update={"source": source})
 
@@ -54,7 +55,7 @@ def parse_study(content: Any, where: str) -> Study:
     try:
         return Study.model_validate(content)
     except ValidationError as failure:
-        raise StudyError(f"{where}: {describe_mistake(failure, Study, KINDS)}") from failure
+        raise StudyError(f"{where}: {describe_mistake(failure, Study, KINDS, SYSTEMATIC_KINDS)}") from failure
 
 
 def expecting(study: Study, expected: float) -> Study:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, model_validator
 
 from covad.embedding.settings import EncoderSettings, Training
@@ -12,10 +14,17 @@ from covad.events.processes import BACKGROUND_MIX
 from covad.events.selection import Selection
 from covad.response.settings import ResponseFit
 from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, Size, Whole
+from covad.study.samples import SampleEntry
+from covad.study.systematics import (
+    CorrelationEntry,
+    ShiftEntry,
+    SystematicEntry,
+    check_entries,
+    correlation_matrix,
+    nuisance_names,
+)
 from covad.toys.latent_world import MOST_NUISANCES
 
-#: What the yield's nuisance is called in results.
-NORMALISATION = "normalisation"
 #: Names of samples, splits and pools that are no signals.
 _RESERVED = {"background", "encoder", "response", "check", "basis", "reference", "data"}
 
@@ -50,21 +59,6 @@ class PoolSection(Settings):
     def n_nuisances(self) -> int | None:
         """None: only the files know."""
         return None
-
-
-class SampleEntry(Settings):
-    """Events of one kind: files that are there, or a number to simulate."""
-
-    files: tuple[Path, ...] = ()
-    simulate: Count | None = None
-    engine: Literal["parametric", "pythia8"] = "parametric"
-    lepton_filter: Positive = 23.0
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if bool(self.files) == (self.simulate is not None):
-            raise ValueError("either files or simulate is needed: give one of them")
-        return self
 
 
 class ProcessEntry(Settings):
@@ -129,20 +123,6 @@ class Splits(Settings):
         return sum(self.model_dump().values())
 
 
-class SystematicEntry(Settings):
-    """A built-in systematic or a user's function, for `covad.events.systematics.make_systematic`."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    name: Name
-    sigma: Positive | None = None
-    function: str | None = None
-
-    @property
-    def description(self) -> dict[str, Any]:
-        return self.model_dump(exclude_none=True)
-
-
 class Embedding(Settings):
     """One embedding: alpha weighs L_cov; 0 is the contrastive, unlinearised one."""
 
@@ -161,8 +141,10 @@ class Collisions(Settings):
     background: BackgroundEntry
     signals: dict[Name, SampleEntry] = Field(default_factory=dict)
     systematics: Annotated[tuple[SystematicEntry, ...], Field(min_length=1)] = (
-        SystematicEntry(name="jet_energy_scale"),
+        ShiftEntry(name="jet_energy_scale"),
     )
+    #: Of the auxiliary measurements of the nuisances; those of which nothing is said are independent.
+    correlations: tuple[CorrelationEntry, ...] = ()
     cuts: Selection = Selection()
     splits: Splits = Splits()
     #: Of coarse features, whose events can be alike by chance: what is alike is counted, and not refused.
@@ -182,17 +164,16 @@ class Collisions(Settings):
             raise ValueError(f"fold: there are {self.folds} folds, numbered from 0")
         for name in _RESERVED & set(self.signals):
             raise ValueError(f"signals.{name}: the name is taken, choose another one")
-        if any(entry.name == NORMALISATION for entry in self.systematics):
-            raise ValueError(f"systematics: the name {NORMALISATION} is taken, choose another one")
-        names = [entry.name for entry in self.systematics]
-        for name in {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"systematics: the name {name} stands twice, and every nuisance needs its own")
+        check_entries(self.systematics)
+        correlation_matrix(self.nuisances, self.correlations)
+        for name in set(self.signals) & set(self.separate_samples):
+            raise ValueError(f"signals.{name}: a sample of source.systematics is called so: rename it")
         for name in self.training.covariance or ():
-            if name not in names:
+            if name not in self.nuisances:
                 raise ValueError(f"training.covariance: no systematic is named {name}")
         for pair in self.response.cross or ():
             for name in pair:
-                if name not in names:
+                if name not in self.nuisances:
                     raise ValueError(f"response.cross: no systematic is named {name}")
             if pair[0] == pair[1]:
                 raise ValueError(f"response.cross: {pair[0]} has its own square without being asked for")
@@ -227,8 +208,28 @@ class Collisions(Settings):
         return tuple(self.embeddings)
 
     @property
+    def nuisances(self) -> tuple[str, ...]:
+        """Return the names of the nuisances: entries of one name are one."""
+        return nuisance_names(self.systematics)
+
+    @property
     def n_nuisances(self) -> int | None:
-        return len(self.systematics)
+        return len(self.nuisances)
+
+    @property
+    def correlation(self) -> NDArray[np.float64] | None:
+        """Return the correlation matrix of the auxiliary measurements, None if they are independent."""
+        return correlation_matrix(self.nuisances, self.correlations)
+
+    @property
+    def separate_samples(self) -> dict[str, SampleEntry]:
+        """Return the samples that stand in the place of a process at some nu, by the names of the run."""
+        return {name: sample for entry in self.systematics for name, sample in entry.samples.items()}
+
+    @property
+    def separate_processes(self) -> dict[str, str]:
+        """Return the process that each separate sample stands in the place of."""
+        return {name: entry.processes[0] for entry in self.systematics for name in entry.samples}
 
 
 AnySource = Annotated[LatentSection | PoolSection | Collisions, Field(discriminator="kind")]

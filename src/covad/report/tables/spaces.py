@@ -24,7 +24,7 @@ _AVERAGED = "prior average"
 def embedding_table(summary: Summary) -> Table | None:
     """Tell how well an embedding separates the processes, and how linearly it answers to nu."""
     source = summary.study.source
-    named = [entry.name for entry in source.systematics] if isinstance(source, Collisions) else []
+    named = list(source.nuisances) if isinstance(source, Collisions) else []
     spaces = {space.embedding: space for space in reversed(summary.spaces)}
     rows = []
     for embedding, space in sorted(spaces.items()):
