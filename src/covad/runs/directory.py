@@ -5,6 +5,7 @@ manifest.json    seed, hashes, versions, machine, and the seconds that every sta
 events.json      the event files with their digests; events/ holds the simulated ones, and in
                  events/fingerprints two fingerprints per event of every sample
 yields.json      what is expected of every process, where the study or the files say more than one event each
+separate.json    what events of separate samples count in the place of their process
 selected.json    how many events of every role pass the cuts
 models/          encoders and responses, with the state of a training that goes on
 embedded/        events of the response and check splits at several nu, by content

@@ -180,9 +180,13 @@ class Products:
         )
 
     def _smoothed_for(self, where: Space) -> dict[str, Any]:
-        """Return the tests whose sums are kept by smoothed weights; nothing for events without weights."""
+        """Return the tests whose sums are kept by smoothed weights; nothing for events without weights.
+
+        Separate samples may be subtracted, and then need smoothing too.
+        """
         notes = self.directory.read("events.json") or {}
-        if not any(note.get("weighted") for sample in notes.values() for note in sample):
+        weighted = any(note.get("weighted") for sample in notes.values() for note in sample)
+        if not weighted and not self._collisions.separate_samples:
             return {}
         study = self.study
         sizes = dict.fromkeys(sizes_of(study, c) for c in study.configurations if space(c) == where)
