@@ -50,7 +50,7 @@ def test_both_signs_and_all_sizes_take_turns(events: Events) -> None:
 def test_two_systematics_enter_the_covariance_loss_unless_told(events: Events) -> None:
     scales = (JetEnergyScale(), LeptonEnergyScale(), MetSoftScale())
     weighted = replace(scales[0], name="weights")
-    object.__setattr__(weighted, "moves_events", False)
+    object.__setattr__(weighted, "moves", False)
     sampler = make_sampler(events, systematics=scales)
     assert sampler.covariant == (0, 1)
     assert covariant((weighted, *scales)) == (1, 2)

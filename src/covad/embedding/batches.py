@@ -28,7 +28,7 @@ def covariant(systematics: Sequence[Systematic], names: Sequence[str] | None = N
     Raise TrainingError if one of the names is not a nuisance that moves events: L_cov compares events with
     themselves, moved, and sees no weights.
     """
-    moving = {s.name: k for k, s in enumerate(systematics) if getattr(s, "moves_events", True)}
+    moving = {s.name: k for k, s in enumerate(systematics) if getattr(s, "moves", True)}
     if names is None:
         return tuple(moving.values())[:_COVARIANT]
     for name in names:

@@ -19,7 +19,6 @@ from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
 from covad.response.density import positive_weights
-from covad.response.fit import one_sided
 from covad.response.grid import ALL_PAIRS, Pair
 from covad.response.model import ResponseModel
 from covad.response.pairs import Pairs
@@ -105,14 +104,13 @@ def space_reach(
 
 
 def _pairs_among(leading: Sequence[int], points: Sequence[Nu]) -> list[Pair]:
-    """Return the pairs of these nuisances of which no corner is among the points, but both sides of each.
+    """Return the pairs of these nuisances that are not among the points yet.
 
-    Those with separate samples, which are not there at two sigma, are left out: there are none at corners.
+    Nuisances of separate samples, which do not go beyond one sigma, have no corners.
     """
-    sides = one_sided(points, len(points[0]))
-    far = {k for nu in points for k in np.flatnonzero(np.abs(nu) == 2.0)}
-    both = sorted(k for k in leading if k not in sides and k in far)
-    return [(a, b) for a, b in combinations(both, 2) if not any(nu[a] and nu[b] for nu in points)]
+    axes, known = np.eye(len(points[0])), set(points)
+    smooth = sorted(k for k in leading if tuple((2.0 * axes[k]).tolist()) in known)
+    return [(a, b) for a, b in combinations(smooth, 2) if not any(nu[a] and nu[b] for nu in points)]
 
 
 def _yield(expected: float, misfit: Misfit, null: ScalableNull, log_yield: float, nu: Nu) -> YieldAt:

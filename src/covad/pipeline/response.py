@@ -110,8 +110,11 @@ def mixed_terms(data: CollisionData) -> tuple[Pair, ...] | None:
 
 
 def _sizes(systematic: Systematic) -> tuple[float, ...]:
-    """Return the values of nu at which a systematic exists: those of a varied sample are few."""
-    return tuple(getattr(systematic, "sizes", SIZES))
+    """Return the values of nu at which a systematic tells its response: separate samples are few."""
+    if not getattr(systematic, "discrete", False):
+        return SIZES
+    effects = [effect for effect, _ in getattr(systematic, "acting", ())]
+    return (1.0,) if any(getattr(effect, "one_sided", False) for effect in effects) else (1.0, -1.0)
 
 
 def grid_of(data: CollisionData) -> list[Nu]:

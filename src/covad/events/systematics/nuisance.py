@@ -89,11 +89,6 @@ class Nuisance:
         return any(isinstance(effect, SeparateSamples) for effect, _ in self.acting)
 
     @property
-    def sizes(self) -> tuple[float, ...]:
-        """Return the values of nu at which its response is learned: separate samples are at +-1 only."""
-        return (1.0, -1.0) if self.discrete else (1.0, -1.0, 2.0, -2.0)
-
-    @property
     def doubtful(self) -> list[Systematic]:
         """Return what may fail on a single event, because it comes from files or from the user."""
         foreign = (WeightColumns, UserWeights, VariedObjects, UserSystematic)
