@@ -133,7 +133,9 @@ def test_observed_files_with_weights_are_refused(tmp_path):
 def test_background_samples_count_with_signs():
     events = random_events(40_000, seed=4)
     weights = np.where(np.random.default_rng(1).random(40_000) < 0.3, -1.0, 1.0)
-    data = SimpleNamespace(systematics=(Nuisance("jet_energy_scale", (JetEnergyScale(),)),), selection=Selection())
+    data = SimpleNamespace(
+        systematics=(Nuisance("jet_energy_scale", (JetEnergyScale(),)),), selection=Selection()
+    )
     plain, signed = (BackgroundSample.of(data, replace(events, weights=w)) for w in (None, weights))
     assert len(plain.nominal.particles) == len(signed.nominal.particles)
     assert len(plain.shifts.nominal.particles) == pytest.approx(10_000, rel=0.01)
