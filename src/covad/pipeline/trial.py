@@ -42,9 +42,24 @@ TRIED = 4000
 LEARNED_NU, PRIOR_NU = 2.0, 3.0
 
 
+def _refuse_unsupported(data: CollisionData) -> None:
+    """Raise StudyError for what toys cannot draw: it must not be left out in silence."""
+    if data.source.correlation is not None:
+        raise StudyError(
+            "source.correlations: toys of a study throw independent auxiliary values: leave it out; "
+            "covad.compare takes a correlation matrix"
+        )
+    separate = [nuisance.name for nuisance in data.systematics if nuisance.discrete]
+    if separate and data.study.prior:
+        raise StudyError(
+            f"prior: the separate samples of '{separate[0]}' are there at nu = -1, 0 and 1 only, and not "
+            "wherever a prior is thrown: set prior to false"
+        )
+
+
 def check_collisions(data: CollisionData) -> None:
     """Raise an error if samples, files or systematics of the study cannot be, before any work starts."""
-    _ = data.systematics
+    _refuse_unsupported(data)
     for name, sample in data.samples.items():
         if sample.simulate is not None and name != BACKGROUND:
             process_code(data.source.separate_processes.get(name, name))
