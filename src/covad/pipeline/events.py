@@ -60,7 +60,7 @@ def _simulated_files(data: CollisionData) -> Iterator[tuple[Product, str, int, i
 def simulate_file(product: Product, process: str, n_events: int, seed: int, settings: SampleEntry) -> None:
     """Simulate one file; it gets its name when it is whole."""
     detector = Detector(lepton_filter=settings.lepton_filter)
-    sample = Simulation(process, n_events, seed, settings.engine, detector)
+    sample = Simulation(process, n_events, seed, settings.engine, detector, settings.variant)
     with EventWriter(product.path, sample.layout, PROCESS_NAMES, sample.provenance) as writer:
         for block in sample.blocks():
             writer.append(block)

@@ -31,6 +31,7 @@ from covad.runs.collisions import CollisionData
 from covad.runs.selected import WeightSums
 from covad.settings import Nu
 from covad.simulation.detector import Detector
+from covad.simulation.parametric.variants import find_variant
 from covad.simulation.simulate import Simulation
 from covad.study.systematics import SamplesEntry
 
@@ -61,8 +62,11 @@ def check_collisions(data: CollisionData) -> None:
     """Raise an error if samples, files or systematics of the study cannot be, before any work starts."""
     _refuse_unsupported(data)
     for name, sample in data.samples.items():
+        process = data.source.separate_processes.get(name, name)
         if sample.simulate is not None and name != BACKGROUND:
-            process_code(data.source.separate_processes.get(name, name))
+            process_code(process)
+        if sample.variant is not None:
+            find_variant(process, sample.variant)
     given = {name: sample for name, sample in data.samples.items() if sample.files}
     layouts, processes = {}, {}
     for name in given:
@@ -313,7 +317,10 @@ def _some_events(data: CollisionData, name: str) -> tuple[Events, NDArray[np.int
     if sample.simulate is not None:
         detector = Detector(lepton_filter=sample.lepton_filter)
         process = data.source.separate_processes.get(name, name)
-        events = next(iter(Simulation(process, min(TRIED, sample.simulate), 0, detector=detector).blocks()))
+        simulation = Simulation(
+            process, min(TRIED, sample.simulate), 0, detector=detector, variant=sample.variant
+        )
+        events = next(iter(simulation.blocks()))
         return events, np.arange(len(events))
     with data.open(name, verify=False) as files:
         rows = np.unique(np.linspace(0, len(files) - 1, TRIED).astype(np.int64))

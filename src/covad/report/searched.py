@@ -87,7 +87,7 @@ def _systematic(entry: SystematicEntry) -> str:
     only = f", {' and '.join(entry.processes)} only" if entry.processes else ""
     match entry.kind:
         case "shift":
-            kind = BUILT_IN.get(entry.name)
+            kind = BUILT_IN.get(entry.built_in or entry.name)
             defaults: dict[str, Any] = (
                 {} if kind is None else {option.name: option.default for option in fields(kind)}
             )

@@ -84,7 +84,9 @@ class Products:
 
     def events(self, file: str, sample: str, entry: SampleEntry, n_events: int, seed: int) -> Product:
         """Return a file of simulated events."""
-        settings = {"engine": entry.engine, "lepton_filter": entry.lepton_filter}
+        settings: dict[str, Any] = {"engine": entry.engine, "lepton_filter": entry.lepton_filter}
+        if entry.variant is not None:
+            settings["variant"] = entry.variant
         return self._product("events", file, {"process": sample, "n": n_events, "seed": seed, **settings})
 
     def fingerprints(self, sample: str) -> Product:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from covad.events.processes import (
 )
 from covad.simulation.detector import Detector
 from covad.simulation.parametric import generate as generate_parametric
+from covad.simulation.parametric.variants import find_variant
 from covad.simulation.pythia import generate as generate_pythia
 
 
@@ -43,8 +45,9 @@ class Engine:
     block_size: int
 
 
+PARAMETRIC = "parametric"
 ENGINES = {
-    "parametric": Engine(generate_parametric, block_size=16_384),
+    PARAMETRIC: Engine(generate_parametric, block_size=16_384),
     "pythia8": Engine(generate_pythia, block_size=512),
 }
 
@@ -58,12 +61,17 @@ class Simulation:
     seed: int
     engine: str = "parametric"
     detector: Detector = field(default_factory=Detector)
+    variant: str | None = None  #: other settings of the process, of the parametric engine
 
     def __post_init__(self) -> None:
         if self.process != BACKGROUND:
             process_code(self.process)
         if self.engine not in ENGINES:
             raise UnknownNameError(f"unknown engine '{self.engine}' (known: {', '.join(ENGINES)})")
+        if self.variant is not None:
+            find_variant(self.process, self.variant)
+            if self.engine != PARAMETRIC:
+                raise CovadError(f"the engine {self.engine} has no variants: leave out '{self.variant}'")
         if self.n_events < 1:
             raise CovadError(f"a sample needs at least one event, not {self.n_events}")
         if self.seed < 0:
@@ -79,6 +87,7 @@ class Simulation:
         return {
             "generator": f"covad {__version__} {self.engine}",
             "process": self.process,
+            **({} if self.variant is None else {"variant": self.variant}),
             "events": self.n_events,
             "seed": self.seed,
             "lepton_filter": self.detector.lepton_filter,
@@ -88,6 +97,9 @@ class Simulation:
     def blocks(self) -> Iterator[Events]:
         """Yield the events in order, block by block."""
         engine = ENGINES[self.engine]
+        generate: Generate = engine.generate
+        if self.variant is not None:
+            generate = partial(generate_parametric, variant=self.variant)
         mix = BACKGROUND_MIX if self.process == BACKGROUND else {self.process: 1.0}
         for block, start in enumerate(range(0, self.n_events, engine.block_size)):
             n_events = min(engine.block_size, self.n_events - start)
@@ -95,7 +107,7 @@ class Simulation:
             mixing = self._stream(block, len(PROCESS_NAMES))
             counts = mixing.multinomial(n_events, list(mix.values()))
             parts = [
-                engine.generate(name, int(n), self._stream(block, process_code(name)), self.detector)
+                generate(name, int(n), self._stream(block, process_code(name)), self.detector)
                 for name, n in zip(mix, counts, strict=True)
                 if n
             ]

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from covad.settings import Count, Positive, Settings
+from covad.settings import Count, Name, Positive, Settings
 
 
 class SampleEntry(Settings):
@@ -17,11 +17,15 @@ class SampleEntry(Settings):
     simulate: Count | None = None
     engine: Literal["parametric", "pythia8"] = "parametric"
     lepton_filter: Positive = 23.0
+    #: Other settings of a simulated process.
+    variant: Name | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if bool(self.files) == (self.simulate is not None):
             raise ValueError("either files or simulate is needed: give one of them")
+        if self.variant is not None and (self.files or self.engine != "parametric"):
+            raise ValueError("variant: files and pythia8 have none: leave it out")
         return self
 
     def resolved(self, folder: Path) -> Self:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
+from covad.events.systematics.built_in_weights import BUILT_IN_WEIGHTS
 from covad.settings import Name, Positive, Real, Settings
 from covad.study.samples import SampleEntry
 
@@ -59,6 +60,8 @@ class ShiftEntry(_Entry):
 
     kind: Literal["shift"] = "shift"
     sigma: Positive | None = None
+    #: Which shift of covad it is, if its name does not say so.
+    built_in: str | None = None
     function: str | None = None
     only: tuple[Process, ...] = ()
 
@@ -74,24 +77,36 @@ class VariedEntry(_Entry):
 
 
 class WeightsEntry(_Entry):
-    """Other weights of the same events, under names in their files, or a user's function for their ratio."""
+    """Other weights of the same events: under names in their files, by a user's function for their ratio, or
+    built in, with options that are keys too.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     kind: Literal["weights"]
     up: str | None = None
     down: str | None = None
     function: str | None = None
+    #: Which weights of covad they are, if the name does not say so.
+    built_in: str | None = None
     sigma: Positive | None = None
     only: tuple[Process, ...] = ()
 
     @model_validator(mode="after")
-    def _columns_or_function(self) -> Self:
+    def _one_way(self) -> Self:
         columns = [side for side in ("up", "down") if getattr(self, side) is not None]
-        if bool(columns) == (self.function is not None):
-            raise ValueError("either up and down or a function is needed: give one of them")
+        ways = bool(columns) + (self.function is not None) + (self.built_in is not None)
+        if ways > 1 or (not ways and self.name not in BUILT_IN_WEIGHTS):
+            raise ValueError(
+                "either up and down or a function is needed, or built_in with one of "
+                f"{', '.join(BUILT_IN_WEIGHTS)}: give one of them"
+            )
         if len(columns) == 1:
             raise ValueError(f"{columns[0]} without {'down' if columns == ['up'] else 'up'}: give both")
-        if self.sigma is not None and self.function is None:
+        if self.sigma is not None and columns:
             raise ValueError("sigma does nothing beside up and down, which are one sigma: leave it out")
+        if (columns or self.function is not None) and self.model_extra:
+            raise ValueError(f"there is no key '{next(iter(self.model_extra))}' here: leave it out")
         return self
 
 
@@ -174,7 +189,7 @@ def check_entries(entries: Sequence[SystematicEntry]) -> None:
                     f"{both} with different {key}, but one nuisance has one: give them different names, or "
                     "different processes by 'only'"
                 )
-        if getattr(one, "function", None) == getattr(other, "function", None):
+        if all(getattr(one, key, None) == getattr(other, key, None) for key in ("function", "built_in")):
             raise ValueError(
                 f"{both}, twice in the same way: leave one out, or give them different processes by 'only'"
             )

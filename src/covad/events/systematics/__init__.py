@@ -2,7 +2,8 @@
 
 - `built_in`, `users`: a shift of the objects, by covad or by a function of the user;
 - `varied`: other objects of the same events, from their file;
-- `weights`: other weights of the same events, from their file or by a function of the user;
+- `built_in_weights`, `weights`: other weights of the same events, by covad, from their file or by a function
+  of the user;
 - `normalisation`: a factor for all events of some processes;
 - `samples`: other events in the place of those of one process.
 
@@ -18,6 +19,7 @@ from covad.events.systematics.built_in import (
     LeptonEnergyScale,
     MetSoftScale,
 )
+from covad.events.systematics.built_in_weights import BUILT_IN_WEIGHTS, BuiltInWeights
 from covad.events.systematics.make import make_nuisances, make_systematic
 from covad.events.systematics.normalisation import ProcessNormalisation
 from covad.events.systematics.nuisance import Nuisance, Restricted
@@ -37,8 +39,10 @@ from covad.events.systematics.weights import UserWeights, WeightColumns
 
 __all__ = [
     "BUILT_IN",
+    "BUILT_IN_WEIGHTS",
     "Alternative",
     "BadEventError",
+    "BuiltInWeights",
     "JetEnergyResolution",
     "JetEnergyScale",
     "LeptonEnergyScale",

@@ -1,4 +1,4 @@
-"""Built-in systematics: covad shifts the objects of the events."""
+"""Built-in shifts: covad moves the objects of the events."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covad.errors import CovadError
 from covad.events.fingerprints import mix
 from covad.events.layout import Events
 from covad.events.systematics.variation import Variation
@@ -27,27 +28,61 @@ def add_to_met(events: Events, particles: NDArray[np.float32], change: NDArray[n
     particles[:, slot.start, phi] = np.arctan2(total[:, 1], total[:, 0])
 
 
+def check_range(name: str, option: str, given: tuple[float, ...]) -> None:
+    """Raise CovadError if an option is not empty and not two rising numbers, the lower one at least 0."""
+    numbers = all(type(value) in (int, float) for value in given)
+    if given and not (numbers and len(given) == 2 and 0 <= given[0] < given[1] < np.inf):
+        raise CovadError(
+            f"systematic '{name}': {option} must be [low, high] with 0 <= low < high, not {list(given)}"
+        )
+
+
 @dataclass(frozen=True)
 class JetEnergyScale:
-    """pt -> e^{sigma nu} pt for all jets (the paper's nuisance); MET stays unless `propagate_to_met`."""
+    """pt -> e^{sigma nu} pt for all jets (the paper's nuisance); MET stays unless `propagate_to_met`.
+
+    `eta` and `pt`, [low, high), restrict it to the jets of a region of |eta| and pt; empty: to none.
+    """
 
     sigma: float = 0.025
     name: str = "jet_energy_scale"
     collection: str = "jet"
     propagate_to_met: bool = False
     met: str = "met"
+    eta: tuple[float, ...] = ()
+    pt: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for option in ("eta", "pt"):
+            check_range(self.name, option, getattr(self, option))
 
     def shift(self, events: Events, nu: float) -> Variation:
         slots = events.layout.slots(self.collection)
         if nu == 0.0 and not self.propagate_to_met:
             return Variation(events)
         particles = events.particles.copy()
-        particles[:, slots, 0] *= np.float32(np.exp(self.sigma * nu))
+        factor = np.float32(np.exp(self.sigma * nu))
+        if self.eta or self.pt:
+            particles[:, slots, 0][self._concerned(events)] *= factor
+            particles, _ = events.layout.tidy(particles)
+        else:
+            particles[:, slots, 0] *= factor
         if self.propagate_to_met:
             phi = events.layout.column("phi")
             change = planar(events.particles[:, slots], phi) - planar(particles[:, slots], phi)
             add_to_met(events, particles, change, self.met)
         return Variation(events.with_particles(particles))
+
+    def _concerned(self, events: Events) -> NDArray[np.bool_]:
+        """Return which objects lie in the region."""
+        objects = events.objects(self.collection)
+        inside = objects[..., 0] > 0
+        if self.eta:
+            eta = np.abs(objects[..., events.layout.column("eta")])
+            inside &= (eta >= self.eta[0]) & (eta < self.eta[1])
+        if self.pt:
+            inside &= (objects[..., 0] >= self.pt[0]) & (objects[..., 0] < self.pt[1])
+        return np.asarray(inside)
 
 
 @dataclass(frozen=True)
@@ -126,6 +161,7 @@ def _directional_normal(objects: NDArray[np.float32], seed: int) -> NDArray[np.f
     return np.asarray(np.sqrt(-2 * np.log1p(-uniform[0])) * np.cos(2 * np.pi * uniform[1]))
 
 
+#: By the names that study files have for them.
 BUILT_IN: dict[str, type[Any]] = {
     "jet_energy_scale": JetEnergyScale,
     "lepton_energy_scale": LeptonEnergyScale,

@@ -10,6 +10,7 @@ from typing import Any
 
 from covad.errors import CovadError, UnknownNameError
 from covad.events.systematics.built_in import BUILT_IN
+from covad.events.systematics.built_in_weights import BUILT_IN_WEIGHTS
 from covad.events.systematics.normalisation import ProcessNormalisation
 from covad.events.systematics.nuisance import Nuisance, Restricted
 from covad.events.systematics.samples import SeparateSamples
@@ -47,8 +48,10 @@ def _of_kind(kind: str, settings: dict[str, Any], folder: Path | None) -> System
         case "weights" if "function" in settings:
             function = load_function(settings["function"], folder)
             return UserWeights(settings["name"], settings.get("sigma", 1.0), function)
-        case "weights":
+        case "weights" if "up" in settings:
             return WeightColumns(**settings)
+        case "weights":
+            return make_built_in(settings, BUILT_IN_WEIGHTS)
         case "normalisation":
             return ProcessNormalisation(**settings)
         case "samples":
@@ -63,31 +66,46 @@ def make_systematic(description: Mapping[str, Any], folder: Path | None = None) 
     {name: my_scale, function: my_module:my_shift, sigma: 0.02}, where my_module is importable or lies in
     `folder` (that of the study file), and my_shift(events, amount) returns the shifted events.
     """
-    settings = dict(description)
-    name = settings.pop("name", None)
-    if not isinstance(name, str):
-        raise CovadError("a systematic of the study file has no name: give it the key name")
-    sigma = settings.get("sigma", 1.0)
-    if type(sigma) not in (int, float) or not 0 < sigma < math.inf:
-        raise CovadError(f"systematic '{name}': sigma must be a positive number, not {sigma!r}")
-    if "function" in settings:
-        if set(settings) != {"function", "sigma"}:
-            raise CovadError(f"systematic '{name}' takes exactly the keys name, function and sigma")
-        return UserSystematic(name, float(sigma), load_function(str(settings["function"]), folder))
-    if name not in BUILT_IN:
+    if "function" not in description:
+        return make_built_in(description, BUILT_IN)
+    name, sigma = _name_and_sigma(description)
+    if set(description) != {"name", "function", "sigma"}:
+        raise CovadError(f"systematic '{name}' takes exactly the keys name, function and sigma")
+    return UserSystematic(name, sigma, load_function(str(description["function"]), folder))
+
+
+def make_built_in(description: Mapping[str, Any], known: Mapping[str, type[Any]]) -> Systematic:
+    """Build a systematic of covad's own from its entry in a study file.
+
+    It is the one of the key `built_in`, so that several nuisances can be of one sort; else that of its name.
+    """
+    name, _ = _name_and_sigma(description)
+    settings = {key: value for key, value in description.items() if key not in ("name", "built_in")}
+    sort = description.get("built_in", name)
+    if sort not in known:
         raise UnknownNameError(
-            f"unknown systematic '{name}' (built in: {', '.join(BUILT_IN)}; "
+            f"unknown systematic '{sort}' (built in: {', '.join(known)}; "
             "your own needs the key 'function: module:function')"
         )
-    kind = BUILT_IN[name]
-    options = {f.name: f.default for f in fields(kind) if f.name != "name"}
+    options = {f.name: f.default for f in fields(known[sort]) if f.name != "name"}
     for key in settings:
         if key not in options:
             raise CovadError(
                 f"systematic '{name}' has no option '{key}' (it has {', '.join(sorted(options))})"
             )
-    made: Systematic = kind(**{key: _option(name, key, v, options[key]) for key, v in settings.items()})
+    given = {key: _option(name, key, v, options[key]) for key, v in settings.items()}
+    made: Systematic = known[sort](name=name, **given)
     return made
+
+
+def _name_and_sigma(description: Mapping[str, Any]) -> tuple[str, float]:
+    """Return both, or raise CovadError if they are none; sigma is 1 if left out."""
+    name, sigma = description.get("name"), description.get("sigma", 1.0)
+    if not isinstance(name, str):
+        raise CovadError("a systematic of the study file has no name: give it the key name")
+    if type(sigma) not in (int, float) or not 0 < sigma < math.inf:
+        raise CovadError(f"systematic '{name}': sigma must be a positive number, not {sigma!r}")
+    return name, float(sigma)
 
 
 def _option(name: str, key: str, value: Any, default: Any) -> Any:

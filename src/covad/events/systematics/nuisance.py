@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covad.events.layout import Events
+from covad.events.systematics.built_in_weights import BuiltInWeights
 from covad.events.systematics.normalisation import ProcessNormalisation
 from covad.events.systematics.samples import SeparateSamples
 from covad.events.systematics.users import UserSystematic
@@ -16,7 +17,7 @@ from covad.events.systematics.varied import VariedObjects
 from covad.events.systematics.weights import UserWeights, WeightColumns
 
 #: Kinds that leave every object where it is.
-_WEIGHING = (WeightColumns, UserWeights, ProcessNormalisation)
+_WEIGHING = (BuiltInWeights, WeightColumns, UserWeights, ProcessNormalisation)
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,9 @@ class DrellYan:
 DRELL_YAN = DrellYan()
 
 
-def w(rng: np.random.Generator, n: int) -> HardEvents:
+def w(rng: np.random.Generator, n: int, initial: InitialState = W_RADIATION) -> HardEvents:
     """Make q q' -> W -> lepton neutrino, with V - A decay angles."""
-    radiation = radiate(rng, n, W_RADIATION)
+    radiation = radiate(rng, n, initial)
     rapidity = plateau(rng, n, *RAPIDITY)
     boson = recoiling(radiation, rapidity, breit_wigner(rng, n, W_MASS, W_WIDTH, *MASS_RANGE))
     lepton, _ = decay_vector(rng, boson, w_lepton_cosine(rng, rapidity))
@@ -64,16 +64,18 @@ def w_lepton_cosine(rng: np.random.Generator, rapidity: FloatArray) -> FloatArra
     return -charge * quark * squared_cosine(rng, n)
 
 
-def z(rng: np.random.Generator, n: int) -> HardEvents:
+def z(
+    rng: np.random.Generator, n: int, initial: InitialState = Z_RADIATION, drell_yan: DrellYan = DRELL_YAN
+) -> HardEvents:
     """Make q qbar -> Z or virtual photon -> two leptons."""
-    radiation = radiate(rng, n, Z_RADIATION)
-    boson = recoiling(radiation, plateau(rng, n, *RAPIDITY), dilepton_mass(rng, n))
+    radiation = radiate(rng, n, initial)
+    boson = recoiling(radiation, plateau(rng, n, *RAPIDITY), dilepton_mass(rng, n, drell_yan))
     leptons = decay_vector(rng, boson, even_cosine(rng, n))
     return HardEvents(lepton_pair(rng, *leptons, lepton_channel(rng, n)), radiation)
 
 
-def dilepton_mass(rng: np.random.Generator, n: int) -> FloatArray:
+def dilepton_mass(rng: np.random.Generator, n: int, drell_yan: DrellYan = DRELL_YAN) -> FloatArray:
     """Draw masses from the Z resonance and the photon continuum."""
     resonance = breit_wigner(rng, n, Z_MASS, Z_WIDTH, *MASS_RANGE)
-    continuum = falling(rng, n, MASS_RANGE[0], DRELL_YAN.power, MASS_RANGE[1])
-    return np.where(rng.random(n) < DRELL_YAN.continuum, continuum, resonance)
+    continuum = falling(rng, n, MASS_RANGE[0], drell_yan.power, MASS_RANGE[1])
+    return np.where(rng.random(n) < drell_yan.continuum, continuum, resonance)

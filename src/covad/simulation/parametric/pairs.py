@@ -78,9 +78,9 @@ def produce_pair(
     return first.boosted(pair), second.boosted(pair)
 
 
-def ttbar(rng: np.random.Generator, n: int) -> HardEvents:
+def ttbar(rng: np.random.Generator, n: int, initial: InitialState = TTBAR_RADIATION) -> HardEvents:
     """Make g g, q qbar -> t tbar, both into b W."""
-    radiation = radiate(rng, n, TTBAR_RADIATION)
+    radiation = radiate(rng, n, initial)
     masses = breit_wigner(rng, (2, n), TOP_MASS, TOP_WIDTH, 150.0, 200.0)
     tops = produce_pair(rng, TTBAR_SPECTRUM, radiation, *masses)
     return HardEvents(combine(*(decay_top(rng, top) for top in tops)), radiation)

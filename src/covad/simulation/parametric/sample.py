@@ -20,6 +20,7 @@ from covad.simulation.parametric.products import (
     Jets,
     join,
 )
+from covad.simulation.parametric.variants import find_variant
 
 #: A lepton below the filter by more than this many resolutions has no chance to pass it.
 RESOLUTION_REACH = 4.0
@@ -40,8 +41,10 @@ HARD_PROCESSES: dict[str, HardProcess] = {
 }
 
 
-def generate(process: str, n_events: int, rng: np.random.Generator, detector: Detector) -> Events:
-    """Make exactly `n_events` events of one process that pass the detector's lepton filter."""
+def generate(
+    process: str, n_events: int, rng: np.random.Generator, detector: Detector, variant: str | None = None
+) -> Events:
+    """Make exactly `n_events` events of one process, or a variant of it, that pass the lepton filter."""
     code = process_code(process)
     accepted = [np.zeros((0, *ADC2021_LAYOUT.shape), dtype=np.float32)]
     found, tried = 0, 0
@@ -49,7 +52,7 @@ def generate(process: str, n_events: int, rng: np.random.Generator, detector: De
         # Enough hard events for what is missing, judged by the acceptance so far.
         acceptance = (found + 1) / (tried + 5)
         size = int(min(LARGEST_BATCH, 1.05 * (n_events - found) / acceptance + 200))
-        measured = measured_batch(process, size, rng, detector)
+        measured = measured_batch(process, size, rng, detector, variant)
         accepted.append(measured)
         found, tried = found + len(measured), tried + size
         if tried > MOST_TRIES * (found + 1):
@@ -62,7 +65,7 @@ def generate(process: str, n_events: int, rng: np.random.Generator, detector: De
 
 
 def measured_batch(
-    process: str, size: int, rng: np.random.Generator, detector: Detector
+    process: str, size: int, rng: np.random.Generator, detector: Detector, variant: str | None = None
 ) -> NDArray[np.float32]:
     """Return the accepted ones of `size` hard events, in the layout of the public dataset.
 
@@ -70,7 +73,7 @@ def measured_batch(
     """
     resolution = max(detector.electron_resolution, detector.muon_resolution)
     softest = detector.lepton_filter * max(1.0 - RESOLUTION_REACH * resolution, 0.0)
-    hard = hard_events(process, size, rng, softest)
+    hard = hard_events(process, size, rng, softest, variant)
     leptons, flavour = hard.products.leptons, hard.products.flavour
     pt = leptons.pt
     slope = np.sinh(np.where(flavour == ELECTRON, detector.electron_eta_max, detector.muon_eta_max))
@@ -80,8 +83,12 @@ def measured_batch(
     return measured[detector.accepts(measured)]
 
 
-def hard_events(process: str, size: int, rng: np.random.Generator, lepton_pt_min: float) -> HardEvents:
+def hard_events(
+    process: str, size: int, rng: np.random.Generator, lepton_pt_min: float, variant: str | None = None
+) -> HardEvents:
     """Make parton-level events; those of QCD have a lepton above `lepton_pt_min`, the others any leptons."""
+    if variant is not None:
+        return find_variant(process, variant)(rng, size)
     if process == "qcd":
         return heavy_flavour.qcd(rng, size, lepton_pt_min)
     return HARD_PROCESSES[process](rng, size)
