@@ -61,6 +61,8 @@ def _vector(value: Any) -> Any:
 
 #: A point of the nuisances: one number per systematic, in units of its sigma.
 Nu = tuple[float, ...]
+#: A correlation matrix of nuisances, row by row.
+Matrix = tuple[tuple[float, ...], ...]
 
 Real = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Positive = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]

@@ -118,5 +118,7 @@ def _told_apart(columns: Sequence[Float64]) -> bool:
 def _kinds(nu: Float64, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Float64]]]:
     numbers = range(len(names))
     yield "first order", {names[k]: nu[:, k] for k in numbers}
-    yield "squares", {f"{names[k]}^2": nu[:, k] ** 2 - 1.0 for k in numbers}
+    # nuisances of separate samples are -1 or +1
+    curved = [k for k in numbers if np.ptp(np.abs(nu[:, k])) > 0.0]
+    yield "squares", {f"{names[k]}^2": nu[:, k] ** 2 - 1.0 for k in curved}
     yield "products", {f"{names[k]} {names[m]}": nu[:, k] * nu[:, m] for k, m in combinations(numbers, 2)}

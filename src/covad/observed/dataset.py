@@ -183,7 +183,7 @@ def make_dataset(
         sigma = run.study.normalisation
         normalisation = Normalisation(sigma, auxiliary[NORMALISATION] * sigma)
     shape = [auxiliary[name] for name in run.nuisances if name != NORMALISATION]
-    untreated = run.configuration.treatment is Treatment.NONE
+    untreated, matrix = run.configuration.treatment is Treatment.NONE, run.data.source.correlation
     return Dataset(
         reference=reference.z,
         data=data.z,
@@ -192,4 +192,5 @@ def make_dataset(
         data_response=Response.none(len(data)) if untreated else data.response,
         measured=np.array(shape, dtype=np.float64),
         normalisation=normalisation,
+        correlation=None if untreated or matrix is None else np.array(matrix),
     )

@@ -34,6 +34,8 @@ _MEANING = {
     "draw.expected": "sizes.expected",
     "draw.n_reference": "sizes.reference",
     "draw.normalisation_sigma": "normalisation",
+    "draw.correlation": "source.correlations",
+    "correlation": "source.correlations",
     "background": "source.background.processes",
     "luminosity": "source.luminosity",
     "encoder": "the encoder",

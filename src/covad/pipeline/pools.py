@@ -87,7 +87,8 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
             )
             spaces.append((maker, pools))
         prior: dict[Nu, Embedded] = {}
-        parts = list(prior_parts(data, min(n_worth(pools.data, centre) for _, pools in spaces)))
+        worth = min(n_worth(pools.data, centre) for _, pools in spaces)
+        parts = list(prior_parts(data, worth / dilution(data, background[centre])))
         for number, (rows, points) in enumerate(parts):
             prior |= embed(files, rows, points, data.alternatives("data", number, len(parts)))
     signals = {}
@@ -123,6 +124,18 @@ def n_worth(data: Mapping[Nu, Pool], centre: Nu) -> float:
     return min(pool.worth for pool in data.values())
 
 
+def dilution(data: CollisionData, nominal: Embedded) -> float:
+    """Return how many times fewer events are accepted beside those of separate samples, which may weigh more.
+
+    Points of the prior have such samples even if no nu of the study has.
+    """
+    if not n_prior_points(data.study):
+        return 1.0
+    pieces = (events for other in data.alternatives("data") for events in other.pieces())
+    largest = max((float(np.abs(events.event_weights).max()) for events in pieces), default=0.0)
+    return max(largest / float(np.abs(nominal.weights).max()), 1.0)
+
+
 def prior_parts(data: CollisionData, n_events: float) -> Iterator[tuple[NDArray[np.int64], list[Nu]]]:
     """Yield rows of the data split with the points of the prior at which they are embedded.
 
@@ -131,10 +144,16 @@ def prior_parts(data: CollisionData, n_events: float) -> Iterator[tuple[NDArray[
     those at different points of one part its events.
     """
     study = data.study
-    points = prior_points(n_prior_points(study), len(data.systematics), derived_seed(study, "prior"))
+    points = prior_points(
+        n_prior_points(study),
+        len(data.systematics),
+        derived_seed(study, "prior"),
+        data.source.correlation,
+        [k for k, nuisance in enumerate(data.systematics) if nuisance.discrete],
+    )
     if not points:
         return
-    parts = int(np.clip(n_events / prior_events(study), 1, _PRIOR_PARTS))
+    parts = int(np.clip(n_events / prior_events(study), 1, min(_PRIOR_PARTS, len(points))))
     # files may be sorted, by process for instance
     shuffled = np.random.default_rng(derived_seed(study, "prior rows")).permutation(data.rows["data"])
     for number, rows in enumerate(np.array_split(shuffled, parts)):

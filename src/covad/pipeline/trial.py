@@ -33,6 +33,7 @@ from covad.settings import Nu
 from covad.simulation.detector import Detector
 from covad.simulation.parametric.variants import find_variant
 from covad.simulation.simulate import Simulation
+from covad.study.plan import n_prior_points
 from covad.study.systematics import SamplesEntry
 
 log = logging.getLogger(__name__)
@@ -43,24 +44,19 @@ TRIED = 4000
 LEARNED_NU, PRIOR_NU = 2.0, 3.0
 
 
-def _refuse_unsupported(data: CollisionData) -> None:
-    """Raise StudyError for what toys cannot draw: it must not be left out in silence."""
-    if data.source.correlation is not None:
+def _refuse_repeated_points(data: CollisionData) -> None:
+    """Raise StudyError if points of the prior have different chances: toys throw each of them alike."""
+    discrete = all(nuisance.discrete for nuisance in data.systematics)
+    if discrete and data.source.correlation is not None and n_prior_points(data.study):
         raise StudyError(
-            "source.correlations: toys of a study throw independent auxiliary values: leave it out; "
-            "covad.compare takes a correlation matrix"
-        )
-    separate = [nuisance.name for nuisance in data.systematics if nuisance.discrete]
-    if separate and data.study.prior:
-        raise StudyError(
-            f"prior: the separate samples of '{separate[0]}' are there at nu = -1, 0 and 1 only, and not "
-            "wherever a prior is thrown: set prior to false"
+            "source.correlations: all systematics are separate samples, and toys of the prior throw their "
+            "signs independently: set prior to false, or leave the correlations out"
         )
 
 
 def check_collisions(data: CollisionData) -> None:
     """Raise an error if samples, files or systematics of the study cannot be, before any work starts."""
-    _refuse_unsupported(data)
+    _refuse_repeated_points(data)
     for name, sample in data.samples.items():
         process = data.source.separate_processes.get(name, name)
         if sample.simulate is not None and name != BACKGROUND:

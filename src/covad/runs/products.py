@@ -177,6 +177,7 @@ class Products:
                 prior=[n_prior_points(self.study), prior_events(self.study)],
                 signal_nu=signal_points(self.study),
                 signals={name: self._events_digest(name) or "" for name in self.study.signals},
+                **({} if not n_prior_points(self.study) else self._correlated),
                 **self._smoothed_for(space),
             ),
         )
@@ -208,6 +209,7 @@ class Products:
                 response=self.response(embedding, fold, order).digest,
                 convex=convex.describe(),
                 normalisation=self.study.normalisation or 0.0,
+                **self._correlated,
             ),
         )
 
@@ -252,6 +254,12 @@ class Products:
     def _many(self) -> dict[str, Any]:
         """Return what more than two nuisances are learned by: no pairs of them, two in L_cov."""
         return {"pairs": "asked"} if len(self._collisions.systematics) > 2 else {}
+
+    @property
+    def _correlated(self) -> dict[str, Any]:
+        """Return the correlations of the nuisances; nothing if they are independent."""
+        matrix = self._collisions.correlation
+        return {} if matrix is None else {"correlation": matrix}
 
     @cached_property
     def _common(self) -> dict[str, Any] | None:

@@ -34,6 +34,7 @@ CHANGEABLE_KEYS = (
     "prior",
     "result",
     "signals",
+    "source.correlations",
     "source.response",
     "source.fold",
     "source.luminosity",

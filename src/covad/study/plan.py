@@ -144,6 +144,7 @@ def null_draw(study: Study, configuration: Configuration) -> Draw:
         nu=tuple(0.0 for _ in study.nu[0]),
         response_order=configuration.order,
         normalisation_sigma=study.normalisation,
+        correlation=study.source.correlation if configuration.treatment is Treatment.PROFILED else None,
     )
 
 

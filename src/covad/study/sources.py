@@ -5,18 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, model_validator
 
 from covad.embedding.settings import EncoderSettings, Training
 from covad.events.processes import BACKGROUND_MIX
 from covad.events.selection import Selection
 from covad.response.settings import ResponseFit
-from covad.settings import Count, Index, Name, NotNegative, Positive, Settings, Size, Whole
+from covad.settings import Count, Index, Matrix, Name, NotNegative, Positive, Settings, Size, Whole
 from covad.study.samples import SampleEntry
 from covad.study.systematics import (
-    CorrelationEntry,
+    Correlations,
     ShiftEntry,
     SystematicEntry,
     check_entries,
@@ -34,6 +32,22 @@ class LatentSection(Settings):
 
     kind: Literal["latent"]
     nuisances: Annotated[Whole, Field(ge=1, le=MOST_NUISANCES)] = 1
+    #: Of the auxiliary measurements of the nuisances, which are called nu_1, nu_2 and so on.
+    correlations: Correlations = ()
+
+    @model_validator(mode="after")
+    def _correlated(self) -> Self:
+        correlation_matrix(self._names, self.correlations)
+        return self
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(f"nu_{k + 1}" for k in range(self.nuisances))
+
+    @property
+    def correlation(self) -> Matrix | None:
+        """Return the correlation matrix of the auxiliary measurements, None if they are independent."""
+        return correlation_matrix(self._names, self.correlations)
 
     @property
     def embeddings_named(self) -> tuple[str, ...]:
@@ -58,6 +72,11 @@ class PoolSection(Settings):
     @property
     def n_nuisances(self) -> int | None:
         """None: only the files know."""
+        return None
+
+    @property
+    def correlation(self) -> Matrix | None:
+        """None: auxiliary measurements of pools are independent."""
         return None
 
 
@@ -144,7 +163,7 @@ class Collisions(Settings):
         ShiftEntry(name="jet_energy_scale"),
     )
     #: Of the auxiliary measurements of the nuisances; those of which nothing is said are independent.
-    correlations: tuple[CorrelationEntry, ...] = ()
+    correlations: Correlations = ()
     cuts: Selection = Selection()
     splits: Splits = Splits()
     #: Of coarse features, whose events can be alike by chance: what is alike is counted, and not refused.
@@ -217,7 +236,7 @@ class Collisions(Settings):
         return len(self.nuisances)
 
     @property
-    def correlation(self) -> NDArray[np.float64] | None:
+    def correlation(self) -> Matrix | None:
         """Return the correlation matrix of the auxiliary measurements, None if they are independent."""
         return correlation_matrix(self.nuisances, self.correlations)
 

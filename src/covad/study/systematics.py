@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from covad.events.systematics.built_in_weights import BUILT_IN_WEIGHTS
-from covad.settings import Name, Positive, Real, Settings
+from covad.settings import Matrix, Name, Positive, Real, Settings
 from covad.study.samples import SampleEntry
 
 #: What the yield's nuisance is called in results.
@@ -171,6 +170,9 @@ class CorrelationEntry(Settings):
     value: Annotated[Real, Field(gt=-1.0, lt=1.0)]
 
 
+Correlations = tuple[CorrelationEntry, ...]
+
+
 def check_entries(entries: Sequence[SystematicEntry]) -> None:
     """Raise ValueError if entries of one name contradict each other."""
     for number, entry in enumerate(entries):
@@ -195,9 +197,7 @@ def check_entries(entries: Sequence[SystematicEntry]) -> None:
             )
 
 
-def correlation_matrix(
-    names: Sequence[str], correlations: Sequence[CorrelationEntry]
-) -> NDArray[np.float64] | None:
+def correlation_matrix(names: Sequence[str], correlations: Correlations) -> Matrix | None:
     """Return the correlations of the auxiliary measurements of all nuisances; None: they are independent.
 
     Raise ValueError if there cannot be such measurements.
@@ -220,7 +220,7 @@ def correlation_matrix(
             f"correlations: together they are not positive definite (smallest eigenvalue {smallest:.2g}), so "
             "that no measurements can have them: make them smaller"
         )
-    return matrix if correlations else None
+    return tuple(map(tuple, matrix.tolist())) if correlations else None
 
 
 def nuisance_names(entries: Sequence[SystematicEntry]) -> tuple[str, ...]:

@@ -39,15 +39,16 @@ def true_nuisances(draw: Draw, n_nuisances: int) -> Float64:
 
 
 def assemble(draw: Draw, reference: LatentEvents, data: LatentEvents, seeds: ToySeeds) -> Dataset:
-    """Make one toy, with auxiliary values thrown around the truth: nu0 ~ N(nu, 1), nu_N0 ~ N(nu_N, sigma)."""
+    """Make one toy, with auxiliary values thrown around the truth: nu0 ~ N(nu, S), nu_N0 ~ N(nu_N, sigma)."""
     rng = np.random.default_rng(seeds.auxiliary)
-    measured = rng.normal(draw.nu, 1.0)
+    correlation = None if draw.correlation is None else np.array(draw.correlation)
+    measured = latent.throw_auxiliary(np.array(draw.nu), correlation, rng)
     normalisation = None
     if draw.normalisation_sigma is not None:
         thrown = float(rng.normal(draw.true_norm, draw.normalisation_sigma))
         normalisation = Normalisation(draw.normalisation_sigma, thrown)
     if draw.treatment is Treatment.NONE:
-        measured, normalisation = np.empty(0), None
+        measured, normalisation, correlation = np.empty(0), None, None
     return Dataset(
         reference=reference.z,
         data=data.z,
@@ -56,6 +57,7 @@ def assemble(draw: Draw, reference: LatentEvents, data: LatentEvents, seeds: Toy
         data_response=_known(draw, data),
         measured=measured,
         normalisation=normalisation,
+        correlation=correlation,
     )
 
 
@@ -89,7 +91,7 @@ class LatentSource:
 
     def throw(self, draw: Draw, seeds: ToySeeds) -> Draw:
         rng = np.random.default_rng(seeds.truth)
-        return draw.thrown(throw_nuisances(self.n_nuisances, rng), rng)
+        return draw.thrown(throw_nuisances(self.n_nuisances, rng, draw.correlation), rng)
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
         self.check(draw)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from covad.errors import PlanError
-from covad.nplm.dataset import Dataset, Float32
+from covad.errors import DatasetError, PlanError
+from covad.nplm.dataset import Dataset, Float32, Float64, check_correlation
 from covad.nplm.fit import NplmTest
-from covad.settings import Nu
+from covad.settings import Matrix, Nu
 from covad.storage.digests import canonical, content_digest
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class Draw:
     """What decides the events of a toy, besides its index: nu in units of sigma, sizes as expectations.
 
     `nu_norm` is the true nuisance of the normalisation, in units of its sigma too. With `prior`, every toy
-    throws a truth of its own, nu_k ~ N(0, 1) and nu_norm ~ N(0, 1) where there is one.
+    throws a truth of its own, nu ~ N(0, S) and nu_norm ~ N(0, 1) where there is one. `correlation` is S, that
+    of the auxiliary measurements; None means that they are independent.
     """
 
     embedding: str
@@ -68,6 +69,7 @@ class Draw:
     normalisation_sigma: float | None = 0.1
     nu_norm: float = 0.0
     prior: bool = False
+    correlation: Matrix | None = None
 
     def __post_init__(self) -> None:
         # 0 and -0.0 and 0.0 are one value, and must give one identity
@@ -85,6 +87,13 @@ class Draw:
             raise PlanError(f"nu_N = {self.nu_norm:g} sigma needs the sigma of a normalisation nuisance")
         if self.prior and self.signal is not None:
             raise PlanError("toys with a signal have one truth, not one thrown from the prior")
+        if self.correlation is not None:
+            rows = tuple(tuple(float(x) + 0.0 for x in row) for row in self.correlation)
+            object.__setattr__(self, "correlation", rows)
+            try:
+                check_correlation(np.array(rows), len(self.nu))
+            except (DatasetError, ValueError) as failure:
+                raise PlanError(f"correlation: {failure}") from failure
 
     @property
     def true_norm(self) -> float:
@@ -108,21 +117,40 @@ class Draw:
         return replace(self, nu_norm=LARGEST_THROW) if floats else self
 
 
-def throw_nuisances(number: int, rng: np.random.Generator) -> Nu:
+def throw_nuisances(number: int, rng: np.random.Generator, correlation: Matrix | None = None) -> Nu:
     """Throw nuisances from their priors, in units of sigma, none farther out than LARGEST_THROW."""
     from scipy.stats import truncnorm  # takes its time, and reading a study does not need it
 
     thrown = truncnorm.rvs(-LARGEST_THROW, LARGEST_THROW, size=number, random_state=rng)
-    return tuple(thrown.tolist())
+    return tuple(_correlated(thrown, correlation).tolist())
 
 
-def prior_points(number: int, n_nuisances: int, seed: int) -> tuple[Nu, ...]:
-    """Return points that fill the prior N(0, 1)^K evenly: a scrambled Sobol sequence of a power of two."""
+def prior_points(
+    number: int,
+    n_nuisances: int,
+    seed: int,
+    correlation: Matrix | None = None,
+    discrete: Collection[int] = (),
+) -> tuple[Nu, ...]:
+    """Return points that fill the prior N(0, S) evenly: a scrambled Sobol sequence of a power of two.
+
+    Nuisances of the numbers `discrete` exist at -1 and +1 only: they have the sign of what is thrown. If all
+    do, points repeat; each is returned once.
+    """
     from scipy.stats import qmc, truncnorm  # take their time, and reading a study does not need them
 
     uniform = qmc.Sobol(n_nuisances, seed=seed).random(number)
-    points = truncnorm.ppf(uniform, -LARGEST_THROW, LARGEST_THROW).round(6)
-    return tuple(tuple(point) for point in points.tolist())
+    points = _correlated(truncnorm.ppf(uniform, -LARGEST_THROW, LARGEST_THROW), correlation).round(6)
+    signed = list(discrete)
+    points[:, signed] = np.where(points[:, signed] < 0.0, -1.0, 1.0)
+    return tuple(dict.fromkeys(tuple(point) for point in points.tolist()))
+
+
+def _correlated(independent: Float64, correlation: Matrix | None) -> Float64:
+    """Return vectors of N(0, S) from those of N(0, 1)^K, with the same limits."""
+    if correlation is None:
+        return independent
+    return np.clip(independent @ np.linalg.cholesky(correlation).T, -LARGEST_THROW, LARGEST_THROW)
 
 
 def draw_recipe(draw: Draw) -> dict[str, Any]:
