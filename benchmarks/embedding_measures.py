@@ -22,7 +22,8 @@ from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale
 from covad.inference.misfit import MatchedEvents, Misfit
-from covad.inference.reach import ScalableNull, closure_reach, predicted_shift
+from covad.inference.reach import closure_reach
+from covad.inference.shifts import ScalableNull, predicted_shift
 from covad.nplm.convex.basis import evaluate
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Response

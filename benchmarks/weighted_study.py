@@ -35,7 +35,8 @@ import covad
 from covad.embedding.embed import encode
 from covad.events.files import open_events
 from covad.results.run import Run
-from covad.results.summary import NullSummary, Summary, nu_text, select
+from covad.results.summary import NullSummary, Summary, select
+from covad.results.truths import nu_text
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.runs.models import load_models, response_of

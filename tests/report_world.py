@@ -22,25 +22,22 @@ from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.report.tables.table import Cell, Column, Row, Table
 from covad.results.collect import null_name
+from covad.results.manifest import Manifest, ToyVersions
+from covad.results.spaces import EmbeddingSummary, FoldSummary, SpaceSummary
 from covad.results.summary import (
     SUMMARY_SCHEMA,
     ClipSummary,
     ClosureSummary,
     ConfigurationSummary,
-    EmbeddingSummary,
     EnsembleSummary,
-    FoldSummary,
-    Manifest,
     NullLaw,
     NullSummary,
     PriorSummary,
     ProcessShare,
     SignalPower,
     SignalSignificance,
-    SpaceSummary,
     Summary,
     ToyCounts,
-    ToyVersions,
 )
 from covad.runs.checks import Departure, ReachAt, SpaceChecks, SpaceReach, ValidationCounts, YieldAt
 from covad.storage.versions import Versions

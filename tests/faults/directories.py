@@ -187,7 +187,7 @@ def run_directories() -> Iterator[Fault]:
     dry = ("run", "{study}", "--out", "{run}", "--dry-run")
     yield Fault("run: dry run after other sizes", dry, "keep.*(redo|anew|made)|(redo|anew).*ke[ep]p?t?", 0,
                 study_with("nu", [0, 1, -1]))  # fmt: skip
-    stages = r"events.*encoder.*response.*pools.*checks.*tune.*toys"
+    stages = r"events.*encoder.*response.*checks.*pools.*tune.*toys"
     yield Fault("status lists all stages", status, stages, 0)
     # the first words of a program that nobody can read
     odd = r"\('covariant', 1\)|loss \[|0\.0 min left|Warning:"

@@ -7,14 +7,14 @@ import pytest
 
 from covad.errors import InferenceError
 from covad.inference.misfit import Misfit
+from covad.inference.prior_average import Measurement, PriorAverage
 from covad.inference.ranking import (
     PRUNED_INFORMATION,
     PRUNED_SHIFT,
     TrainingSpread,
     rank_nuisances,
-    slope,
 )
-from covad.inference.reach import Measurement, PriorAverage, ScalableNull, predicted_shift
+from covad.inference.shifts import ScalableNull, predicted_shift
 from covad.response.grid import response_grid
 
 N_BASIS, K, EXPECTED = 6, 4, 5000.0
@@ -68,7 +68,7 @@ def test_the_worst_direction_is_the_worst() -> None:
     found = rank_nuisances(given, EXPECTED)
     worst = np.array(found.worst_direction)
     assert np.linalg.norm(worst) == pytest.approx(1.0)
-    slopes = np.stack([slope(given, k).delta for k in range(K)])
+    slopes = np.stack([given.slope(k).delta for k in range(K)])
 
     def shift(direction: np.ndarray) -> float:
         return predicted_shift(

@@ -8,17 +8,9 @@ from convex_world import bumps
 
 from covad.errors import InferenceError
 from covad.inference.misfit import MatchedEvents, Misfit
-from covad.inference.reach import (
-    GrowingTest,
-    Measurement,
-    PredictedShift,
-    PriorAverage,
-    Reach,
-    ScalableNull,
-    closure_reach,
-    predicted_shift,
-    yield_part,
-)
+from covad.inference.prior_average import Measurement, PriorAverage
+from covad.inference.reach import GrowingTest, Reach, closure_reach
+from covad.inference.shifts import PredictedShift, ScalableNull, predicted_shift, yield_part
 from covad.nplm.convex.convex import ConvexProblem, columns
 from covad.nplm.convex.law import ScoreMoments, analytic_null
 from covad.nplm.dataset import Response

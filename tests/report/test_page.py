@@ -24,7 +24,7 @@ from covad.report.figures.canvas import inline_svg
 from covad.report.figures.statistic import closure_picture, null_figure
 from covad.report.page import chapters_of, observed, render
 from covad.report.write import mark_outdated, write_evidence
-from covad.results.summary import StageVersions
+from covad.results.manifest import StageVersions
 
 
 @pytest.fixture(scope="module")

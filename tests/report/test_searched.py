@@ -8,7 +8,7 @@ import report_world
 from observations import observation
 
 from covad.report.searched import searched
-from covad.results.summary import StageVersions
+from covad.results.manifest import StageVersions
 
 
 @pytest.fixture(scope="module")

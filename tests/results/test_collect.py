@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from covad.inference.joint import JointNull
 from covad.results.collect import Group, collect, joint_null
-from covad.results.summary import truth_text
+from covad.results.truths import truth_text
 from covad.toys.ensembles import Treatment
 
 

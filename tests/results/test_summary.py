@@ -21,7 +21,8 @@ from covad.pipeline.report import write_summary
 from covad.report.names import nu_label
 from covad.results import Summary, collect, read_summary, select, summarise, summary_lines
 from covad.results.collect import null_name
-from covad.results.summary import SUMMARY_SCHEMA, nu_text
+from covad.results.summary import SUMMARY_SCHEMA
+from covad.results.truths import nu_text
 from covad.storage.sealed import write_sealed
 from covad.study import parse_study
 

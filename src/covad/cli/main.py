@@ -387,7 +387,7 @@ def run(
     """Do what is missing of a study.
 
     Ctrl-C stops a run at any moment; the same command goes on from there. Stages: events, encoder, response,
-    pools, checks, tune, toys.
+    checks, pools, tune, toys.
     """
     from covad.pipeline import choose_workers, dry_run, run_study
     from covad.study import read_study

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.box import SIMPLE
 
 from covad.cli.console import result_console, table
-from covad.results.summary import truth_text
+from covad.results.truths import truth_text
 from covad.runs.smoothing import smoothing_line
 from covad.runs.status import EnsembleStatus, RunStatus
 
@@ -25,6 +25,9 @@ def print_status(status: RunStatus) -> None:
                 "written" if stage.finished else "older than the toys" if stage.remark else "not written yet"
             )
         console.print(f"{'' if stage.stage == 'report' else 'stage '}{stage.stage}: {done}{remark}")
+        if stage.stage == "checks":
+            for line in status.ranking_lines:
+                console.print(f"  {line}")
         if stage.stage == "pools":
             for space, pools in status.smoothing.items():
                 console.print(f"  {space}: {smoothing_line(pools)}")
@@ -61,7 +64,7 @@ def print_status(status: RunStatus) -> None:
         lines.columns[0].min_width = _DRAWN_AT
         for ensemble in ensembles:
             draw = ensemble.entry.draw
-            truth = truth_text(draw.nu, draw.nu_norm, draw.prior)
+            truth = truth_text(draw.nu, draw.nu_norm, draw.prior, ensemble.entry.along_worst)
             lines.add_row(
                 f"{truth}, {draw.signal} {draw.injected:g}" if draw.signal else truth,
                 *(str(getattr(ensemble.counts, name)) for name in _COUNTS),

@@ -4,8 +4,10 @@ In the notation of `reach`, the misfit at nu is delta(nu) = sum_k nu_k delta_k +
 t moves by N delta.M.delta.
 
 - A nuisance on its own moves t by s_k, its misfit averaged over its prior with all others at 0.
-- B_kl = N delta_k.M.delta_l is the shift of t to first order, nu.B.nu. Its top eigenvector is the direction
-  of one sigma in which t moves most. The noise of the fresh sample is subtracted from B.
+- B_kl = N delta_k.M.delta_l is the shift of t to first order, nu.B.nu. The *worst direction* is the nu of one
+  sigma, nu.S^-1.nu = 1 with the correlation S of the prior, at which it is largest: B's top eigenvector where
+  S = 1. The noise of the fresh sample is subtracted from B. Nuisances of separate samples do not exist beyond
+  one sigma, and are 0 there.
 - Left out of the test, a nuisance moves t by N d.M'.d at one sigma, d = delta_k + E_0[x g_k] its whole effect
   and M' the form of the test without it. It may be left out (*pruned*) if data of this size do not know it,
   N I_kk = N E_0[g_k^2] <= `PRUNED_INFORMATION`, and if all that are left out, the weakest first, move t by
@@ -24,7 +26,8 @@ import numpy as np
 from covad.errors import InferenceError
 from covad.inference.intervals import LEVEL, check_level
 from covad.inference.misfit import Misfit
-from covad.inference.reach import Measurement, NoisyForm, Pair, PredictedShift, ScalableNull
+from covad.inference.prior_average import Measurement, Pair, discrete
+from covad.inference.shifts import NoisyForm, PredictedShift, ScalableNull
 from covad.nplm.dataset import Float64
 from covad.settings import Nu
 from covad.storage.records import Record
@@ -77,13 +80,31 @@ class PriorClosure(Record):
     average: Shift
     nuisances: tuple[NuisanceMisfit, ...]
     pairs: tuple[PairMisfit, ...]  # of those that were measured apart
-    worst_direction: Nu  # of one sigma
+    worst_direction: Nu  # of one sigma; 0 of those that do not exist beyond
     worst_shift: float  # of the mean of t at one sigma along it, to first order
+    names: tuple[str, ...] = ()  # of the nuisances by number; none in runs of older versions
+    discrete: tuple[int, ...] = ()  # nuisances that do not exist beyond one sigma
 
     @property
     def pruned(self) -> tuple[int, ...]:
         """Return the nuisances that the test may leave out."""
         return tuple(sorted(entry.nuisance for entry in self.nuisances if entry.pruned))
+
+    @property
+    def pruned_names(self) -> tuple[str, ...]:
+        return tuple(self.name(number) for number in self.pruned)
+
+    def name(self, number: int) -> str:
+        """Return what a nuisance is called."""
+        return self.names[number] if self.names else f"nu_{number + 1}"
+
+    def worst_points(self, sigmas: float) -> tuple[Nu, ...]:
+        """Return the points so far along the worst direction, on both sides; none if it has no length.
+
+        They are rounded to three digits, so that people can read them.
+        """
+        point = np.round(sigmas * np.array(self.worst_direction), 3) + 0.0
+        return (tuple(point.tolist()), tuple((0.0 - point).tolist())) if point.any() else ()
 
     def leading(self, n: int = LEADING) -> tuple[int, ...]:
         """Return the nuisances that are described worst, by the upper ends of their intervals."""
@@ -91,12 +112,14 @@ class PriorClosure(Record):
         return tuple(entry.nuisance for entry in ranked[:n])
 
 
-def rank_nuisances(measured: Measurement, n_events: float, level: float = LEVEL) -> PriorClosure:
+def rank_nuisances(
+    measured: Measurement, n_events: float, level: float = LEVEL, names: tuple[str, ...] = ()
+) -> PriorClosure:
     """Rank the nuisances by the shift of t that their misfit makes at this number of events."""
     check_level(level)
     null = measured.central
     k = len(next(iter(measured.misfits)))
-    slopes = [slope(measured, number) for number in range(k)]
+    slopes = [measured.slope(number) for number in range(k)]
     unit = n_events / null.at(n_events).law.std
     information = n_events * np.diag(null.per_event.information)[null.n_basis : null.n_basis + k]
     left_out = [
@@ -122,31 +145,38 @@ def rank_nuisances(measured: Measurement, n_events: float, level: float = LEVEL)
     delta, noise = (
         np.stack([getattr(misfit, name) for misfit in slopes], axis=-2) for name in ("delta", "noise")
     )
-    values, vectors = np.linalg.eigh(
-        delta @ matrix @ delta.T - np.einsum("bkc,blc->kl", noise @ matrix, noise, optimize=True)
-    )
-    worst = vectors[:, -1] * (1.0 if vectors[np.argmax(np.abs(vectors[:, -1])), -1] > 0 else -1.0)
+    shifts = delta @ matrix @ delta.T - np.einsum("bkc,blc->kl", noise @ matrix, noise, optimize=True)
+    few = discrete(tuple(measured.misfits))
+    worst, worst_shift = _worst_direction(shifts, measured.correlation, few)
     return PriorClosure(
         n_events=n_events,
         average=Shift.of(measured.averaged(n_events, level)),
         nuisances=tuple(sorted(entries, key=lambda entry: -entry.misfit.shift)),
         pairs=tuple(sorted(pairs, key=lambda entry: -entry.misfit.shift)),
         worst_direction=tuple(worst.tolist()),
-        worst_shift=float(unit * values[-1]),
+        worst_shift=unit * worst_shift,
+        names=names,
+        discrete=few,
     )
 
 
-def slope(measured: Measurement, nuisance: int) -> Misfit:
-    """Return delta_k, the odd part of the misfits of one nuisance, by least squares."""
-    own = {
-        nu[nuisance]: misfit
-        for nu, misfit in measured.misfits.items()
-        if nu[nuisance] != 0.0 and np.count_nonzero(nu) == 1
-    }
-    if not own:
-        raise InferenceError(f"nuisance number {nuisance} is shifted at no point")
-    size = sum(value**2 for value in own)
-    return Misfit.combined(list(own.values()), [value / size for value in own])
+def _worst_direction(
+    shifts: Float64, correlation: Float64 | None, left_out: tuple[int, ...]
+) -> tuple[Float64, float]:
+    """Return the nu of one sigma at which nu.B.nu is largest, with its largest component positive."""
+    worst = np.zeros(len(shifts))
+    free = np.delete(np.arange(len(shifts)), left_out)
+    if not len(free):
+        return worst, 0.0
+    block = np.ix_(free, free)
+    # the prior of the others where those left out are 0
+    root = np.eye(len(free))
+    if correlation is not None:
+        root = np.linalg.cholesky(np.linalg.inv(np.linalg.inv(correlation)[block]))
+    values, vectors = np.linalg.eigh(root.T @ shifts[block] @ root)
+    found = root @ vectors[:, -1]
+    worst[free] = found if found[np.argmax(np.abs(found))] > 0 else -found
+    return worst, float(values[-1])
 
 
 def _left_out(

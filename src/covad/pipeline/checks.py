@@ -27,7 +27,7 @@ from covad.response.model import ResponseModel
 from covad.response.pairs import Pairs
 from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
 from covad.results.lines import reach_text
-from covad.results.summary import nu_text
+from covad.results.truths import nu_text
 from covad.runs.checks import Departure, SpaceChecks, ValidationCounts, YieldAt
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory

@@ -77,7 +77,9 @@ def _stages(products: Products) -> Iterator[str]:
     for stage, parts in _shared(products, sources).items():
         yield f"{stage}: {_told(parts)}"
     there, asked = _toys(products, sources)
-    yield f"toys: {there} are there, {asked - there} are computed"
+    unknown = products.study.worst_direction and len(products.worst) < len(products.study.spaces)
+    further = ", and those along the worst direction, which the checks will find" if unknown else ""
+    yield f"toys: {there} are there, {asked - there} are computed{further}"
 
 
 def _samples(products: Products) -> str:
@@ -182,7 +184,7 @@ def _likely_sources(products: Products) -> Sources:
 def _toys(products: Products, sources: Sources) -> tuple[int, int]:
     """Return how many toys of the plan are stored, and how many it has."""
     study = products.study
-    entries = plan(study, sources, read_clips(products, sources))
+    entries = plan(study, sources, read_clips(products, sources), worst=products.worst)
     known = []
     for entry in entries:
         if entry.ensemble is not None:

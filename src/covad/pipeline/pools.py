@@ -74,7 +74,9 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
     with data.open(BACKGROUND) as files:
         reference = embed(files, data.rows["reference"], [centre])[centre]
         basis = embed(files, data.rows["basis"], [centre])[centre]
-        background = embed(files, data.rows["data"], study.points, data.alternatives("data"))
+        drawn_at = {order: data.products.data_points((embedding, order)) or () for order in orders}
+        all_points = list(dict.fromkeys(nu for each in drawn_at.values() for nu in each))
+        background = embed(files, data.rows["data"], all_points, data.alternatives("data"))
         scale = Standardisation.of(accepted_by_size(reference, derived_seed(study, "unweight")))
         spaces = []
         for order in orders:
@@ -83,11 +85,12 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
             pools = Pools(
                 maker.reference,
                 maker.basis,
-                {nu: maker.equal("data", embedded, nu) for nu, embedded in background.items()},
+                {nu: maker.equal("data", background[nu], nu) for nu in drawn_at[order]},
             )
             spaces.append((maker, pools))
         prior: dict[Nu, Embedded] = {}
-        worth = min(n_worth(pools.data, centre) for _, pools in spaces)
+        asked = [{nu: pools.data[nu] for nu in study.points} for _, pools in spaces]
+        worth = min(n_worth(each, centre) for each in asked)
         parts = list(prior_parts(data, worth / dilution(data, background[centre])))
         for number, (rows, points) in enumerate(parts):
             prior |= embed(files, rows, points, data.alternatives("data", number, len(parts)))

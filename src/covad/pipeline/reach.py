@@ -11,8 +11,10 @@ import torch
 
 from covad.events.weights import effective_number
 from covad.inference.misfit import MatchedEvents, Misfit
+from covad.inference.prior_average import Measurement
 from covad.inference.ranking import PriorClosure, TrainingSpread, rank_nuisances
-from covad.inference.reach import GrowingTest, Measurement, ScalableNull, predicted_shift, yield_part
+from covad.inference.reach import GrowingTest
+from covad.inference.shifts import ScalableNull, predicted_shift, yield_part
 from covad.nplm.convex.basis import evaluate
 from covad.nplm.convex.capacity import CapacityError
 from covad.nplm.convex.convex import ConvexTest
@@ -25,8 +27,8 @@ from covad.response.pairs import Pairs
 from covad.runs.checks import ReachAt, SpaceReach, YieldAt
 from covad.runs.models import response_of
 from covad.settings import Nu
-from covad.study import Study
-from covad.study.plan import reach_convex
+from covad.study import Collisions, Study
+from covad.study.plan import nuisance_names, reach_convex
 
 _BLOCK = 1 << 15
 #: Events that the moments of a null are taken from.
@@ -66,7 +68,8 @@ def space_reach(
     heads were fitted on samples of their own.
     """
     ratio, expected = study.sizes.reference / study.sizes.expected, study.sizes.expected
-    fresh = _FreshEvents.of(model, pairs, study.normalisation, ratio)
+    correlation = study.source.correlation if isinstance(study.source, Collisions) else None
+    fresh = _FreshEvents.of(model, pairs, study.normalisation, ratio, correlation)
 
     def chosen(n_events: float) -> ConvexTest:
         try:
@@ -80,7 +83,7 @@ def space_reach(
         leading = _pairs_among(rank_nuisances(first, expected).leading(), fresh.points)
         at_corners = corners(leading) if leading else None
         if at_corners is not None:
-            beside = _FreshEvents.of(model, at_corners, study.normalisation, ratio)
+            beside = _FreshEvents.of(model, at_corners, study.normalisation, ratio, correlation)
 
     def measure(n_events: float) -> Measurement:
         test = chosen(n_events)
@@ -100,7 +103,8 @@ def space_reach(
     if len(getattr(model, "heads", ())) > 1:
         halves = fresh.spread_of_heads(chosen(expected))
         spread = TrainingSpread.of(halves, usual.central, expected, bootstrap)
-    return FreshChecks(reach, tuple(yields), rank_nuisances(usual, expected), spread)
+    names = nuisance_names(study)[: len(fresh.centre)]
+    return FreshChecks(reach, tuple(yields), rank_nuisances(usual, expected, names=names), spread)
 
 
 def _pairs_among(leading: Sequence[int], points: Sequence[Nu]) -> list[Pair]:
@@ -166,10 +170,16 @@ class _FreshEvents:
     still: frozenset[Nu]  # where no event moves
     normalisation: float | None  # sigma of the yield
     reference_ratio: float  # N_R / N_D
+    correlation: Float64 | None  # of the auxiliary measurements
 
     @classmethod
     def of(
-        cls, model: ResponseModel, pairs: Pairs, normalisation: float | None, reference_ratio: float
+        cls,
+        model: ResponseModel,
+        pairs: Pairs,
+        normalisation: float | None,
+        reference_ratio: float,
+        correlation: Float64 | None = None,
     ) -> _FreshEvents:
         centre = tuple(0.0 for _ in next(iter(pairs.z)))
         z = {centre: pairs.nominal, **pairs.z}
@@ -192,7 +202,7 @@ class _FreshEvents:
                     None if density is None else density[part],
                 )
             )
-        return cls(model, tuple(blocks), centre, still, normalisation, reference_ratio)
+        return cls(model, tuple(blocks), centre, still, normalisation, reference_ratio, correlation)
 
     @property
     def points(self) -> tuple[Nu, ...]:
@@ -219,7 +229,7 @@ class _FreshEvents:
     def measure(self, test: ConvexTest) -> Measurement:
         """Measure the misfit at every point in the columns of a test, with the nulls of that test."""
         misfits = Misfit.matched(self._matched(test, block) for block in self.blocks)
-        return Measurement(misfits, self._nulls(test))
+        return Measurement(misfits, self._nulls(test), correlation=self.correlation)
 
     def crossed(self, test: ConvexTest) -> dict[Pair, Misfit]:
         """Measure the mixed derivatives of the misfit, from the corners of every plane."""
@@ -291,7 +301,7 @@ class _FreshEvents:
         ]
         bumps = [evaluate(test.basis, block.z[self.centre]) for block in some]
         responses = [block.response[self.centre] for block in some]
-        sigma, n_basis = self.normalisation, test.n_parameters
+        n_basis = test.n_parameters
         nulls = {}
         for nu in (self.centre, *(() if self.many else self.axes)):
             truth = self._nuisances(nu)
@@ -302,12 +312,22 @@ class _FreshEvents:
                     [nuisance_shift(r, truth)[rows] for r, rows in zip(responses, passing, strict=True)]
                 ),
                 ridge=np.append(test.ridge_by_column, np.zeros(len(truth))),
-                auxiliary=np.concatenate([np.zeros(n_basis), np.ones(len(nu)), [sigma**-2] if sigma else []]),
+                auxiliary=self._auxiliary(n_basis),
                 n_basis=n_basis,
                 reference_ratio=self.reference_ratio,
                 density=np.concatenate(positive) if positive else None,
             )
         return dict.fromkeys((self.centre, *self.axes), nulls[self.centre]) if self.many else nulls
+
+    def _auxiliary(self, n_basis: int) -> Float64:
+        """Return the precision of the auxiliary values by column, or as a matrix if they are correlated."""
+        k, sigma = len(self.centre), self.normalisation
+        independent = np.concatenate([np.zeros(n_basis), np.ones(k), [sigma**-2] if sigma else []])
+        if self.correlation is None:
+            return independent
+        precision = np.diag(independent)
+        precision[n_basis : n_basis + k, n_basis : n_basis + k] = np.linalg.inv(self.correlation)
+        return precision
 
     def _nuisances(self, nu: Nu) -> Float64:
         """Return the true nuisances, the last that of the yield, if it has one."""

@@ -24,7 +24,7 @@ from covad.events.systematics import (
 from covad.events.systematics.variation import of_processes
 from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
-from covad.results.summary import nu_text
+from covad.results.truths import nu_text
 from covad.runs.collisions import CollisionData, check_code
 from covad.runs.selected import CountAt, SelectedEvents, WeightedCountAt, WeightSums, read_selected
 from covad.settings import Nu

@@ -16,7 +16,7 @@ from covad.errors import TooFewEventsError
 from covad.events.processes import BACKGROUND
 from covad.nplm.settings import ConvexSettings
 from covad.pipeline.checks import BINS
-from covad.results.summary import nu_text
+from covad.results.truths import nu_text
 from covad.runs.collisions import CollisionData
 from covad.runs.selected import WeightSums
 from covad.settings import Nu

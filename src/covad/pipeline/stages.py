@@ -176,7 +176,7 @@ def prepare(study: Study, directory: RunDirectory, backend: Backend, until: str,
     if isinstance(study.source, Collisions):  # what weights take is known only now
         shares = {where: source.reference_share for where, source in sources.items()}
         warn_of_references(study, {where: share for where, share in shares.items() if share < 1.0})
-    check_draws(study, sources)
+    check_draws(study, sources, products.worst)
     with timed(directory, "tune"):
         choose_bases(products, sources)
         tune_clips(products, sources, backend)
@@ -194,8 +194,8 @@ def learn(study: Study, directory: RunDirectory, until: str, workers: int) -> No
         "events": events.simulate_missing,
         "encoder": encoder.train_missing,
         "response": response.fit_missing,
-        "pools": pools.embed_missing,
         "checks": checks.check_missing,
+        "pools": pools.embed_missing,
     }
     for stage, task in tasks.items():
         with timed(directory, stage):

@@ -13,7 +13,18 @@ from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.tuned import read_bases, read_clips
 from covad.study import Study
-from covad.study.plan import Sources, Space, background_first, draws, plan, requests, sizes_of, space
+from covad.study.plan import (
+    Sources,
+    Space,
+    WorstPoints,
+    background_first,
+    draws,
+    plan,
+    requests,
+    sizes_of,
+    space,
+    worst_draws,
+)
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Shard
 from covad.toys.run import Backend, ToysComputed, run_toys
@@ -21,10 +32,11 @@ from covad.toys.run import Backend, ToysComputed, run_toys
 log = logging.getLogger(__name__)
 
 
-def check_draws(study: Study, sources: Sources) -> None:
+def check_draws(study: Study, sources: Sources, worst: WorstPoints | None = None) -> None:
     """Raise if toys need more events, or another nu or signal, than the pools have: before they are tuned."""
     for configuration in study.configurations:
-        for draw in draws(study, configuration):
+        along_worst = (draw for _, draw in worst_draws(study, configuration, worst or {}))
+        for draw in (*draws(study, configuration), *along_worst):
             sources[space(configuration)].check(draw)
 
 
@@ -60,7 +72,8 @@ def compute_missing(
                 f"{directory.path}: the pools of '{configuration.label}' are not there: run again"
             )
     products = Products(study, directory)
-    entries = plan(study, sources, read_clips(products, sources), read_bases(products, sources))
+    clips, bases = read_clips(products, sources), read_bases(products, sources)
+    entries = plan(study, sources, clips, bases, products.worst)
     wanted = requests(background_first(entries))
     log.info("stage toys: %d toys are asked for", sum(request.toys for request in wanted))
     return run_toys(wanted, directory.toys, backend, shard)

@@ -39,7 +39,7 @@ class Evidence:
         """Return t at every nu, the central one first; R_0 has the toys of all true yields."""
         key = {"test": test, "configuration": configuration, "signal": signal, "injected": injected}
         found: dict[Nu, list[Float64]] = {nu: [] for nu in self.summary.points}
-        for line in select(self.summary.ensembles, **key, prior=False):
+        for line in select(self.summary.ensembles, **key, prior=False, along_worst=0.0):
             if (t := self.t.get(line.identity or "")) is not None:
                 found[line.nu].append(t)
         return {nu: np.concatenate(ensembles) for nu, ensembles in found.items() if ensembles}

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from covad.results.summary import MANY_NUISANCES, ConfigurationSummary, nu_text
+from covad.results.summary import ConfigurationSummary
+from covad.results.truths import MANY_NUISANCES, nu_text, truth_text
 from covad.toys.ensembles import Treatment
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -99,10 +100,12 @@ def _label_of_values(values: Sequence[str]) -> Label:
     return Label(f"ν = {text.replace('-', '−')}", rf"$\nu = {tex}$")
 
 
-def truth_label(nu: Sequence[float], nu_norm: float, prior: bool) -> Label:
+def truth_label(nu: Sequence[float], nu_norm: float, prior: bool, along_worst: float = 0.0) -> Label:
     """Name the truth of an ensemble: nu, the normalisation where it is not nominal, or the prior."""
     if prior:
         return Label("prior", "prior")
+    if along_worst:
+        return point_label(truth_text((), along_worst=along_worst))
     if not nu_norm:
         return nu_label(nu)
     return Label(f"ν_N = {nu_norm:+g}σ".replace("-", "−"), rf"$\nu_N = {nu_norm:+g}\sigma$")

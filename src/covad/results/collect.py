@@ -21,7 +21,8 @@ from covad.inference.yields import FEWEST_PER_YIELD, NullMoments
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, ConvexNulls, analytic_null, analytic_nulls
 from covad.nplm.dataset import Dataset, Float64
-from covad.results.summary import SUMMARY_SCHEMA, nu_text, truth_text
+from covad.results.summary import SUMMARY_SCHEMA
+from covad.results.truths import nu_text, truth_text
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.sources import open_sources
@@ -60,6 +61,7 @@ class Group:
     null: EnsembleToys  # R_0
     yields: dict[float, EnsembleToys]  # background at other true yields, by nu_N in units of its sigma
     shifted: dict[Nu, EnsembleToys]
+    worst: dict[float, EnsembleToys]  # background along the worst direction, by sigma
     prior: EnsembleToys | None  # background at truths thrown from the prior
     signals: dict[tuple[Nu, str, float], EnsembleToys]
     ensemble: Ensemble  # of R_0
@@ -265,6 +267,14 @@ def null_name(nu: Nu) -> str:
     return "R_" + nu_text(nu, ",")
 
 
+def _point_name(entry: Entry) -> str:
+    """Return what an ensemble of background is called as a point that has to close."""
+    draw = entry.draw
+    if any(draw.nu) and not entry.along_worst:
+        return null_name(draw.nu)
+    return truth_text((), draw.nu_norm, draw.prior, entry.along_worst)
+
+
 @dataclass(frozen=True)
 class RunToys:
     """A run with its toys loaded."""
@@ -286,15 +296,14 @@ class RunToys:
 
     def _group(self, test: str, configuration: Configuration) -> Group | None:
         null, ensemble, prior = None, None, None
-        yields, shifted, signals, lacking = {}, {}, {}, {}
+        yields, shifted, worst, signals, lacking = {}, {}, {}, {}, {}
         for entry in self.entries:
             if entry.ensemble is None or (entry.test, entry.configuration) != (test, configuration):
                 continue
             toys, draw = self.toys[entry.ensemble.identity], entry.draw
             if len(toys.t) < FEWEST_TOYS:
                 if draw.signal is None:
-                    name = null_name(draw.nu) if any(draw.nu) else truth_text((), draw.nu_norm, draw.prior)
-                    lacking[name] = toys
+                    lacking[_point_name(entry)] = toys
                 continue
             if draw.signal is not None:
                 signals[draw.nu, draw.signal, draw.injected] = toys
@@ -302,13 +311,15 @@ class RunToys:
                 prior = toys
             elif draw.nu_norm:
                 yields[draw.nu_norm] = toys
+            elif entry.along_worst:
+                worst[entry.along_worst] = toys
             elif any(draw.nu):
                 shifted[draw.nu] = toys
             else:
                 null, ensemble = toys, entry.ensemble
         if null is None or ensemble is None:
             return None
-        return Group(test, configuration, null, yields, shifted, prior, signals, ensemble, lacking)
+        return Group(test, configuration, null, yields, shifted, worst, prior, signals, ensemble, lacking)
 
     @cached_property
     def values(self) -> dict[str, Float64]:
@@ -338,7 +349,8 @@ def collect(path: Path) -> RunToys:
     ]
     study = directory.study()
     sources, products = open_sources(study, directory), Products(study, directory)
-    entries = plan(study, sources, read_clips(products, sources), read_bases(products, sources))
+    clips, bases = read_clips(products, sources), read_bases(products, sources)
+    entries = plan(study, sources, clips, bases, products.worst)
     toys = directory.toys.load_all(requests(entries))
     layout = f"covad {__version__}, summary {SUMMARY_SCHEMA}, toys {STORE_SCHEMA}"
     made_of = hashlib.sha256("\n".join([layout, *notes]).encode())

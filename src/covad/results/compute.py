@@ -26,28 +26,25 @@ from covad.inference.significance import median_z
 from covad.inference.verdict import judge
 from covad.nplm.dataset import Float64
 from covad.results.collect import Group, RunToys, null_name
+from covad.results.manifest import Manifest, ToyVersions
+from covad.results.spaces import EmbeddingSummary, FoldSummary, SpaceSummary
 from covad.results.summary import (
     SUMMARY_SCHEMA,
     ClipSummary,
     ClosureSummary,
     ConfigurationSummary,
-    EmbeddingSummary,
     EnsembleSummary,
-    FoldSummary,
-    Manifest,
     NullLaw,
     NullSummary,
     PriorSummary,
     ProcessShare,
     SignalPower,
     SignalSignificance,
-    SpaceSummary,
     Summary,
     ToyCounts,
-    ToyVersions,
     read_summary,
-    truth_text,
 )
+from covad.results.truths import truth_text
 from covad.runs.checks import read_checks
 from covad.runs.directory import space_name
 from covad.runs.products import Products
@@ -193,6 +190,8 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
                 if found is not None
             ),
             smoothing=read_smoothing(products.pools(space)),
+            closure_over_prior=checks.prior,
+            training_spread=checks.spread,
         )
 
 
@@ -232,6 +231,7 @@ def _ensemble(run: RunToys, entry: Entry) -> EnsembleSummary:
         nu=draw.nu,
         nu_norm=draw.nu_norm,
         prior=draw.prior,
+        along_worst=entry.along_worst,
         signal=draw.signal,
         injected=draw.injected,
         identity=None if ensemble is None else ensemble.identity,
@@ -287,6 +287,7 @@ def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
     ensembles = {null_name(nu): toys for nu, toys in group.shifted.items()}
     points = {name: group.t(toys) for name, toys in ensembles.items()}
     against_null, against_chi2 = _goodness(group, points, seed)
+    ensembles |= {truth_text((), along_worst=along): toys for along, toys in group.worst.items()}
     if group.prior is not None:
         ensembles[truth_text((), prior=True)] = group.prior
     apart = group.yields_apart()

@@ -10,15 +10,8 @@ from covad.inference.closure import FalsePositives
 from covad.inference.reach import Reach
 from covad.inference.signs import SignOffset
 from covad.inference.verdict import ALWAYS_JUDGED_Z, JUDGED_Z, Verdict, can_tell
-from covad.results.summary import (
-    ClosureSummary,
-    NullLaw,
-    SignalPower,
-    SignalSignificance,
-    SpaceSummary,
-    Summary,
-    select,
-)
+from covad.results.spaces import SpaceSummary
+from covad.results.summary import ClosureSummary, NullLaw, SignalPower, SignalSignificance, Summary, select
 from covad.runs.checks import Validation
 from covad.study.plan import default_result, default_test
 from covad.toys.drawing import TOLERATED_OFFSET

@@ -15,7 +15,8 @@ from covad.errors import FileFormatError, UnfinishedRunError, UnknownNameError
 from covad.nplm.dataset import Float64
 from covad.results.collect import RunToys, collect
 from covad.results.compute import current_summary
-from covad.results.summary import Summary, truth_text
+from covad.results.summary import Summary
+from covad.results.truths import truth_text
 from covad.study import Study
 from covad.study.plan import TESTS, default_test, main_configuration
 from covad.toys.ensembles import Draw
@@ -87,7 +88,7 @@ class Run:
         if signal is not None and injected is not None:
             found = [e for e in found if e.draw.injected == injected]
         if len(found) != 1:
-            known = "; ".join(_described(e.draw, e.draw.signal, e.draw.injected) for e in mine)
+            known = "; ".join(_described(e.draw, e.draw.signal, e.draw.injected, e.along_worst) for e in mine)
             asked = "any nu"
             if mine:
                 asked = _described(
@@ -110,9 +111,9 @@ class Run:
         return collect(self.path)
 
 
-def _described(draw: Draw, signal: str | None, injected: float | None) -> str:
-    where = truth_text(draw.nu, draw.nu_norm, draw.prior)
-    point = where if draw.nu_norm or draw.prior else f"nu = {where}"
+def _described(draw: Draw, signal: str | None, injected: float | None, along_worst: float = 0.0) -> str:
+    where = truth_text(draw.nu, draw.nu_norm, draw.prior, along_worst)
+    point = where if draw.nu_norm or draw.prior or along_worst else f"nu = {where}"
     if signal is None:
         return point
     return f"{point} with {signal}" + (f" ({injected:g} events)" if injected is not None else "")

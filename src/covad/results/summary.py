@@ -6,7 +6,7 @@ A configuration is named by its slug in every line; `Summary.configurations` has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -14,7 +14,6 @@ from typing import Any, Literal, Self, TypeVar
 import numpy as np
 from scipy.stats import chi2, norm
 
-from covad.embedding.metrics import Metrics, ProbeResult
 from covad.errors import FileFormatError
 from covad.inference.clip import ClipPoint
 from covad.inference.closure import CorrectedGoodness, FalsePositives, MedianShift
@@ -26,53 +25,19 @@ from covad.inference.signs import SignOffset
 from covad.inference.verdict import Verdict
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
-from covad.runs.checks import Departure, SpaceReach, Validation, YieldAt
-from covad.runs.smoothing import SmoothedPool
+from covad.results.manifest import Manifest, ToyVersions
+from covad.results.spaces import EmbeddingSummary, SpaceSummary
 from covad.runs.yields import YieldTable
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
-from covad.storage.versions import Versions
 from covad.study import Study, find_slug
 from covad.toys.ensembles import Treatment
 
-#: Nuisances beyond which a point is named by those that are not 0.
-MANY_NUISANCES = 4
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 9
+SUMMARY_SCHEMA = 10
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class StageVersions(Record):
-    """Versions that a stage was done with, and when they were noted first."""
-
-    versions: Versions
-    since: str
-
-
-@dataclass(frozen=True)
-class ToyVersions(Record):
-    """How many toys of the study these versions computed."""
-
-    versions: Versions
-    toys: int
-
-
-@dataclass(frozen=True)
-class Manifest(Record):
-    """With what, on what and from what a run was made, and how long each stage took.
-
-    `versions` and `machine` are those of the last call; `stages` lists all that each stage has seen.
-    """
-
-    versions: dict[str, str]
-    machine: dict[str, str | int]
-    seed: int
-    hashes: dict[str, str]
-    seconds: dict[str, float]
-    stages: dict[str, tuple[StageVersions, ...]]
 
 
 @dataclass(frozen=True)
@@ -97,45 +62,6 @@ class ConfigurationSummary(Record):
     reference: int
     kind: Literal["contrastive", "covariant"] | None
     own_sizes: bool  # other sizes than those of the study
-
-
-@dataclass(frozen=True)
-class EmbeddingSummary(Record):
-    """The training of one encoder."""
-
-    name: str
-    alpha: float
-    fold: int
-    history: tuple[Metrics, ...]
-
-
-@dataclass(frozen=True)
-class FoldSummary(Record):
-    """Separation and reach in one fold; toys use one of them."""
-
-    fold: int
-    probe: ProbeResult
-    reach: SpaceReach
-
-
-@dataclass(frozen=True)
-class SpaceSummary(Record):
-    """An embedding with a response of one order, checked on fresh events."""
-
-    name: str
-    embedding: str
-    order: int
-    yields: tuple[YieldAt, ...]
-    reach: SpaceReach
-    probe: ProbeResult
-    linearity: tuple[Departure, ...]
-    validation: tuple[Validation, ...]
-    folds: tuple[FoldSummary, ...]
-    smoothing: tuple[SmoothedPool, ...]  # of the pools that had negative weights
-
-    @property
-    def response(self) -> str:
-        return "linear" if self.order == 1 else "quadratic"
 
 
 @dataclass(frozen=True)
@@ -176,6 +102,7 @@ class EnsembleSummary(ToyCounts):
     nu: Nu
     nu_norm: float  # true nuisance of the normalisation, in units of its sigma
     prior: bool  # every toy has a truth of its own
+    along_worst: float  # sigma of nu along the worst direction; 0 if it does not lie there for that
     signal: str | None
     injected: float
     identity: str | None
@@ -357,8 +284,9 @@ class Summary(Record):
 
     @property
     def points(self) -> tuple[Nu, ...]:
-        """Return all nu of toys, the central one first."""
-        return tuple(sorted(dict.fromkeys(line.nu for line in self.ensembles), key=any))
+        """Return all nu of toys that the study names, the central one first."""
+        named = (line.nu for line in self.ensembles if not line.along_worst)
+        return tuple(sorted(dict.fromkeys(named), key=any))
 
     @property
     def core_hours(self) -> float:
@@ -369,25 +297,6 @@ class Summary(Record):
         """Return (signal, injected events) that were asked for in a configuration."""
         mine = select(self.ensembles, configuration=configuration)
         return tuple(dict.fromkeys((line.signal, line.injected) for line in mine if line.signal is not None))
-
-
-def nu_text(nu: Sequence[float], separator: str = ", ", unit: str = "") -> str:
-    """Return how nu is written everywhere: '+1', '0', or '-1, 0' for several nuisances."""
-    return separator.join(f"{x:+g}{unit}" if x else "0" for x in nu)
-
-
-def truth_text(nu: Sequence[float], nu_norm: float = 0.0, prior: bool = False) -> str:
-    """Return how the truth of an ensemble is written: as `nu_text`, 'nu_N = -1.5 sigma' or 'prior'.
-
-    Of many nuisances those that are not 0 are named: 'nu_1 = +1, nu_4 = -1'.
-    """
-    if prior:
-        return "prior"
-    if nu_norm:
-        return f"nu_N = {nu_norm:+g} sigma"
-    if len(nu) > MANY_NUISANCES:
-        return ", ".join(f"nu_{k} = {x:+g}" for k, x in enumerate(nu, start=1) if x) or "0"
-    return nu_text(nu)
 
 
 def select(lines: Iterable[T], **values: Any) -> list[T]:

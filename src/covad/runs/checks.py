@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 from covad.embedding.metrics import ProbeResult
 from covad.inference.intervals import Interval
@@ -128,3 +130,27 @@ def read_checks(product: Product) -> SpaceChecks | None:
     if not product.made:
         return None
     return restore(SpaceChecks, read_json(product.verified()), str(product.path))
+
+
+def read_ranking(product: Product) -> PriorClosure | None:
+    """Read which nuisances matter in a space, verified; None if its checks are not there, or do not tell."""
+    return _ranking(product.verified(), product.digest or "") if product.made else None
+
+
+@lru_cache(maxsize=32)
+def _ranking(path: Path, digest: str) -> PriorClosure | None:  # noqa: ARG001, another digest, other checks
+    content = read_json(path)
+    found = content.get("prior") if isinstance(content, dict) else None
+    return None if found is None else restore(PriorClosure, found, str(path))
+
+
+def direction_text(found: PriorClosure) -> str:
+    """Say where the worst direction points: its components beyond a tenth of the largest, largest first."""
+    sizes = sorted(enumerate(found.worst_direction), key=lambda pair: -abs(pair[1]))
+    largest = abs(sizes[0][1])
+    if not largest:
+        return "there is none, as no nuisance exists beyond one sigma"
+    told = ", ".join(f"{x:+.2f} {found.name(k)}" for k, x in sizes if abs(x) >= 0.1 * largest)
+    if found.discrete:
+        told += f"; without {', '.join(map(found.name, found.discrete))}, which end at one sigma"
+    return told

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from covad.errors import FileFormatError
 from covad.events.processes import BACKGROUND
 from covad.runs.directory import RunDirectory, space_name
+from covad.settings import Nu
 from covad.storage.digests import content_digest
 from covad.storage.ledger import Product, Recipe
 from covad.study import Collisions, Configuration, SampleEntry, Study
 from covad.study.plan import (
+    WORST_SIGMAS,
     Sources,
     Space,
     clips_to_tune,
@@ -37,7 +40,7 @@ from covad.toys.ensembles import Source, draw_recipe
 #: gets later ends no run. What is made from its products is made anew by itself.
 RECIPES = {"events": 1, "encoder": 1, "response": 2, "pools": 2, "checks": 2, "tune": 2}
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
-LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
+LEARNING_STAGES = ("events", "encoder", "response", "checks", "pools")
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,7 @@ class Products:
             self._of_background(
                 encoder=self.encoder(embedding, fold).digest,
                 response=self.response(embedding, fold, order).digest,
-                nu=self.study.points,
+                nu=self.data_points(space),
                 prior=[n_prior_points(self.study), prior_events(self.study)],
                 signal_nu=signal_points(self.study),
                 signals={name: self._events_digest(name) or "" for name in self.study.signals},
@@ -181,6 +184,37 @@ class Products:
                 **self._smoothed_for(space),
             ),
         )
+
+    def data_points(self, space: Space) -> tuple[Nu, ...] | None:
+        """Return all nu at which pools of a space are embedded; None while its worst direction is unknown."""
+        worst = self.worst_points(space)
+        return None if worst is None else tuple(dict.fromkeys([*self.study.points, *worst]))
+
+    def worst_points(self, space: Space) -> tuple[Nu, ...] | None:
+        """Return the points along the worst direction, none if the study does not ask for them.
+
+        None before the stage `checks` has found the direction.
+        """
+        if not self.study.worst_direction:
+            return ()
+        from covad.runs.checks import read_ranking  # scipy takes its time, and few studies need it
+
+        product = self.checks(space, self._collisions.fold)
+        found = read_ranking(product)
+        if product.made and (found is None or not found.names):
+            raise FileFormatError(
+                f"{product.path}: an older version of covad made it, which found no worst direction: delete "
+                "it and run again"
+            )
+        return None if found is None else found.worst_points(WORST_SIGMAS)
+
+    @property
+    def worst(self) -> dict[Space, tuple[Nu, ...]]:
+        """Return the points along the worst direction by space, as far as they are known."""
+        if not self.study.worst_direction:
+            return {}
+        found = {where: self.worst_points(where) for where in self.study.spaces}
+        return {where: points for where, points in found.items() if points is not None}
 
     def _smoothed_for(self, where: Space) -> dict[str, Any]:
         """Return the tests whose sums are kept by smoothed weights; nothing for events without weights.

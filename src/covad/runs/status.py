@@ -9,6 +9,8 @@ from typing import Any
 
 from covad.embedding.metrics import read_metrics
 from covad.errors import FileFormatError
+from covad.inference.ranking import PriorClosure
+from covad.runs.checks import direction_text, read_ranking
 from covad.runs.directory import RunDirectory
 from covad.runs.products import LEARNING_STAGES, Products
 from covad.runs.smoothing import SmoothedPool, read_smoothing
@@ -21,6 +23,7 @@ from covad.study.plan import (
     Clips,
     Entry,
     Sources,
+    Space,
     bases_to_choose,
     clips_to_tune,
     plan,
@@ -88,6 +91,21 @@ class RunStatus:
     costs: Sequence[PoolCost] = ()
     #: How pools with negative weights were smoothed, by the label of their space.
     smoothing: Mapping[str, Sequence[SmoothedPool]] = field(default_factory=dict)
+    #: Which nuisances matter, by space, as far as they have been checked.
+    rankings: Mapping[Space, PriorClosure] = field(default_factory=dict)
+
+    @property
+    def ranking_lines(self) -> list[str]:
+        """Say along which direction t is expected to move most, and which nuisances are pruned."""
+        lines = []
+        for space in self.study.spaces:
+            name, found = space_label(space), self.rankings.get(space)
+            if self.study.worst_direction:
+                told = "toys wait for this stage" if found is None else direction_text(found)
+                lines.append(f"{name}: worst direction: {told}")
+            if found is not None and found.pruned:
+                lines.append(f"{name}: matter too little to be needed: {', '.join(found.pruned_names)}")
+        return lines
 
     @property
     def stages(self) -> list[StageProgress]:
@@ -148,6 +166,7 @@ class RunStatus:
             for c in self.costs
         ]
         smoothing = {space: [plain(pool) for pool in pools] for space, pools in self.smoothing.items()}
+        rankings = {space_label(space): plain(found) for space, found in self.rankings.items()}
         return {
             "run": str(self.path),
             "stages": stages,
@@ -157,6 +176,7 @@ class RunStatus:
             "ensembles": ensembles,
             **({"accept_reject": costs} if costs else {}),
             **({"smoothing": smoothing} if smoothing else {}),
+            **({"closure_over_prior": rankings} if rankings else {}),
         }
 
 
@@ -166,7 +186,7 @@ def run_status(path: Path) -> RunStatus:
     study = directory.study()
     sources, products = open_sources(study, directory, verify=False), Products(study, directory)
     clips = read_clips(products, sources)
-    entries = plan(study, sources, clips)
+    entries = plan(study, sources, clips, worst=products.worst)
     known = iter(directory.toys.counts(requests(entries)))
     ensembles = [
         EnsembleStatus(entry, Counts(entry.toys, 0, 0, entry.toys, 0, {}, 0.0), PoolOffset(0.0, 0.0))
@@ -190,7 +210,17 @@ def run_status(path: Path) -> RunStatus:
             for space in sources
             if isinstance(study.source, Collisions) and (smoothed := read_smoothing(products.pools(space)))
         },
+        _rankings(products),
     )
+
+
+def _rankings(products: Products) -> dict[Space, PriorClosure]:
+    """Return what the checks say on two nuisances or more, for the fold of the toys."""
+    study = products.study
+    if not isinstance(study.source, Collisions) or len(study.source.nuisances) < 2:
+        return {}
+    found = {where: read_ranking(products.checks(where, study.source.fold)) for where in study.spaces}
+    return {where: ranking for where, ranking in found.items() if ranking is not None}
 
 
 def pool_costs(sources: Sources) -> list[PoolCost]:

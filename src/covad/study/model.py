@@ -97,9 +97,10 @@ class Study(Settings):
     """Everything that decides the results, and the keys of `FREE_KEYS`, which do not.
 
     Toys are drawn at every `nu`; at every `nu_norm`, true values of the nuisance of the normalisation in
-    units of its sigma; and, with `prior`, at truths thrown from the prior of all nuisances. `result` is the
-    test whose p-value is quoted: by default the convex one where the study has it; joint is the smaller p of
-    both.
+    units of its sigma; with `prior`, at truths thrown from the prior of all nuisances; and, with
+    `worst_direction`, at two sigma on both sides along the direction in which the checks expect t to move
+    most. `result` is the test whose p-value is quoted: by default the convex one where the study has it;
+    joint is the smaller p of both.
     """
 
     seed: Index
@@ -111,6 +112,7 @@ class Study(Settings):
     nu: Annotated[tuple[NuEntry, ...], Field(min_length=1)] = ((0.0,),)  # 0 of every nuisance
     nu_norm: tuple[_Yields, ...] = (-3.0, -1.5, 1.5, 3.0)
     prior: bool = True
+    worst_direction: bool = False
     result: Literal["convex", "network", "joint"] | None = None
     signals: dict[str, Annotated[tuple[_Yield, ...], Field(min_length=1)]] = Field(default_factory=dict)
     toys: ToyCount = 400
@@ -186,9 +188,23 @@ class Study(Settings):
                 raise ValueError(f"signals.{signal}: an entry stands twice")
             if isinstance(self.source, LatentSection) and signal != latent.SIGNAL:
                 raise ValueError(f"signals.{signal}: the latent world has one signal, '{latent.SIGNAL}'")
+        if self.worst_direction:
+            self._check_direction()
         if isinstance(self.source, Collisions):
             self._check_events(self.source)
         return self
+
+    def _check_direction(self) -> None:
+        """Refuse a worst direction where there is none to find."""
+        if not isinstance(self.source, Collisions):
+            raise ValueError(
+                "worst_direction: only a response that the run fits (source.kind: events) has one: leave it "
+                "out"
+            )
+        if len(self.source.nuisances) < 2:
+            raise ValueError(
+                "worst_direction: one systematic has no other direction than its own: give 2 and -2 in nu"
+            )
 
     def _check_points(self, key: str, points: tuple[tuple[float, ...], ...]) -> None:
         """Refuse points that do not fit the nuisances of the source."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,6 +21,8 @@ TESTS = ("network", "convex")
 _NEAR = 1.0
 #: Points of the prior at which pools are embedded.
 _PRIOR_POINTS = 64
+#: Sigma along the worst direction at which toys are drawn, on both sides.
+WORST_SIGMAS = 2.0
 #: (embedding, order of the response).
 Space = tuple[str, int]
 #: Where toys are drawn from, as far as it is there.
@@ -29,6 +31,8 @@ Sources = Mapping[Space, Source]
 Clips = Mapping[str, float]
 #: The convex test with its basis by the slug of the configuration, as far as it is chosen.
 Bases = Mapping[str, ConvexTest]
+#: The points along the worst direction by space, the positive side first, as far as they are known.
+WorstPoints = Mapping[Space, Sequence[Nu]]
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,17 @@ class Entry:
     draw: Draw
     toys: int
     ensemble: Ensemble | None
+    along_worst: float = 0.0  # sigma of its nu along the worst direction, 0 if it does not lie there for that
 
 
-def plan(study: Study, sources: Sources, clips: Clips, bases: Bases | None = None) -> list[Entry]:
-    """Return all ensembles of the study.
+def plan(
+    study: Study,
+    sources: Sources,
+    clips: Clips,
+    bases: Bases | None = None,
+    worst: WorstPoints | None = None,
+) -> list[Entry]:
+    """Return all ensembles of the study; those along the worst direction as far as `worst` knows it.
 
     Toys of the convex test are drawn and judged with its basis, but counted by an identity that does not
     hold it: without `bases` its ensembles are there all the same.
@@ -60,7 +71,9 @@ def plan(study: Study, sources: Sources, clips: Clips, bases: Bases | None = Non
             tests["convex"] = ChosenConvex(convex, bases[slug]) if slug in bases else None
         elif convex is not None:
             tests["convex"] = convex
-        for draw in draws(study, configuration):
+        found = [(0.0, draw) for draw in draws(study, configuration)]
+        found += worst_draws(study, configuration, worst or {})
+        for along, draw in found:
             toys = configuration.toys or study.toys
             if draw.signal is None:
                 toys = configuration.background_toys or toys
@@ -70,7 +83,7 @@ def plan(study: Study, sources: Sources, clips: Clips, bases: Bases | None = Non
                 ensemble = None
                 if source is not None and test is not None:
                     ensemble = Ensemble(draw, test, source, study.seed, Stream.TOYS)
-                entries.append(Entry(name, configuration, draw, toys, ensemble))
+                entries.append(Entry(name, configuration, draw, toys, ensemble, along))
     return entries
 
 
@@ -107,6 +120,21 @@ def draws(study: Study, configuration: Configuration) -> Iterator[Draw]:
         for signal, yields in study.signals.items():
             for injected in yields:
                 yield replace(null, nu=nu, signal=signal, injected=injected)
+
+
+def worst_draws(
+    study: Study, configuration: Configuration, worst: WorstPoints
+) -> Iterator[tuple[float, Draw]]:
+    """Draw background along the worst direction of the response, and say how many sigma along it.
+
+    A point at which toys are drawn anyway is left out, and so is all if the test knows no nuisances.
+    """
+    if not study.worst_direction or configuration.treatment is not Treatment.PROFILED:
+        return
+    known = configuration.nu or study.nu
+    for nu, along in zip(worst.get(space(configuration), ()), (WORST_SIGMAS, -WORST_SIGMAS), strict=False):
+        if nu not in known:
+            yield along, replace(null_draw(study, configuration), nu=nu)
 
 
 def n_prior_points(study: Study) -> int:

@@ -8,7 +8,7 @@ from covad.report.formats.latex import latex_text
 from covad.report.names import point_label, shown_reason
 from covad.report.paper import tables as paper
 from covad.report.tables import closure as closure_tables
-from covad.results.summary import truth_text
+from covad.results.truths import truth_text
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,8 @@ from covad.report.figures.canvas import (
 from covad.report.names import nu_label, signal_label
 from covad.report.texts import texts
 from covad.results.latent import LatentSpace, Marginal
-from covad.results.summary import SpaceSummary, Summary
+from covad.results.spaces import SpaceSummary
+from covad.results.summary import Summary
 
 #: Share of a signal that is shown beside the distortions.
 SIGNAL_SHARE = 0.01

@@ -11,7 +11,8 @@ from covad.nplm.smoothing import TOLERATED_RESIDUAL
 from covad.report.names import nu_label, signal_label
 from covad.report.tables.table import MISSING, Cell, Column, Row, Table, interval_cell
 from covad.report.texts import followed, texts
-from covad.results.summary import SpaceSummary, Summary, select
+from covad.results.spaces import SpaceSummary
+from covad.results.summary import Summary, select
 from covad.runs.smoothing import ClosureCheck, SmoothedPool, smoothing_doubt
 from covad.settings import Nu
 from covad.study import Collisions

@@ -53,7 +53,7 @@ def toys_table(summary: Summary) -> Table:
         cells = [Cell(f"{getattr(line, key)}", getattr(line, key)) for key in _COUNTED]
         seconds = line.seconds_per_toy
         cells.append(Cell() if seconds is None else Cell(f"{seconds:.2g}", seconds))
-        where = truth_label(line.nu, line.nu_norm, line.prior).text
+        where = truth_label(line.nu, line.nu_norm, line.prior, line.along_worst).text
         rows.append(Row((test_label(line.test), label, where, signal), tuple(cells)))
     totals = [sum(getattr(line, key) for line in summary.ensembles) for key in _COUNTED]
     rows.append(Row(("all", "", "", ""), (*(Cell(f"{total}", total) for total in totals), Cell())))
