@@ -68,7 +68,8 @@ def space_reach(
     heads were fitted on samples of their own.
     """
     ratio, expected = study.sizes.reference / study.sizes.expected, study.sizes.expected
-    correlation = study.source.correlation if isinstance(study.source, Collisions) else None
+    given = study.source.correlation if isinstance(study.source, Collisions) else None
+    correlation = None if given is None else np.array(given, dtype=np.float64)
     fresh = _FreshEvents.of(model, pairs, study.normalisation, ratio, correlation)
 
     def chosen(n_events: float) -> ConvexTest:
