@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chndtr
 from scipy.stats import chi2, norm
@@ -65,7 +66,7 @@ class ScalableNull:
 
     per_event: ScoreMoments
     ridge: Float64  # per column
-    auxiliary: Float64  # precision of the auxiliary terms per column
+    auxiliary: Float64  # precision of the auxiliary terms per column, or as a matrix
     n_basis: int
     reference_ratio: float  # N_R / N_D
     _known: dict[float, ConvexNull] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -111,10 +112,22 @@ class ScalableNull:
         return ScalableNull(
             ScoreMoments(*(moment[np.ix_(kept, kept)] for moment in moments)),
             self.ridge[kept],
-            self.auxiliary[kept],
+            _precision_of(kept, self.auxiliary),
             self.n_basis,
             self.reference_ratio,
         )
+
+
+def _precision_of(kept: NDArray[np.int64], precision: Float64) -> Float64:
+    """Return the precision of some of the auxiliary measurements, whatever the others are."""
+    if precision.ndim == 1:
+        return np.asarray(precision[kept])
+    measured = np.diag(precision) > 0
+    covariance, out = np.zeros_like(precision), np.zeros((len(kept), len(kept)))
+    covariance[np.ix_(measured, measured)] = np.linalg.inv(precision[np.ix_(measured, measured)])
+    told = measured[kept]
+    out[np.ix_(told, told)] = np.linalg.inv(covariance[np.ix_(kept[told], kept[told])])
+    return out
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from covad.response.model import ResponseModel
 from covad.response.pairs import Pairs
 from covad.runs.checks import ReachAt, SpaceReach, YieldAt
 from covad.runs.models import response_of
-from covad.settings import Nu
+from covad.settings import Matrix, Nu
 from covad.study import Study
 from covad.study.plan import reach_convex
 
@@ -66,7 +66,7 @@ def space_reach(
     heads were fitted on samples of their own.
     """
     ratio, expected = study.sizes.reference / study.sizes.expected, study.sizes.expected
-    fresh = _FreshEvents.of(model, pairs, study.normalisation, ratio)
+    fresh = _FreshEvents.of(model, pairs, study.normalisation, ratio, study.source.correlation)
 
     def chosen(n_events: float) -> ConvexTest:
         try:
@@ -80,7 +80,7 @@ def space_reach(
         leading = _pairs_among(rank_nuisances(first, expected).leading(), fresh.points)
         at_corners = corners(leading) if leading else None
         if at_corners is not None:
-            beside = _FreshEvents.of(model, at_corners, study.normalisation, ratio)
+            beside = _FreshEvents.of(model, at_corners, study.normalisation, ratio, study.source.correlation)
 
     def measure(n_events: float) -> Measurement:
         test = chosen(n_events)
@@ -166,10 +166,16 @@ class _FreshEvents:
     still: frozenset[Nu]  # where no event moves
     normalisation: float | None  # sigma of the yield
     reference_ratio: float  # N_R / N_D
+    correlation: Matrix | None  # of the auxiliary measurements
 
     @classmethod
     def of(
-        cls, model: ResponseModel, pairs: Pairs, normalisation: float | None, reference_ratio: float
+        cls,
+        model: ResponseModel,
+        pairs: Pairs,
+        normalisation: float | None,
+        reference_ratio: float,
+        correlation: Matrix | None = None,
     ) -> _FreshEvents:
         centre = tuple(0.0 for _ in next(iter(pairs.z)))
         z = {centre: pairs.nominal, **pairs.z}
@@ -192,7 +198,7 @@ class _FreshEvents:
                     None if density is None else density[part],
                 )
             )
-        return cls(model, tuple(blocks), centre, still, normalisation, reference_ratio)
+        return cls(model, tuple(blocks), centre, still, normalisation, reference_ratio, correlation)
 
     @property
     def points(self) -> tuple[Nu, ...]:
@@ -291,7 +297,12 @@ class _FreshEvents:
         ]
         bumps = [evaluate(test.basis, block.z[self.centre]) for block in some]
         responses = [block.response[self.centre] for block in some]
-        sigma, n_basis = self.normalisation, test.n_parameters
+        sigma, n_basis, k = self.normalisation, test.n_parameters, len(self.centre)
+        precision = np.concatenate([np.zeros(n_basis), np.ones(k), [sigma**-2] if sigma else []])
+        if self.correlation is not None:
+            shapes = slice(n_basis, n_basis + k)
+            precision = np.diag(precision)
+            precision[shapes, shapes] = np.linalg.inv(self.correlation)
         nulls = {}
         for nu in (self.centre, *(() if self.many else self.axes)):
             truth = self._nuisances(nu)
@@ -302,7 +313,7 @@ class _FreshEvents:
                     [nuisance_shift(r, truth)[rows] for r, rows in zip(responses, passing, strict=True)]
                 ),
                 ridge=np.append(test.ridge_by_column, np.zeros(len(truth))),
-                auxiliary=np.concatenate([np.zeros(n_basis), np.ones(len(nu)), [sigma**-2] if sigma else []]),
+                auxiliary=precision,
                 n_basis=n_basis,
                 reference_ratio=self.reference_ratio,
                 density=np.concatenate(positive) if positive else None,
