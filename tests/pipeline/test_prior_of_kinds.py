@@ -14,7 +14,6 @@ from covad.pipeline.outlook import outlook
 from covad.runs.directory import RunDirectory
 from covad.study import parse_study
 from covad.study.plan import draws
-from covad.toys.drawing import PoolSource
 
 MATRIX = ((1.0, 0.9, 0.0), (0.9, 1.0, 0.3), (0.0, 0.3, 1.0))
 
@@ -51,12 +50,10 @@ def test_pools_are_at_correlated_points_and_at_both_signs(run):
 
 def test_toys_have_the_matrix(run):
     study = RunDirectory(run).study()
-    source = PoolSource.open(run / "pools/covariant_linear")
     for draw in draws(study, study.configurations[0]):
         assert draw.correlation == MATRIX
-    assert source.pool_sizes(draw) is not None
     toys = covad.open_run(run).toys(prior=True)
-    assert set(np.array(toys["true_nu"].tolist())[:, 2]) <= {-1.0, 1.0}
+    assert set(toys.column("true_nu")[:, 2]) == {-1.0, 1.0}
 
 
 def test_observed_events_are_tested_with_the_matrix(run, tmp_path):
@@ -64,7 +61,7 @@ def test_observed_events_are_tested_with_the_matrix(run, tmp_path):
     events = finished.reference.sample.take(np.arange(200))
     dataset = make_dataset(finished, events, events, 200.0, dict.fromkeys(finished.nuisances, 0.0))
     np.testing.assert_array_equal(dataset.correlation, MATRIX)
-    np.testing.assert_allclose(GaussianPenalty.of_nuisances(dataset).covariance[:3, :3], MATRIX)
+    np.testing.assert_allclose(GaussianPenalty.of_nuisances(dataset).covariance[:3, :3], MATRIX, atol=1e-12)
     observed = simulated(tmp_path / "observed.h5", "background", 200, 77)
     answer = covad.test(run, observed)
     assert [found.name for found in answer.nuisances] == [
