@@ -188,8 +188,7 @@ def test_quiet_hides_bars_and_keeps_warnings(capsys: pytest.CaptureFixture[str])
     ("correlations", "message"),
     [
         (
-            "{between: [nu_1, nu_2], value: 0.9}, {between: [nu_2, nu_3], value: 0.9}, "
-            + "{between: [nu_1, nu_3], value: -0.9}",
+            ", ".join(f"{{between: [nu_{k}, nu_{m}], value: -0.9}}" for k, m in ((1, 2), (1, 3), (2, 3))),
             "correlations: together they are not positive definite (smallest eigenvalue -0.8)",
         ),
         ("{between: [nu_1, nu_4], value: 0.1}", "there is no nuisance 'nu_4' (there are nu_1, nu_2, nu_3)"),
