@@ -182,3 +182,34 @@ def test_quiet_hides_bars_and_keeps_warnings(capsys: pytest.CaptureFixture[str])
     for level in (logging.INFO, logging.DEBUG, logging.NOTSET):  # not set: somebody's own program
         LOG.setLevel(level)
         assert shows_progress()
+
+
+@pytest.mark.parametrize(
+    ("correlations", "message"),
+    [
+        (
+            ", ".join(f"{{between: [nu_{k}, nu_{m}], value: -0.9}}" for k, m in ((1, 2), (1, 3), (2, 3))),
+            "correlations: together they are not positive definite (smallest eigenvalue -0.8)",
+        ),
+        ("{between: [nu_1, nu_4], value: 0.1}", "there is no nuisance 'nu_4' (there are nu_1, nu_2, nu_3)"),
+        ("{between: [nu_1, nu_2], value: 1}", "source.correlations.0.value: it should be less than 1"),
+    ],
+)
+def test_correlations_that_cannot_be_are_one_sentence_and_write_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    correlations: str,
+    message: str,
+) -> None:
+    study = tmp_path / "study.yaml"
+    source = f"{{kind: latent, nuisances: 3, correlations: [{correlations}]}}"
+    study.write_text(STUDY.replace("{kind: latent}", source) + "nu: [[0, 0, 0]]\n")
+    monkeypatch.setattr(sys, "argv", ["covad", "run", str(study), "--out", str(tmp_path / "run")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert message in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "run").exists()

@@ -48,6 +48,21 @@ def test_the_shift_is_the_average_over_the_prior():
     assert found.shift == pytest.approx(0.2, abs=4.0 * found.shift_error)
 
 
+def test_a_nuisance_that_has_two_values_has_no_square():
+    """Its square is 1 in every toy, and would be taken for the constant."""
+    t, nu = toys(np.random.default_rng(4), 1000, slope=0.3)
+    nu[:, 0] = np.sign(nu[:, 0])
+    found = prior_dependence(t, nu, NAMES, MEAN, STD)
+    assert found.left_out == ""
+    assert [term.term for term in found.terms] == [
+        *NAMES,
+        *("jer^2", "nu_N^2"),
+        *("jes jer", "jes nu_N", "jer nu_N"),
+    ]
+    assert found.strongest is not None
+    assert found.strongest.term == "nu_N"
+
+
 def test_terms_that_are_too_many_are_left_out_and_named():
     rng = np.random.default_rng(3)
     nu, names = rng.normal(size=(300, 12)), [f"nu_{k}" for k in range(12)]

@@ -465,3 +465,16 @@ def test_a_null_with_weights_is_that_of_repeated_events():
     for bad in (np.where(number > 1, 1.0, -1.0), np.zeros(3000)):
         with pytest.raises(InferenceError, match="positive weights"):
             null(x, f, bad)
+
+
+def test_a_test_without_a_nuisance_keeps_the_measurements_of_the_others():
+    """A correlation with what is dropped must not narrow them."""
+    x = np.random.default_rng(3).normal(size=(500, 4)).astype(np.float32)
+    correlation = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.0], [0.2, 0.0, 1.0]])
+    precision = np.pad(np.linalg.inv(correlation), (1, 0))
+    tied = ScalableNull.of(x, np.zeros(500), np.zeros(4), precision, n_basis=1).without(2)
+    left = np.pad(np.linalg.inv(correlation[np.ix_([0, 2], [0, 2])]), (1, 0))
+    np.testing.assert_allclose(tied.auxiliary, left, atol=1e-12)
+    independent = ScalableNull.of(x, np.zeros(500), np.zeros(4), np.array([0.0, 1.0, 1.0, 1.0]), n_basis=1)
+    same = ScalableNull.of(x, np.zeros(500), np.zeros(4), np.diag([0.0, 1.0, 1.0, 1.0]), n_basis=1)
+    assert same.without(2).at(100.0).law.mean == pytest.approx(independent.without(2).at(100.0).law.mean)

@@ -178,14 +178,15 @@ def test_one_bad_event_among_all_is_found_before_the_training(files, tmp_path, b
         run_study(study, tmp_path / "run", here, until="events", workers=1)
 
 
-def test_what_toys_cannot_draw_is_refused(files, tmp_path):
-    """Correlated auxiliary values, and separate samples wherever a prior is thrown."""
-    given = [files["w"], files["ttbar"]]
-    correlated = {"correlations": [{"between": ["rate", "lumi"], "value": 0.5}]}
-    with pytest.raises(CovadError, match=r"source\.correlations: toys of a study throw independent"):
-        tried(kinds_study(given, KINDS[3:], source=correlated), tmp_path)
-    with pytest.raises(CovadError, match="prior: the separate samples of 'model'"):
-        tried(kinds_study(given, [samples(files["model"])], prior=True), tmp_path)
+def test_correlated_signs_alone_are_no_prior(files, tmp_path):
+    """Every point of the prior is thrown as often as the others."""
+    given, other = [files["w"], files["ttbar"]], samples(files["down"]) | {"name": "other"}
+    correlated = {"correlations": [{"between": ["model", "other"], "value": 0.5}]}
+    entries = [samples(files["model"]), other]
+    with pytest.raises(CovadError, match=r"source\.correlations: all systematics are separate samples"):
+        tried(kinds_study(given, entries, source=correlated, prior=True), tmp_path)
+    tried(kinds_study(given, entries, source=correlated), tmp_path)
+    tried(kinds_study(given, [KINDS[3], *entries], source=correlated, prior=True), tmp_path)
 
 
 def test_simulated_events_have_no_columns(tmp_path):

@@ -16,12 +16,13 @@ from toy_world import (
 
 from covad.errors import PlanError, TooFewEventsError
 from covad.nplm.convex.convex import columns
+from covad.nplm.dataset import Response
 from covad.nplm.smoothing import smooth
 from covad.toys import latent_world as latent
-from covad.toys.drawing import LATENT_VERSION, LatentSource, PoolSource, pool_offset
+from covad.toys.drawing import LATENT_VERSION, LatentSource, PoolSource, assemble, pool_offset
 from covad.toys.ensembles import Ensemble, Request, Treatment
 from covad.toys.pool_files import write_pools
-from covad.toys.pools import Pool, Pools
+from covad.toys.pools import LatentEvents, Pool, Pools
 from covad.toys.run import run_toys
 from covad.toys.store import ToyStore
 from covad.toys.toy import run_toy
@@ -461,3 +462,28 @@ def test_a_reference_of_too_uneven_weights_is_refused(tmp_path):
         TooFewEventsError, match=r"'reference' are too uneven: 1000 events are worth \d+, and"
     ):
         PoolSource.open(tmp_path).check(small_draw())
+
+
+def correlated_draw(**changes):
+    return small_draw(nu=(1.0, -2.0), correlation=((1.0, 0.9), (0.9, 1.0)), **changes)
+
+
+def test_auxiliary_values_are_thrown_with_their_correlation():
+    """500 toys; limits of 4 standard errors. The normalisation is thrown apart."""
+    ensemble = Ensemble(correlated_draw(), CHEAP, LatentSource(2), 1)
+    few = LatentEvents(np.zeros((3, 4), np.float32), Response(np.zeros((3, 2), np.float32)))
+    toys = [assemble(ensemble.draw, few, few, ensemble.seeds(index)) for index in range(500)]
+    measured = np.array([[*toy.measured, toy.normalisation.measured / 0.1] for toy in toys])
+    np.testing.assert_allclose(measured.mean(axis=0), [1.0, -2.0, 0.0], atol=4 / np.sqrt(500))
+    correlations = np.corrcoef(measured.T)
+    assert np.arctanh(correlations[0, 1]) == pytest.approx(np.arctanh(0.9), abs=4 / np.sqrt(500))
+    assert np.abs(correlations[2, :2]).max() < 4 / np.sqrt(500)
+    np.testing.assert_allclose(measured.std(axis=0), 1.0, atol=4 / np.sqrt(1000))
+    np.testing.assert_array_equal(toys[0].correlation, ensemble.draw.correlation)
+
+
+def test_a_test_without_nuisances_knows_no_correlation():
+    draw = correlated_draw(treatment=Treatment.NONE)
+    ensemble = Ensemble(draw, CHEAP, LatentSource(2), 1)
+    toy = ensemble.source.draw(draw, ensemble.seeds(0))
+    assert (toy.correlation, toy.n_nuisances) == (None, 0)

@@ -168,6 +168,59 @@ def test_points_of_the_prior_fill_it_evenly():
     assert prior_points(0, 3, seed=5) == ()
 
 
+STRONG = ((1.0, 0.9, 0.0), (0.9, 1.0, 0.3), (0.0, 0.3, 1.0))
+
+
+def test_correlated_points_of_the_prior_have_unit_width_and_the_correlation():
+    """Of 512 points, far better than at random; the limits are those of 512 random ones."""
+    points = np.array(prior_points(512, 3, seed=5, correlation=STRONG))
+    assert np.abs(points).max() <= LARGEST_THROW
+    np.testing.assert_allclose(np.cov(points.T), STRONG, atol=0.1)
+    alone = np.array(prior_points(512, 3, seed=5))
+    np.testing.assert_array_equal(points[:, 0], alone[:, 0])
+    assert not np.array_equal(points[:, 1], alone[:, 1])
+
+
+def test_discrete_nuisances_are_one_or_minus_one_with_equal_chance():
+    points = np.array(prior_points(64, 3, seed=5, discrete=[2]))
+    usual = np.array(prior_points(64, 3, seed=5))
+    np.testing.assert_array_equal(points[:, :2], usual[:, :2])
+    np.testing.assert_array_equal(points[:, 2], np.sign(usual[:, 2]))
+    assert points[:, 2].sum() == 0
+    # the sign of a Gaussian keeps 0.3 sqrt(2 / pi) of the correlation
+    tied = np.array(prior_points(512, 3, seed=5, correlation=STRONG, discrete=[2]))
+    assert set(tied[:, 2]) == {-1.0, 1.0}
+    assert np.mean(tied[:, 1] * tied[:, 2]) == pytest.approx(0.3 * np.sqrt(2 / np.pi), abs=0.1)
+
+
+def test_points_of_discrete_nuisances_alone_do_not_repeat():
+    found = prior_points(64, 2, seed=5, discrete=[0, 1])
+    assert sorted(found) == [(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)]
+
+
+def test_a_correlation_is_part_of_the_toys():
+    usual = small_draw(nu=(0.0, 0.0))
+    tied = replace(usual, correlation=[[1, 0.5], [0.5, 1]])
+    assert draw_recipe(tied) == draw_recipe(usual) | {"correlation": ((1.0, 0.5), (0.5, 1.0))}
+    ours, other = (Ensemble(draw, CHEAP, LatentSource(2), 1) for draw in (usual, tied))
+    assert ours.identity != other.identity
+    assert numbers(ours) != numbers(other)
+
+
+@pytest.mark.parametrize(
+    ("correlation", "said"),
+    [
+        (((1.0,),), r"has shape \(1, 1\), \(2, 2\) was expected"),
+        (((1.0, 1.0), (1.0, 1.0)), "is not positive definite"),
+        (((1.0, 0.2), (0.3, 1.0)), "is not symmetric"),
+        (((1.0, 0.2), (0.2,)), "correlation: "),
+    ],
+)
+def test_a_matrix_that_cannot_be_is_refused(correlation, said):
+    with pytest.raises(PlanError, match=said):
+        small_draw(nu=(0.0, 0.0), correlation=correlation)
+
+
 @dataclass(frozen=True)
 class LaterDraw(Draw):
     weighted: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from covad.embedding.embed import Embedded, embed_family
 from covad.embedding.encoder import Encoder
+from covad.errors import NegativeExpectationError
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
 from covad.events.systematics import Alternative
@@ -27,8 +28,9 @@ from covad.settings import Nu
 from covad.storage.atomic import write_json
 from covad.storage.records import write_record
 from covad.study import Study
-from covad.study.plan import n_prior_points, prior_events, signal_points, space_label
-from covad.toys.ensembles import prior_points
+from covad.study.plan import n_prior_points, null_draw, prior_events, signal_points, space_label
+from covad.toys.drawing import largest_number
+from covad.toys.ensembles import Treatment, prior_points
 from covad.toys.pool_files import write_pools
 from covad.toys.pools import Pool, Pools
 
@@ -36,6 +38,8 @@ log = logging.getLogger(__name__)
 
 #: Parts of the data split, each of which is embedded at some points of the prior.
 _PRIOR_PARTS = 16
+#: Embeds rows of files at some points, with the separate samples that belong to them.
+EmbedRows = Callable[[FileSet, NDArray[np.int64], Sequence[Nu], Sequence[Alternative]], dict[Nu, Embedded]]
 
 
 def embed_missing(data: CollisionData, workers: int) -> None:
@@ -88,25 +92,27 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
                 {nu: maker.equal("data", background[nu], nu) for nu in drawn_at[order]},
             )
             spaces.append((maker, pools))
-        prior: dict[Nu, Embedded] = {}
-        asked = [{nu: pools.data[nu] for nu in study.points} for _, pools in spaces]
-        worth = min(n_worth(each, centre) for each in asked)
-        parts = list(prior_parts(data, worth / dilution(data, background[centre])))
-        for number, (rows, points) in enumerate(parts):
-            prior |= embed(files, rows, points, data.alternatives("data", number, len(parts)))
     signals = {}
     for name in study.signals:
         with data.open(name) as files:
             signals[name] = embed(files, np.arange(len(files)), signal_points(study))
-    for maker, pools in spaces:
-        complete = replace(
-            pools,
-            signals={
-                name: {nu: maker.equal(name, embedded, nu) for nu, embedded in family.items()}
-                for name, family in signals.items()
-            },
-            prior={nu: maker.equal("prior", embedded, nu) for nu, embedded in prior.items()},
+    spaces = [
+        (
+            maker,
+            replace(
+                pools,
+                signals={
+                    name: {nu: maker.equal(name, embedded, nu) for nu, embedded in family.items()}
+                    for name, family in signals.items()
+                },
+            ),
         )
+        for maker, pools in spaces
+    ]
+    worth = min(n_worth({nu: pools.data[nu] for nu in study.points}, centre) for _, pools in spaces)
+    prior = prior_pools(data, [maker for maker, _ in spaces], embed, worth)
+    for (maker, pools), thrown in zip(spaces, prior, strict=True):
+        complete = replace(pools, prior=thrown)
         product = data.products.pools(maker.where)
         write_json(product.path / SCALE, scale.plain())
         written = [product.path / SCALE, *write_pools(product.path, complete)]
@@ -127,24 +133,55 @@ def n_worth(data: Mapping[Nu, Pool], centre: Nu) -> float:
     return min(pool.worth for pool in data.values())
 
 
-def dilution(data: CollisionData, nominal: Embedded) -> float:
-    """Return how many times fewer events are accepted beside those of separate samples, which may weigh more.
+def n_parts(study: Study, n_events: float) -> int:
+    """Return into how many parts the data split is divided, of so many events that it is worth.
 
-    Points of the prior have such samples even if no nu of the study has.
+    Each point of the prior gets one part, a sixteenth where that is enough for a toy.
     """
-    if not n_prior_points(data.study):
-        return 1.0
-    pieces = (events for other in data.alternatives("data") for events in other.pieces())
-    largest = max((float(np.abs(events.event_weights).max()) for events in pieces), default=0.0)
-    return max(largest / float(np.abs(nominal.weights).max()), 1.0)
+    wanted = prior_events(study)
+    return int(np.clip(n_events / wanted, 1, _PRIOR_PARTS)) if wanted else 1
 
 
-def prior_parts(data: CollisionData, n_events: float) -> Iterator[tuple[NDArray[np.int64], list[Nu]]]:
+def served_share(study: Study, pools: Iterable[Pool]) -> float:
+    """Return the events of the worst of some pools of the prior, relative to what a toy may need of it."""
+    profiled = [c for c in study.configurations if c.treatment is Treatment.PROFILED]
+    largest = max(replace(null_draw(study, c), prior=True).largest.expected_background for c in profiled)
+    return min(len(pool) / largest_number(largest * pool.yield_ratio) for pool in pools)
+
+
+def prior_pools(
+    data: CollisionData, makers: Sequence[PoolMaker], embed: EmbedRows, n_events: float
+) -> list[dict[Nu, Pool]]:
+    """Return the pools of the prior for each maker; the data split is worth `n_events` at the study's nu.
+
+    Weights at a point of the prior can leave far fewer. The parts are then made larger.
+    """
+    study, parts = data.study, n_parts(data.study, n_events)
+    while True:
+        embedded: dict[Nu, Embedded] = {}
+        with data.open(BACKGROUND) as files:
+            for number, (rows, points) in enumerate(divided := list(prior_parts(data, parts))):
+                embedded |= embed(files, rows, points, data.alternatives("data", number, len(divided)))
+        kept = [len(maker.smoothed) for maker in makers]
+        try:
+            found = [{nu: maker.equal("prior", at, nu) for nu, at in embedded.items()} for maker in makers]
+            share = min((served_share(study, pools.values()) for pools in found if pools), default=1.0)
+        except NegativeExpectationError:
+            if len(divided) == 1:
+                raise
+            share = 0.5
+        if share >= 1.0 or len(divided) <= 1:
+            return found
+        for maker, n_smoothed in zip(makers, kept, strict=True):
+            del maker.smoothed[n_smoothed:]
+        parts = max(int(share * len(divided)), 1)
+
+
+def prior_parts(data: CollisionData, parts: int) -> Iterator[tuple[NDArray[np.int64], list[Nu]]]:
     """Yield rows of the data split with the points of the prior at which they are embedded.
 
-    All points together would take as long as 64 pools: each gets a random part of the rows, a sixteenth where
-    that is enough for a toy; `n_events` are those that all rows are worth. Toys at one point share that part,
-    those at different points of one part its events.
+    All points together would take as long as 64 pools: each gets one of some random parts of the rows. Toys
+    at one point share that part, those at different points of one part its events.
     """
     study = data.study
     points = prior_points(
@@ -156,7 +193,7 @@ def prior_parts(data: CollisionData, n_events: float) -> Iterator[tuple[NDArray[
     )
     if not points:
         return
-    parts = int(np.clip(n_events / prior_events(study), 1, min(_PRIOR_PARTS, len(points))))
+    parts = min(parts, len(points))
     # files may be sorted, by process for instance
     shuffled = np.random.default_rng(derived_seed(study, "prior rows")).permutation(data.rows["data"])
     for number, rows in enumerate(np.array_split(shuffled, parts)):

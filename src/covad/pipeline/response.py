@@ -22,7 +22,7 @@ from covad.response.grid import ALL_PAIRS, SIZES, Pair, response_grid
 from covad.response.model import ResponseShape
 from covad.response.pairs import Pairs
 from covad.response.settings import FitSettings
-from covad.runs.collisions import CollisionData, derived_seed
+from covad.runs.collisions import ALTERNATIVE_ROLES, CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
 from covad.settings import Nu
 from covad.storage.digests import content_digest
@@ -126,7 +126,7 @@ def grid_of(data: CollisionData) -> list[Nu]:
 def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) -> Pairs:
     """Embed the events of a role at nu = 0 and on the grid of the response, aligned by event."""
     digest = data.products.embedded_digest(embedding, fold, role)
-    alternatives = data.alternatives(role)
+    alternatives = data.alternatives(role) if role in ALTERNATIVE_ROLES else ()  # others serve at nu = 0
     return _embedded(data, embedding, fold, data.rows[role], digest, grid_of(data), alternatives)
 
 
