@@ -13,6 +13,9 @@ the variance
 
 which for an infinite reference (C = 0) is A^-1 - H^-1, the variance of the usual pull. The quadratic form of
 the difference is a chi2 with as many degrees of freedom as there are nuisances that the data can tell.
+
+Constraints and correlations are those of H^-1, as pictures of fits have them everywhere: how far the curvature
+of the likelihood lets a nuisance move, with the reference as it is.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shif
 _UNTOLD = 1e-9
 #: Sigma of an auxiliary value: further out it is a slip of the units, and its fit would hardly end.
 LARGEST_AUXILIARY = 10.0
+#: A pull beyond which a nuisance is worth a look: one in twenty is there by chance.
+UNUSUAL_PULL = 2.0
 #: A pull beyond which an auxiliary value contradicts the data.
 LARGE_PULL = 5.0
 #: Standard deviations of the number of events beyond which it deserves a word.
@@ -49,6 +54,36 @@ class NuisanceFit:
     fitted: float
     error: float
     pull: float  # fitted - auxiliary, over the standard deviation of that difference
+    constraint: float | None = None  # post-fit over pre-fit sigma; None in answers of older versions
+
+    @property
+    def shift(self) -> float:
+        """Return fitted - auxiliary, the pull of CMS and ATLAS plots: in units of the pre-fit sigma."""
+        return self.fitted - self.auxiliary
+
+    @property
+    def unusual(self) -> bool:
+        """Return whether people should look at it: it left its pre-fit sigma, or moved too far by chance."""
+        return abs(self.shift) > 1.0 or abs(self.pull) > UNUSUAL_PULL
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """Correlation matrix of the nuisances of the fit without h."""
+
+    names: tuple[str, ...]
+    matrix: tuple[tuple[float, ...], ...]
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str, float], ...]:
+        """Return all pairs with their correlation, the strongest first."""
+        found = [
+            (first, second, self.matrix[k][m])
+            for k, first in enumerate(self.names)
+            for m, second in enumerate(self.names)
+            if k < m
+        ]
+        return tuple(sorted(found, key=lambda pair: -abs(pair[2])))
 
 
 @dataclass(frozen=True)
@@ -80,10 +115,30 @@ def judge_nuisances(
     centre, nu = penalty.centre[measured], nu[measured]
     told = np.diag(variance) > _UNTOLD  # else the data say nothing, and the fit stays at the auxiliary value
     pulls = np.divide(difference, np.sqrt(np.diag(variance)), out=np.zeros_like(difference), where=told)
-    columns = zip(names, centre * per_sigma, nu * per_sigma, errors, pulls, strict=True)
+    constraints = np.sqrt(np.diag(postfit_covariance(dataset, delta))[measured]) * per_sigma
+    columns = zip(names, centre * per_sigma, nu * per_sigma, errors, pulls, constraints, strict=True)
     return tuple(NuisanceFit(name, *(float(x) for x in numbers)) for name, *numbers in columns), _compatible(
         difference, variance
     )
+
+
+def postfit_covariance(dataset: Dataset, delta: Fit) -> Float64:
+    """Return H^-1 at the Delta fit, (shape..., [normalisation])."""
+    nu, response = join_nuisances(delta, dataset), dataset.reference_response
+    slopes = nuisance_slopes(response, nu)
+    density = dataset.weights * np.exp(nuisance_shift(response, nu))
+    curvature = slopes.T @ (slopes * density[:, None]) + GaussianPenalty.of_nuisances(dataset).curvature
+    return np.asarray(np.linalg.inv(curvature))
+
+
+def correlate_nuisances(dataset: Dataset, delta: Fit, names: tuple[str, ...]) -> Correlations | None:
+    """Return the correlations of the nuisances that have an auxiliary measurement; None without any."""
+    if not names:
+        return None
+    measured = GaussianPenalty.of_nuisances(dataset).precision > 0
+    covariance = postfit_covariance(dataset, delta)[np.ix_(measured, measured)]
+    sigma = np.sqrt(np.diag(covariance))
+    return Correlations(names, tuple(tuple(row) for row in (covariance / np.outer(sigma, sigma)).tolist()))
 
 
 def contradictions(nuisances: Iterable[NuisanceFit]) -> Iterator[str]:
