@@ -173,7 +173,8 @@ def test_without_nuisances_or_a_fit_there_are_none(case):
     if case == "unconverged":
         outcome = replace(outcome, status=Status.UNCONVERGED)
     found = judge_with_h(TEST, dataset, outcome, names, nulls)
-    assert found.impacts == () and found.constraints == ()
+    assert found.impacts == ()
+    assert found.constraints == ()
 
 
 def test_a_free_yield_has_no_impact_of_its_own():
@@ -182,5 +183,3 @@ def test_a_free_yield_has_no_impact_of_its_own():
     _, _, found = judged(dataset, NAMES[:3], shapes)
     assert {impact.name for impact in found.impacts} == set(NAMES[:3])
     assert all(impact.up.change is not None for impact in found.impacts)
-
-

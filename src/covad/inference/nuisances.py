@@ -14,14 +14,14 @@ the variance
 which for an infinite reference (C = 0) is A^-1 - H^-1, the variance of the usual pull. The quadratic form of
 the difference is a chi2 with as many degrees of freedom as there are nuisances that the data can tell.
 
-Constraints and correlations are those of H^-1, as pictures of fits have them everywhere: how far the curvature
-of the likelihood lets a nuisance move, with the reference as it is.
+Constraints and correlations are those of H^-1, as pictures of fits have them everywhere: how far the
+curvature of the likelihood lets a nuisance move, with the reference as it is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,7 @@ from covad.nplm.convex.law import ScoreMoments
 from covad.nplm.dataset import Dataset, Float64
 from covad.nplm.fit import Fit
 from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shift, nuisance_slopes
+from covad.storage.records import Record
 
 #: Directions whose share of the largest variance is below this are ones that the data do not tell.
 _UNTOLD = 1e-9
@@ -39,6 +40,9 @@ _UNTOLD = 1e-9
 LARGEST_AUXILIARY = 10.0
 #: A pull beyond which a nuisance is worth a look: one in twenty is there by chance.
 UNUSUAL_PULL = 2.0
+#: Standard errors of the mean over toys beyond which a fitted nuisance is biased: one of fifty honest ones is
+#: so in one of 300 runs.
+BIAS_ERRORS = 4.0
 #: A pull beyond which an auxiliary value contradicts the data.
 LARGE_PULL = 5.0
 #: Standard deviations of the number of events beyond which it deserves a word.
@@ -46,7 +50,7 @@ SURPRISING = 3.0
 
 
 @dataclass(frozen=True)
-class NuisanceFit:
+class NuisanceFit(Record):
     """One nuisance of the fit without h, in units of the sigma of its auxiliary measurement."""
 
     name: str
@@ -68,7 +72,7 @@ class NuisanceFit:
 
 
 @dataclass(frozen=True)
-class Correlations:
+class Correlations(Record):
     """Correlation matrix of the nuisances of the fit without h."""
 
     names: tuple[str, ...]
@@ -87,12 +91,51 @@ class Correlations:
 
 
 @dataclass(frozen=True)
-class Compatibility:
+class Compatibility(Record):
     """How well all auxiliary values agree with what the data prefer."""
 
     chi2: float
     dof: int
     p: float
+
+
+@dataclass(frozen=True)
+class NuisanceToys(Record):
+    """One nuisance over toys: fitted minus true value, in units of its sigma, by the fits without and with h.
+
+    The mean should be 0; the standard deviation is what is left of the pre-fit sigma: the constraint.
+    """
+
+    name: str
+    n_toys: int
+    mean: float
+    std: float
+    mean_with_h: float
+    std_with_h: float
+
+    @property
+    def mean_error(self) -> float:
+        """Return the standard error of the mean without h."""
+        return self.std / math.sqrt(self.n_toys)
+
+    @property
+    def biased(self) -> bool:
+        """Return whether the mean without h is off by more than chance makes it."""
+        return abs(self.mean) > BIAS_ERRORS * self.mean_error
+
+
+def nuisances_of_toys(
+    names: Sequence[str], truth: Float64, without_h: Float64, with_h: Float64
+) -> tuple[NuisanceToys, ...]:
+    """Return every nuisance over toys; arrays are (toys, nuisances), in units of sigma."""
+    found = []
+    for number, name in enumerate(names):
+        moments = []
+        for fitted in (without_h, with_h):
+            distance = fitted[:, number] - truth[:, number]
+            moments += [float(distance.mean()), float(distance.std(ddof=1))]
+        found.append(NuisanceToys(name, len(truth), *moments))
+    return tuple(found)
 
 
 def judge_nuisances(
