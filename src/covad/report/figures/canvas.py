@@ -17,6 +17,7 @@ import matplotlib as mpl
 import mplhep
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.textpath import TextPath
 
 #: Colour-blind safe (Okabe and Ito); lines differ in their dash patterns as well, see `line_style`.
 FILL = "#c9c9c9"
@@ -36,8 +37,8 @@ DASHES: tuple[Dash, ...] = (
 )
 
 _WIDTH = 3.5
-#: Width of a letter of a name, and height of the line of one, in inches.
-_LETTER, _LINE = 0.066, 0.2
+#: Height of the line of a name, in inches.
+_LINE = 0.2
 #: Hundredths of a point are enough for coordinates.
 _DECIMALS = re.compile(r"(\.\d\d)\d+")
 _STYLE = {
@@ -133,7 +134,9 @@ def listing(
 
     A `square` one has the names below, too.
     """
-    letters = 0.25 + _LETTER * max((len(name) + (4 if columns > 1 else 0) for name in names), default=0)
+    with mpl.rc_context(_STYLE):
+        widths = [TextPath((0, 0), shown_name(name), size=8).get_extents().width for name in names]
+    letters = 0.12 + max(widths, default=0.0) / 72.0
     each = max(_LINE * len(names), 1.2) if square else 2.4
     width = letters + columns * each + 0.15
     height = max(_LINE * len(names), 1.2 if square else 0.5)
@@ -148,6 +151,11 @@ def listing(
             ax.set_title("")
             ax.xaxis.set_label_coords(1.0, -0.21 / height)
         yield canvas, list(axes[0])
+
+
+def shown_name(name: str) -> str:
+    """Return a name that is not taken for mathtext."""
+    return name.replace("$", r"\$")
 
 
 def panel(name: str, alt: str, canvas: Canvas, wide: bool = False) -> Panel:

@@ -9,9 +9,21 @@ from matplotlib.axes import Axes
 
 from covad.inference.impacts import Fixed, Impact
 from covad.inference.nuisances import Correlations, NuisanceToys
+from covad.nplm.dataset import Float64
 from covad.observed.result import Observation
 from covad.report.evidence import Evidence
-from covad.report.figures.canvas import BLACK, COLD, FILL, GREY, WARM, Figure, Panel, listing, panel
+from covad.report.figures.canvas import (
+    BLACK,
+    COLD,
+    FILL,
+    GREY,
+    WARM,
+    Figure,
+    Panel,
+    listing,
+    panel,
+    shown_name,
+)
 from covad.report.figures.excess import most_significant
 from covad.report.names import configuration_title, slug
 from covad.report.texts import followed, texts
@@ -110,11 +122,7 @@ def draw_impacts(axes: Axes, impacts: Sequence[Impact], shown: int = SHOWN) -> A
 
 def draw_correlations(axes: Axes, correlations: Correlations, shown: int = SHOWN) -> Axes:
     """Draw the matrix in per cent; of many nuisances, those with the strongest correlations."""
-    names, matrix = list(correlations.names), np.array(correlations.matrix)
-    if len(names) > shown:
-        strength = np.abs(matrix - np.eye(len(names))).max(axis=0)
-        kept = np.sort(np.argsort(-strength)[:shown])
-        names, matrix = [names[k] for k in kept], matrix[np.ix_(kept, kept)]
+    names, matrix = _strongest(correlations, shown)
     axes.pcolormesh(
         np.arange(len(names) + 1) - 0.5,
         np.arange(len(names) + 1) - 0.5,
@@ -126,12 +134,13 @@ def draw_correlations(axes: Axes, correlations: Correlations, shown: int = SHOWN
         linewidth=0.3,
     )
     for (row, column), value in np.ndenumerate(matrix):
-        text = f"{100 * value:.0f}".replace("-0", "0") if abs(value) < 0.005 else f"{100 * value:.0f}"
+        text = f"{round(100 * value) + 0:d}"
         colour = "white" if abs(value) > 0.6 else BLACK
         size = 7 if len(names) <= 10 else 5
         axes.text(column, row, text.replace("-", "−"), ha="center", va="center", fontsize=size, color=colour)
     name_lines(axes, names)
-    axes.set_xticks(range(len(names)), names, rotation=90)
+    axes.set_xticks(range(len(names)), [shown_name(name) for name in names], rotation=90)
+    axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(length=0)
     axes.set_aspect("equal")
     return axes
@@ -155,14 +164,14 @@ def draw_toy_nuisances(axes: Axes, nuisances: Sequence[NuisanceToys]) -> Axes:
 
 def name_lines(axes: Axes, names: Sequence[str]) -> None:
     """Put one name at each line, the first on top."""
-    axes.set_yticks(range(len(names)), [name.replace("$", r"\$") for name in names])
+    axes.set_yticks(range(len(names)), [shown_name(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
 
 
 def _points(
     axes: Axes,
-    y: np.ndarray,
+    y: Float64,
     values: Sequence[float],
     errors: Sequence[float | None] | None,
     colour: str,
@@ -197,10 +206,11 @@ def _left_out(n: int) -> str:
 def _pulls_and_impacts(observation: Observation, name: str) -> Panel:
     names = [fit.name for fit in observation.ranked_nuisances[:SHOWN]]
     impacts = observation.impacts
+    if impacts:
+        names = [f"{name}  {number}" for number, name in enumerate(names, start=1)]
     with listing(names, columns=2 if impacts else 1) as (canvas, axes):
         draw_pulls(axes[0], observation)
-        numbered = [f"{name}  {number}" for number, name in enumerate(names, start=1)]
-        name_lines(axes[0], numbered if impacts else names)
+        name_lines(axes[0], names)
         if impacts:
             draw_impacts(axes[1], impacts)
             axes[1].set_yticklabels([])
@@ -219,8 +229,16 @@ def _seen(observation: Observation) -> str:
     return f"{told}; beside them impacts on Z, the largest, {first.size:.2f}, of {first.name}"
 
 
+def _strongest(correlations: Correlations, shown: int) -> tuple[list[str], Float64]:
+    """Return names and matrix of those with the strongest correlations, in their order."""
+    names, matrix = list(correlations.names), np.array(correlations.matrix, dtype=np.float64)
+    strength = np.abs(matrix - np.eye(len(names))).max(axis=0)
+    kept = np.sort(np.argsort(-strength, kind="stable")[:shown])
+    return [names[k] for k in kept], matrix[np.ix_(kept, kept)]
+
+
 def _correlation_panel(correlations: Correlations, file: str, name: str) -> Panel:
-    names = list(correlations.names[:SHOWN])
+    names, _ = _strongest(correlations, SHOWN)
     with listing(names, square=True) as (canvas, (axes,)):
         draw_correlations(axes, correlations)
         first, second, value = correlations.pairs[0]

@@ -46,10 +46,10 @@ def nuisance_table(observations: Sequence[Observation]) -> Table | None:
 def _fit_cells(fit: NuisanceFit) -> tuple[Cell, ...]:
     ends = fit.fitted - fit.error, fit.fitted + fit.error
     return (
-        Cell(f"{fit.auxiliary:.2f}", fit.auxiliary),
-        Cell(f"{fit.fitted:.2f} ± {fit.error:.2f}", fit.fitted, *ends),
-        Cell(f"{fit.pull:.2f}", fit.pull),
-        Cell() if fit.constraint is None else Cell(f"{fit.constraint:.2f}", fit.constraint),
+        _cell(fit.auxiliary),
+        Cell(f"{_digits(fit.fitted)} ± {fit.error:.2f}", fit.fitted, *ends),
+        _cell(fit.pull),
+        _cell(fit.constraint),
     )
 
 
@@ -61,8 +61,7 @@ def _with_h(observation: Observation) -> dict[str, tuple[Cell, Cell]]:
     for test in tests[:1]:
         constraints = test.constraints_with_h or (None,) * len(test.nu_with_h)
         for name, value, constraint in zip(names, test.nu_with_h, constraints, strict=False):
-            fitted = Cell(f"{value:.2f}", value)
-            found[name] = fitted, Cell() if constraint is None else Cell(f"{constraint:.2f}", constraint)
+            found[name] = _cell(value), _cell(constraint)
     return found
 
 
@@ -71,7 +70,16 @@ def _impact_cells(impact: Impact | None) -> Iterator[Cell]:
         yield from (Cell(), Cell(), Cell(), Cell())
         return
     for end in (impact.down, impact.up, impact.prefit_down, impact.prefit_up):
-        yield Cell("no fit") if end.change is None else Cell(f"{end.change:.3f}", end.change)
+        yield Cell("no fit") if end.change is None else _cell(end.change, 3)
+
+
+def _cell(value: float | None, digits: int = 2) -> Cell:
+    return Cell() if value is None else Cell(_digits(value, digits), value)
+
+
+def _digits(value: float, digits: int = 2) -> str:
+    """Return a number without the sign of a zero."""
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def correlation_table(observations: Sequence[Observation]) -> Table | None:
@@ -82,7 +90,7 @@ def correlation_table(observations: Sequence[Observation]) -> Table | None:
             continue
         for number, (first, second, value) in enumerate(observation.correlations.pairs):
             keys = (file, observation.label, first, second)
-            rows.append(Row(keys, (Cell(f"{value:.2f}", value),), in_files_only=number >= SHOWN))
+            rows.append(Row(keys, (_cell(value),), in_files_only=number >= SHOWN))
     if not rows:
         return None
     return Table(
@@ -105,10 +113,10 @@ def toy_nuisance_table(summary: Summary) -> Table | None:
             error = found.mean_error
             cells = (
                 interval_cell(found.mean, Interval(found.mean - error, found.mean + error)),
-                Cell(f"{found.std:.2f}", found.std),
+                _cell(found.std),
                 Cell("biased" if found.biased else "none seen", good=not found.biased),
-                Cell(f"{found.mean_with_h:.2f}", found.mean_with_h),
-                Cell(f"{found.std_with_h:.2f}", found.std_with_h),
+                _cell(found.mean_with_h),
+                _cell(found.std_with_h),
             )
             keys = (test_label(line.test), label, "prior" if line.prior else "ν = 0", found.name)
             rows.append(Row(keys, cells, in_files_only=number >= SHOWN and not found.biased))

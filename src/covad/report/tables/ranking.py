@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from covad.inference.intervals import Interval
 from covad.inference.ranking import PRUNED_INFORMATION, PRUNED_SHIFT, PriorClosure, Shift, TrainingSpread
 from covad.report.evidence import Evidence
 from covad.report.figures.nuisances import SHOWN
-from covad.report.tables.table import Cell, Column, Row, Table
+from covad.report.tables.table import Cell, Column, Row, Table, interval_cell
 from covad.report.texts import followed, texts
 from covad.study.plan import nuisance_names
 
@@ -71,7 +72,7 @@ def _number(value: float) -> Cell:
 
 
 def _shift_cell(found: Shift) -> Cell:
-    """Write the shift with the distances to the ends of its interval."""
-    up, down = found.high - found.shift, found.shift - found.low
-    text = f"{found.shift:.3f} +{up:.3f} -{down:.3f}" if up > 0 and down >= 0 else f"{found.shift:.3f}"
-    return Cell(text, found.shift, found.low, found.high)
+    """Write the shift with its interval; one that is not seen as the upper end."""
+    if found.shift <= 0.0:
+        return Cell(f"<= {found.high:.3f}", None, found.low, found.high)
+    return interval_cell(found.shift, Interval(found.low, found.high), digits=3)
