@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from covad.inference.impacts import Fixed, Impact
 from covad.inference.nuisances import Correlations, NuisanceToys
@@ -27,9 +29,13 @@ from covad.report.figures.canvas import (
 from covad.report.figures.excess import most_significant
 from covad.report.names import configuration_title, slug
 from covad.report.texts import followed, texts
+from covad.results.overview import quoted_first
+from covad.results.summary import ConfigurationSummary, select
 
 #: Nuisances of a figure; tables have all.
 SHOWN = 20
+#: Nuisances of a panel where all are shown.
+_LONGEST = 30
 #: Distance of the two fits of a nuisance from its line, and height of its bars.
 _APART, _BAR = 0.16, 0.62
 
@@ -40,36 +46,49 @@ def nuisance_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
         if not observation.nuisances:
             continue
         name = slug(f"nuisances_{observation.name}")
-        panels = [_pulls_and_impacts(observation, name)]
+        panels, told = [_pulls_and_impacts(observation, name)], []
         if observation.correlations is not None and len(observation.correlations.names) > 1:
             panels.append(_correlation_panel(observation.correlations, observation.file, name))
+            told.append("Below: correlations of the nuisances of the fit without h, in per cent.")
+        if (n := len(observation.nuisances)) > SHOWN:
+            told.append(f"The first {SHOWN} of {n} nuisances are shown; the tables have all.")
         words = texts("figures", "observed_nuisances", file=observation.file)
-        yield Figure(name, panels=tuple(panels), **followed(words, _left_out(len(observation.nuisances))))
+        yield Figure(name, panels=tuple(panels), **followed(words, " ".join(told)))
 
 
 def toy_nuisance_figure(evidence: Evidence) -> Figure | None:
     """Draw what toys at nu = 0 say of all nuisances, one panel per configuration of the quoted test."""
     summary = evidence.summary
-    tests = list(dict.fromkeys(line.test for line in summary.nuisances))
-    panels = []
-    for line in summary.nuisances:
-        if line.prior or line.test != tests[0] or not line.nuisances:
-            continue
-        configuration = summary.configuration(line.configuration)
-        names = [nuisance.name for nuisance in line.nuisances]
-        with listing(names) as (canvas, (axes,)):
-            draw_toy_nuisances(axes, line.nuisances)
-            axes.set_title(configuration.label, loc="left", pad=3, fontsize=8)
-            tightest = min(line.nuisances, key=lambda nuisance: nuisance.std)
-            alt = (
-                f"Fitted minus true value of {len(names)} nuisances over {tightest.n_toys} toys, "
-                f"{configuration_title(configuration)}: most constrained is {tightest.name}, to "
-                f"{tightest.std:.2f} of its sigma without h"
-            )
-            panels.append(panel(slug(f"nuisances_of_toys_{line.configuration}"), alt, canvas))
+    tests = [test for test in quoted_first(summary) if select(summary.nuisances, test=test)]
+    panels = [
+        _toy_panel(part, number, summary.configuration(line.configuration))
+        for line in summary.nuisances
+        if not line.prior and line.test == tests[0]
+        for number, part in enumerate(_parts(line.nuisances))
+    ]
     if not panels:
         return None
     return Figure("nuisances_of_toys", panels=tuple(panels), **texts("figures", "nuisances_of_toys"))
+
+
+def _parts(nuisances: Sequence[NuisanceToys]) -> Iterator[Sequence[NuisanceToys]]:
+    """Share many nuisances among panels of nearly the same height."""
+    size = math.ceil(len(nuisances) / math.ceil(len(nuisances) / _LONGEST)) if nuisances else 1
+    for start in range(0, len(nuisances), size):
+        yield nuisances[start : start + size]
+
+
+def _toy_panel(nuisances: Sequence[NuisanceToys], number: int, configuration: ConfigurationSummary) -> Panel:
+    with listing([nuisance.name for nuisance in nuisances]) as (canvas, (axes,)):
+        draw_toy_nuisances(axes, nuisances)
+        axes.set_title(configuration.label, loc="left", pad=3, fontsize=8)
+        tightest = min(nuisances, key=lambda nuisance: nuisance.std)
+        alt = (
+            f"Fitted minus true value of {len(nuisances)} nuisances over {tightest.n_toys} toys, "
+            f"{configuration_title(configuration)}: most constrained is {tightest.name}, to "
+            f"{tightest.std:.2f} of its sigma without h"
+        )
+        return panel(slug(f"nuisances_of_toys_{configuration.configuration}_{number}"), alt, canvas)
 
 
 def draw_pulls(axes: Axes, observation: Observation, shown: int = SHOWN) -> Axes:
@@ -114,6 +133,7 @@ def draw_impacts(axes: Axes, impacts: Sequence[Impact], shown: int = SHOWN) -> A
     # a nuisance that the data know well has a large pre-fit bar, which may end at the edge
     reach = 1.15 * max(min(opened, 2.0 * widest), widest, 1e-3)
     axes.set_xlim(-reach, reach)
+    axes.xaxis.set_major_locator(MaxNLocator(4, symmetric=True))
     axes.set_xlabel(r"$\Delta Z$")
     name_lines(axes, [impact.name for impact in impacts[:shown]])
     _legend_above(axes)
@@ -197,10 +217,6 @@ def _legend_above(axes: Axes) -> None:
         columnspacing=1.0,
         handletextpad=0.4,
     )
-
-
-def _left_out(n: int) -> str:
-    return f"The first {SHOWN} of {n} nuisances are shown; the tables have all." if n > SHOWN else ""
 
 
 def _pulls_and_impacts(observation: Observation, name: str) -> Panel:
