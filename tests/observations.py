@@ -1,5 +1,6 @@
 """Made-up answers for observed files."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -7,9 +8,10 @@ from samples import random_events
 from scipy.stats import norm
 
 from covad.events.layout import Collection, EventLayout
+from covad.inference.impacts import Fixed, Impact
 from covad.inference.inputs import InputComparison, Shifts, WeightedEvents, compare_inputs
 from covad.inference.intervals import Interval
-from covad.inference.nuisances import Compatibility, NuisanceFit
+from covad.inference.nuisances import Compatibility, Correlations, NuisanceFit
 from covad.inference.significance import Significance
 from covad.nplm.fit import Status
 from covad.observed.result import (
@@ -96,3 +98,33 @@ def observation(file: str, z: float, toys: Interval | None = None) -> Observatio
         joint=None,
         warnings=("the fit of the convex test ended as 'failed'",),
     )
+
+
+def many_nuisances(found: Observation, n: int, seed: int = 1) -> Observation:
+    """The same file tested with n nuisances by a convex test that did not fail."""
+    rng = np.random.default_rng(seed)
+    names = tuple(f"nuisance_{k}" for k in range(n))
+    fitted, constraints = 0.5 * rng.standard_normal(n), rng.uniform(0.2, 1.0, n)
+    fits = tuple(
+        NuisanceFit(name, 0.0, float(nu), float(c), float(nu) / 2, float(c))
+        for name, nu, c in zip(names, fitted, constraints, strict=True)
+    )
+    sizes = sorted(rng.exponential(0.1, n), reverse=True)
+    impacts = tuple(
+        Impact(
+            names[k],
+            *(Fixed(float(fitted[k] + s), 60.0, 1.0 + s * size, s * size) for s in (-0.5, 0.5, -1.0, 1.0)),
+        )
+        for k, size in zip(rng.permutation(n), sizes, strict=True)
+    )
+    convex = replace(
+        found.tests[0],
+        test="convex",
+        nu_with_h=tuple((0.8 * fitted).tolist()),
+        constraints_with_h=tuple(np.minimum(1.0, 1.1 * constraints).tolist()),
+        impacts=impacts,
+    )
+    factors = rng.standard_normal((n, n + 5))
+    matrix = np.corrcoef(factors) if n > 1 else np.ones((1, 1))
+    correlations = Correlations(names, tuple(tuple(row) for row in matrix.tolist()))
+    return replace(found, nuisances=fits, tests=(convex, *found.tests), correlations=correlations)

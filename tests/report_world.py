@@ -14,6 +14,7 @@ from covad.inference.closure import closure_tests, corrected, false_positives
 from covad.inference.coverage import prior_dependence
 from covad.inference.goodness import chi2_law, one_sample
 from covad.inference.intervals import Interval
+from covad.inference.nuisances import NuisanceToys
 from covad.inference.power import power_curve
 from covad.inference.reach import Reach
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, median_z
@@ -30,6 +31,7 @@ from covad.results.summary import (
     ClosureSummary,
     ConfigurationSummary,
     EnsembleSummary,
+    NuisanceSummary,
     NullLaw,
     NullSummary,
     PriorSummary,
@@ -54,6 +56,10 @@ CONFIGURATIONS = (
 )
 TOYS = 60
 DOF = 45
+_NUISANCES = (
+    NuisanceToys("jet_energy_scale", TOYS, 0.02, 0.4, 0.05, 0.7),
+    NuisanceToys("normalisation", TOYS, -0.3, 0.2, -0.1, 0.9),
+)
 _PROBE = ProbeResult(0.931, 0.001, 0.85, 0.59)
 
 
@@ -85,7 +91,8 @@ def evidence(
     rng = np.random.default_rng(7)
     alpha = {c[0]: 0.0 if c[0] == "contrastive" else 30.0 for c in configurations if c[0] != "latent"}
     lines: dict[str, list[Any]] = {
-        key: [] for key in ("clips", "ensembles", "nulls", "closure", "prior", "significance", "power")
+        key: []
+        for key in ("clips", "ensembles", "nulls", "closure", "prior", "nuisances", "significance", "power")
     }
     t: dict[str, Any] = {}
     for configuration in configurations:
@@ -230,6 +237,7 @@ def _add_toys(
         lines["closure"] += _closure(key, background, law)
     if configuration[1] == "profiled":
         lines["prior"].append(_prior(key, shift))
+        lines["nuisances"].append(NuisanceSummary(**key, prior=False, nuisances=_NUISANCES))
     shifted = [EmpiricalNull(toys, f"R_{nu[0]:+g}") for nu, toys in background.items() if nu[0]]
     for nu in points if configuration[1] == "profiled" else points[:1]:
         for signal, injected in injections:

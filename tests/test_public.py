@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from finished_run import make_run, simulated
-from observations import observation
+from observations import many_nuisances, observation
 
 import covad
 from covad.errors import CovadError, FileFormatError, UnfinishedRunError, UnknownNameError
@@ -231,6 +231,25 @@ def test_the_excess_is_that_of_the_test_which_p_is_of():
     turned = replace(found, tests=found.tests[::-1])
     with pytest.raises(CovadError, match=r"the test 'convex' of observed\.h5 found no region"):
         covad.plot.excess(turned)
+
+
+def test_pulls_impacts_and_correlations_are_drawn_on_given_axes_or_refused():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    older = observation("observed.h5", 2.0)
+    found = many_nuisances(older, 8)
+    for draw in (covad.plot.pulls, covad.plot.impacts, covad.plot.correlations):
+        axes = plt.subplots()[1]
+        assert draw(found, shown=5, ax=axes) is axes
+        assert len(axes.get_yticklabels()) == 5
+        with pytest.raises(CovadError, match=r"an observation, from covad\.test is needed"):
+            draw("observed.h5")
+    plt.close("all")
+    for draw in (covad.plot.impacts, covad.plot.correlations):
+        with pytest.raises(CovadError, match=r"an answer of this version"):
+            draw(older)
+    with pytest.raises(CovadError, match=r"fits no nuisances"):
+        covad.plot.pulls(replace(older, nuisances=()))
 
 
 def python_blocks(page: str) -> list[str]:

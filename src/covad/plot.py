@@ -14,6 +14,7 @@ from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.report.figures.canvas import headroom, legend
 from covad.report.figures.excess import draw_observable
+from covad.report.figures.nuisances import SHOWN, draw_correlations, draw_impacts, draw_pulls
 from covad.report.figures.statistic import draw_closure
 from covad.report.figures.study import draw_power
 from covad.report.names import signal_label
@@ -23,7 +24,7 @@ from covad.results.summary import select
 from covad.study import Configuration
 from covad.study.plan import default_test, main_configuration
 
-__all__ = ["closure", "excess", "power"]
+__all__ = ["closure", "correlations", "excess", "impacts", "power", "pulls"]
 
 
 def closure(
@@ -111,6 +112,42 @@ def excess(
     draw_observable(axes, by_name[observable or list(by_name)[-1]])
     axes.set_title(f"{observation.file}: {found.n_top} events of largest h", loc="left")
     return axes
+
+
+def pulls(observation: Observation, *, shown: int = SHOWN, ax: Axes | None = None) -> Axes:
+    """Draw the fitted nuisances minus their auxiliary values, with post-fit sigmas, without and with h.
+
+    They are in units of the pre-fit sigma; those of largest impact come first, and only `shown` are there.
+    """
+    _refuse_others(observation, Observation, "an observation, from covad.test")
+    if not observation.nuisances:
+        raise UnknownNameError(f"the test '{observation.label}' of {observation.file} fits no nuisances")
+    return draw_pulls(ax or plt.subplots()[1], observation, shown)
+
+
+def impacts(observation: Observation, *, shown: int = SHOWN, ax: Axes | None = None) -> Axes:
+    """Draw the change of Z of the convex test as a nuisance is held at its fitted value -+ 1 sigma.
+
+    Bars by the post-fit sigma are filled, those by the pre-fit sigma open; the largest come first.
+    """
+    _refuse_others(observation, Observation, "an observation, from covad.test")
+    if not observation.impacts:
+        raise UnknownNameError(
+            f"{observation.file} has no impacts: they need a convex test that profiles nuisances, and an "
+            "answer of this version of covad"
+        )
+    return draw_impacts(ax or plt.subplots()[1], observation.impacts, shown)
+
+
+def correlations(observation: Observation, *, shown: int = SHOWN, ax: Axes | None = None) -> Axes:
+    """Draw the correlations of the nuisances of the fit without h, in per cent; the strongest if many."""
+    _refuse_others(observation, Observation, "an observation, from covad.test")
+    if observation.correlations is None:
+        raise UnknownNameError(
+            f"{observation.file} has no correlations: they need a test that profiles nuisances, and an "
+            "answer of this version of covad"
+        )
+    return draw_correlations(ax or plt.subplots()[1], observation.correlations, shown)
 
 
 def _configuration(run: Run, name: str | None) -> Configuration:

@@ -85,6 +85,15 @@ def test_a_file_is_tested_against_every_null_of_the_run(run, observed):
             assert line.extrapolated == (not line.null.startswith("R_") and line.z > norm.isf(1 / n))
     assert [line.name for line in found.nuisances] == ["jet_energy_scale", "normalisation"]
     assert all(len(test.nu_with_h) == 2 for test in found.tests)
+    convex, network = found.tests
+    assert found.impacts == convex.impacts
+    assert {impact.name for impact in found.impacts} == {"jet_energy_scale", "normalisation"}
+    for impact in found.impacts:
+        for end in (impact.down, impact.up, impact.prefit_down, impact.prefit_up):
+            assert end.z - end.change == pytest.approx(convex.z)
+    assert len(convex.constraints_with_h) == len(found.nuisances)
+    assert (network.impacts, network.constraints_with_h) == ((), ())
+    assert found.correlations.names == ("jet_energy_scale", "normalisation")
     assert found.compatibility.dof == 2
     few = (
         "the null of the network test has 10 toys per yield: its p may be off at yields far from the nominal "

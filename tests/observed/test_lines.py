@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import report_world
-from observations import observable, observation
+from observations import many_nuisances, observable, observation
 
 from covad.inference.signs import SignOffset
 from covad.inference.verdict import Verdict
@@ -39,6 +39,15 @@ def test_the_lines_of_an_observed_file(summary):
         "that of the background there 4"
     )
     assert told[3:] == [f"  warning: {warning}" for warning in found.warnings]
+
+
+def test_of_many_nuisances_the_leading_ones_are_told(summary):
+    found = many_nuisances(observation("a.h5", 1.25), 50)
+    (line,) = [line for line in observation_lines(found, summary) if "nuisances" in line]
+    assert line.startswith(
+        f"  leading 6 of 50 nuisances without an excess, in sigma: {found.impacts[0].name} "
+    )
+    assert line.count("+-") == 6
 
 
 def test_a_failed_fit_has_no_place(summary):

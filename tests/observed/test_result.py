@@ -28,6 +28,20 @@ def test_a_file_of_the_run_is_read_as_an_answer_and_its_seal_is_checked(tmp_path
         Observation.from_json(edited, "answer.json")
 
 
+def test_an_answer_of_the_schema_before_is_read_and_has_no_impacts():
+    content = observation("a.h5", 1.0).plain()
+    content["schema"] = SCHEMA - 1
+    for test in content["tests"]:
+        del test["impacts"], test["constraints_with_h"]
+    for nuisance in content["nuisances"]:
+        del nuisance["constraint"]
+    del content["correlations"]
+    found = Observation.from_plain(content, "here")
+    assert found == observation("a.h5", 1.0)
+    assert found.impacts == ()
+    assert found.nuisances[0].constraint is found.correlations is None
+
+
 NETWORK = replace(
     observation("a.h5", 1.0).tests[0],
     significances=tuple(significance(null, z) for null, z in (("R_0", 2.0), ("R_+1", 1.5), ("chi2", 0.5))),

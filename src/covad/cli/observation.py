@@ -12,6 +12,8 @@ from covad.observed.result import Observation, ObservedTest
 
 #: Ranked events that are shown; the JSON has all of the region.
 _SHOWN = 5
+#: Nuisances that are shown in any case.
+_LEADING = 10
 
 
 def print_observation(observation: Observation) -> None:
@@ -38,16 +40,32 @@ def print_observation(observation: Observation) -> None:
 
 
 def _print_nuisances(console: Console, observation: Observation) -> None:
+    """Print the leading nuisances by their impact on Z, and all that moved unusually far."""
     title = "Nuisances of the fit without h, in units of sigma"
     if (agreement := observation.compatibility) is not None:
         title += (
             f"; auxiliary values and data agree with p = {agreement.p:.3g} "
             f"(chi2 {agreement.chi2:.2f} / {agreement.dof})"
         )
-    lines = table(title, "nuisance", "auxiliary", "fitted", "pull", box=SIMPLE)
-    for nuisance in observation.nuisances:
-        fitted = f"{nuisance.fitted:+.3f} +- {nuisance.error:.3f}"
-        lines.add_row(nuisance.name, f"{nuisance.auxiliary:+.3f}", fitted, f"{nuisance.pull:+.2f}")
+    impacts = {impact.name: impact for impact in observation.impacts}
+    headings = ("nuisance", "auxiliary", "fitted", "pull", "post/pre")
+    lines = table(title, *headings, *(("impact on Z: -1 sigma", "+1 sigma") if impacts else ()), box=SIMPLE)
+    ranked = observation.ranked_nuisances
+    shown = [fit for number, fit in enumerate(ranked) if number < _LEADING or fit.unusual]
+    for fit in shown:
+        fitted = f"{fit.fitted:+.3f} +- {fit.error:.3f}"
+        constraint = "" if fit.constraint is None else f"{fit.constraint:.2f}"
+        changes = []
+        if fit.name in impacts:
+            ends = impacts[fit.name].down, impacts[fit.name].up
+            changes = ["no fit" if end.change is None else f"{end.change:+.2f}" for end in ends]
+        lines.add_row(fit.name, f"{fit.auxiliary:+.3f}", fitted, f"{fit.pull:+.2f}", constraint, *changes)
+    if len(shown) < len(ranked):
+        by = "by impact" if impacts else "by distance from the auxiliary value"
+        lines.caption = (
+            f"the first {_LEADING} of {len(ranked)} {by}, and all that moved unusually far; "
+            "the JSON and the report have all"
+        )
     console.print(lines)
 
 

@@ -13,12 +13,15 @@ the variance
 
 which for an infinite reference (C = 0) is A^-1 - H^-1, the variance of the usual pull. The quadratic form of
 the difference is a chi2 with as many degrees of freedom as there are nuisances that the data can tell.
+
+Constraints and correlations are those of H^-1, as pictures of fits have them everywhere: how far the
+curvature of the likelihood lets a nuisance move, with the reference as it is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,11 +32,17 @@ from covad.nplm.convex.law import ScoreMoments
 from covad.nplm.dataset import Dataset, Float64
 from covad.nplm.fit import Fit
 from covad.nplm.likelihood import GaussianPenalty, join_nuisances, nuisance_shift, nuisance_slopes
+from covad.storage.records import Record
 
 #: Directions whose share of the largest variance is below this are ones that the data do not tell.
 _UNTOLD = 1e-9
 #: Sigma of an auxiliary value: further out it is a slip of the units, and its fit would hardly end.
 LARGEST_AUXILIARY = 10.0
+#: A pull beyond which a nuisance is worth a look: one in twenty is there by chance.
+UNUSUAL_PULL = 2.0
+#: Standard errors of the mean over toys beyond which a fitted nuisance is biased: one of fifty honest ones is
+#: so in one of 300 runs.
+BIAS_ERRORS = 4.0
 #: A pull beyond which an auxiliary value contradicts the data.
 LARGE_PULL = 5.0
 #: Standard deviations of the number of events beyond which it deserves a word.
@@ -41,7 +50,7 @@ SURPRISING = 3.0
 
 
 @dataclass(frozen=True)
-class NuisanceFit:
+class NuisanceFit(Record):
     """One nuisance of the fit without h, in units of the sigma of its auxiliary measurement."""
 
     name: str
@@ -49,15 +58,84 @@ class NuisanceFit:
     fitted: float
     error: float
     pull: float  # fitted - auxiliary, over the standard deviation of that difference
+    constraint: float | None = None  # post-fit over pre-fit sigma; None in answers of older versions
+
+    @property
+    def shift(self) -> float:
+        """Return fitted - auxiliary, the pull of CMS and ATLAS plots: in units of the pre-fit sigma."""
+        return self.fitted - self.auxiliary
+
+    @property
+    def unusual(self) -> bool:
+        """Return whether people should look at it: it left its pre-fit sigma, or moved too far by chance."""
+        return abs(self.shift) > 1.0 or abs(self.pull) > UNUSUAL_PULL
 
 
 @dataclass(frozen=True)
-class Compatibility:
+class Correlations(Record):
+    """Correlation matrix of the nuisances of the fit without h."""
+
+    names: tuple[str, ...]
+    matrix: tuple[tuple[float, ...], ...]
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str, float], ...]:
+        """Return all pairs with their correlation, the strongest first."""
+        found = [
+            (first, second, self.matrix[k][m])
+            for k, first in enumerate(self.names)
+            for m, second in enumerate(self.names)
+            if k < m
+        ]
+        return tuple(sorted(found, key=lambda pair: -abs(pair[2])))
+
+
+@dataclass(frozen=True)
+class Compatibility(Record):
     """How well all auxiliary values agree with what the data prefer."""
 
     chi2: float
     dof: int
     p: float
+
+
+@dataclass(frozen=True)
+class NuisanceToys(Record):
+    """One nuisance over toys: fitted minus true value, in units of its sigma, by the fits without and with h.
+
+    The mean should be 0; the standard deviation is what is left of the pre-fit sigma: the constraint.
+    """
+
+    name: str
+    n_toys: int
+    mean: float
+    std: float
+    mean_with_h: float
+    std_with_h: float
+
+    @property
+    def mean_error(self) -> float:
+        """Return the standard error of the mean without h."""
+        return self.std / math.sqrt(self.n_toys)
+
+    @property
+    def biased(self) -> bool:
+        """Return whether the mean without h is off by more than chance makes it."""
+        return abs(self.mean) > BIAS_ERRORS * self.mean_error
+
+
+def nuisances_of_toys(
+    names: Sequence[str], truth: Float64, without_h: Float64, with_h: Float64
+) -> tuple[NuisanceToys, ...]:
+    """Return every nuisance over toys; arrays are (toys, nuisances), in units of sigma."""
+    found = []
+    for number, name in enumerate(names):
+        moments = []
+        for fitted in (without_h, with_h):
+            distance = fitted[:, number] - truth[:, number]
+            moments += [float(distance.mean()), float(distance.std(ddof=1))]
+        found.append(NuisanceToys(name, len(truth), *moments))
+    return tuple(found)
 
 
 def judge_nuisances(
@@ -80,10 +158,30 @@ def judge_nuisances(
     centre, nu = penalty.centre[measured], nu[measured]
     told = np.diag(variance) > _UNTOLD  # else the data say nothing, and the fit stays at the auxiliary value
     pulls = np.divide(difference, np.sqrt(np.diag(variance)), out=np.zeros_like(difference), where=told)
-    columns = zip(names, centre * per_sigma, nu * per_sigma, errors, pulls, strict=True)
+    constraints = np.sqrt(np.diag(postfit_covariance(dataset, delta))[measured]) * per_sigma
+    columns = zip(names, centre * per_sigma, nu * per_sigma, errors, pulls, constraints, strict=True)
     return tuple(NuisanceFit(name, *(float(x) for x in numbers)) for name, *numbers in columns), _compatible(
         difference, variance
     )
+
+
+def postfit_covariance(dataset: Dataset, delta: Fit) -> Float64:
+    """Return H^-1 at the Delta fit, (shape..., [normalisation])."""
+    nu, response = join_nuisances(delta, dataset), dataset.reference_response
+    slopes = nuisance_slopes(response, nu)
+    density = dataset.weights * np.exp(nuisance_shift(response, nu))
+    curvature = slopes.T @ (slopes * density[:, None]) + GaussianPenalty.of_nuisances(dataset).curvature
+    return np.asarray(np.linalg.inv(curvature))
+
+
+def correlate_nuisances(dataset: Dataset, delta: Fit, names: tuple[str, ...]) -> Correlations | None:
+    """Return the correlations of the nuisances that have an auxiliary measurement; None without any."""
+    if not names:
+        return None
+    measured = GaussianPenalty.of_nuisances(dataset).precision > 0
+    covariance = postfit_covariance(dataset, delta)[np.ix_(measured, measured)]
+    sigma = np.sqrt(np.diag(covariance))
+    return Correlations(names, tuple(tuple(row) for row in (covariance / np.outer(sigma, sigma)).tolist()))
 
 
 def contradictions(nuisances: Iterable[NuisanceFit]) -> Iterator[str]:

@@ -10,12 +10,14 @@ import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
 from covad.events.source import reading
+from covad.inference.impacts import ConvexNuisances, judge_with_h
 from covad.inference.joint import smaller_p
 from covad.inference.nuisances import (
     LARGEST_AUXILIARY,
     SURPRISING,
     NuisanceFit,
     contradictions,
+    correlate_nuisances,
     expected_number,
     judge_nuisances,
     yield_deviation,
@@ -24,7 +26,7 @@ from covad.inference.samples import small_reference
 from covad.inference.significance import AnalyticNull, observed_z
 from covad.inference.signs import SignNoise
 from covad.nplm.convex.convex import ConvexTest
-from covad.nplm.convex.law import analytic_null
+from covad.nplm.convex.law import analytic_nulls
 from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Fit, Status
 from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances, log_yield
@@ -101,7 +103,9 @@ def examine(
     default = default_test(run.study)
     groups = sorted(run.groups, key=lambda group: group.test != default)  # it speaks first
     seed = int(sha256[:8], 16)
-    tests = tuple(_test(group, dataset, delta, noise, events, background, seed) for group in groups)
+    tests = tuple(
+        _test(group, dataset, delta, run.nuisances, noise, events, background, seed) for group in groups
+    )
     joint, p = None, [test.p for test in tests if test.p is not None]
     if len(p) == 2:
         joint = observed_z(float(smaller_p(*p)), joint_null(*groups))
@@ -124,6 +128,7 @@ def examine(
         tests=tests,
         joint=joint,
         warnings=(*inputs.warnings, *_warnings(run, dataset, delta, nuisances, tests)),
+        correlations=correlate_nuisances(dataset, delta, run.nuisances),
     )
 
 
@@ -179,6 +184,7 @@ def _test(
     group: Group,
     dataset: Dataset,
     delta: Fit,
+    names: tuple[str, ...],
     noise: SignNoise | None,
     events: ObservedEvents,
     background: BackgroundEvents,
@@ -197,12 +203,15 @@ def _test(
         how = "toys at the fitted yield"
         t = float(group.moments.at_nominal(t, fitted_yield(group, dataset, delta)))
     nulls = {name: (t, null) for name, null in group.nulls.items()}
+    with_h = ConvexNuisances((), ())
     if isinstance(test, ConvexTest):
         if group.signs is not None and not group.signs.tolerable:  # toys have another t
             nulls = {}
         nu = join_nuisances(delta, dataset)
         further = None if noise is None else noise.in_test(test, dataset, nu)
-        law = analytic_null(test, dataset, nu, further=further).law
+        laws = analytic_nulls(test, dataset, nu, further=further)
+        law = laws.at_yield().law
+        with_h = judge_with_h(test, dataset, outcome, names, laws)
         n_toys, how = len(group.null_t), "law of t at the fitted nuisances"
         if group.configuration.treatment is Treatment.NONE:
             how = "law of t without nuisances"
@@ -220,6 +229,8 @@ def _test(
         significances=tuple(observed_z(t, null) for t, null in nulls.values()),
         excess=find_excess(events, background, dataset, test, outcome),
         signs=None if group.quoted == "analytic" else group.signs,
+        constraints_with_h=with_h.constraints,
+        impacts=with_h.impacts,
     )
 
 

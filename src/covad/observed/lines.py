@@ -11,6 +11,8 @@ from covad.results.summary import Summary
 
 #: Z below which there is no excess whose place is worth a line.
 LEAST_Z = 1.0
+#: Nuisances that a line has.
+TOLD_NUISANCES = 6
 
 
 def observation_lines(observation: Observation, summary: Summary) -> Iterator[str]:
@@ -21,9 +23,13 @@ def observation_lines(observation: Observation, summary: Summary) -> Iterator[st
         f"observed {observation.file} ({question_text(observation, summary)}): "
         f"{observation.n_selected} events selected: {result}{doubt and f'; {doubt}'}"
     )
-    fitted = [f"{nu.name} {nu.fitted:+.2f} +- {nu.error:.2f}" for nu in observation.nuisances]
+    nuisances, title = observation.nuisances, "nuisances without an excess, in sigma"
+    if len(nuisances) > TOLD_NUISANCES:
+        nuisances = observation.ranked_nuisances[:TOLD_NUISANCES]
+        title = f"leading {TOLD_NUISANCES} of {len(observation.nuisances)} {title}"
+    fitted = [f"{nu.name} {nu.fitted:+.2f} +- {nu.error:.2f}" for nu in nuisances]
     if fitted:
-        yield f"  nuisances without an excess, in sigma: {', '.join(fitted)}"
+        yield f"  {title}: {', '.join(fitted)}"
     excess = observation.tests[0].excess
     if excess is not None and observation.z is not None and observation.z >= LEAST_Z:
         yield f"  where: {excess_text(excess)}"

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from covad.errors import FileFormatError, UnknownNameError
+from covad.inference.impacts import Impact
 from covad.inference.inputs import InputComparison
-from covad.inference.nuisances import Compatibility, NuisanceFit
+from covad.inference.nuisances import Compatibility, Correlations, NuisanceFit
 from covad.inference.significance import MARK, MEANING, Significance
 from covad.inference.signs import SignOffset
 from covad.nplm.fit import Status
@@ -19,8 +20,9 @@ from covad.storage.json_files import parse_json
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import SEAL, read_sealed, unsealed
 
-#: Version of the JSON form.
-SCHEMA = 4
+#: Version of the JSON form. Answers of the one before have no constraints, correlations and impacts.
+SCHEMA = 5
+_READ = (4, SCHEMA)
 #: Whose p is quoted: that of one test, or the smaller one of both.
 Rule = Literal["convex", "network", "joint"]
 #: How the joint p is made.
@@ -86,6 +88,8 @@ class ObservedTest(Record):
     significances: tuple[Significance, ...]  # one per null; toys see t moved to the nominal yield
     excess: Excess | None
     signs: SignOffset | None = None  # of the toys that p is made by; None if they have none, or for the law
+    constraints_with_h: tuple[float, ...] = ()  # post-fit over pre-fit sigma of the fit with h; convex test
+    impacts: tuple[Impact, ...] = ()  # of each nuisance on Z by the law, the largest first; convex test
 
     @property
     def significance(self) -> Significance | None:
@@ -197,6 +201,20 @@ class Observation(Record):
     tests: tuple[ObservedTest, ...]
     joint: Significance | None  # of the smaller p of both tests; None where there is one, or a fit failed
     warnings: tuple[str, ...]
+    correlations: Correlations | None = None  # of the nuisances without h; None where there are none
+
+    @property
+    def impacts(self) -> tuple[Impact, ...]:
+        """Return the impacts of nuisances on Z of the convex test, the largest first, if they are known."""
+        return next((test.impacts for test in self.tests if test.impacts), ())
+
+    @property
+    def ranked_nuisances(self) -> tuple[NuisanceFit, ...]:
+        """Return the nuisances by their impact; without impacts, by how far they have moved."""
+        order = {impact.name: number for number, impact in enumerate(self.impacts)}
+        return tuple(
+            sorted(self.nuisances, key=lambda fit: (order.get(fit.name, len(order)), -abs(fit.shift)))
+        )
 
     def result(self, test: str) -> ObservedTest:
         """Return what one test says."""
@@ -260,7 +278,7 @@ class Observation(Record):
     def from_plain(cls, content: Any, where: str) -> Observation:
         """Check plain data as `from_json` does."""
         version = content.pop("schema", None) if isinstance(content, dict) else None
-        if version != SCHEMA:
+        if version not in _READ:
             raise FileFormatError(
                 f"{where}: is no observation of schema {SCHEMA} (it has {version}); "
                 "test the observed file again, or remove the answer"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from covad.inference.ranking import PriorClosure, TrainingSpread
 from covad.nplm.dataset import Float64
 from covad.observed.result import Observation, digest_of_nulls, read_observations
 from covad.results.latent import LatentSpace, Marginal, marginals, read_latent_space
@@ -59,6 +60,16 @@ class Evidence:
                     f"{observation.name}: p and Z were made with {observation.toys} toys of the nulls, which "
                     f"have {now} by now: test it again"
                 )
+
+    def closure_over_prior(self, space: str) -> PriorClosure | None:
+        """Return the ranked closure of a space; None if it was not measured."""
+        checks = self.checks.get(space)
+        return None if checks is None else checks.prior
+
+    def training_spread(self, space: str) -> TrainingSpread | None:
+        """Return by how much t moves from one fit of the response to the next; None if it is not known."""
+        checks = self.checks.get(space)
+        return None if checks is None else checks.spread
 
     def marginals(self, space: str) -> list[Marginal]:
         return marginals(self.checks.get(space), self.spaces.get(space))

@@ -21,15 +21,18 @@ from covad.report.figures import study as study_figures
 from covad.report.figures.canvas import Figure
 from covad.report.figures.excess import excess_figures
 from covad.report.figures.inputs import input_figures
+from covad.report.figures.nuisances import nuisance_figures, toy_nuisance_figure
 from covad.report.paper import tables as paper
 from covad.report.searched import searched
 from covad.report.tables import closure as closure_tables
 from covad.report.tables import significance as significance_tables
 from covad.report.tables import spaces as space_tables
 from covad.report.tables import toys as toy_tables
-from covad.report.tables.observed import input_table, nuisance_table, observed_table, result_table
+from covad.report.tables.nuisances import correlation_table, nuisance_table, toy_nuisance_table
+from covad.report.tables.observed import event_table, input_table, observed_table, result_table
 from covad.report.tables.prior import prior_table
 from covad.report.tables.processes import process_table
+from covad.report.tables.ranking import ranking_table
 from covad.report.tables.table import Table, shown
 from covad.report.texts import glossary
 from covad.results.overview import quoted_first
@@ -138,6 +141,8 @@ def closure(evidence: Evidence) -> Chapter:
         chapter.figure(figure, f"Closure of the {test} test: {_FEW} at ν = 0 or at shifted ν.")
     chapter.table(closure_tables.shift_table(summary), f"False positives: {_FEW} at ν = 0 or at shifted ν.")
     chapter.table(prior_table(summary), "Dependence on the truth: no toys are thrown from the prior.")
+    if ranking := ranking_table(evidence):
+        chapter.tables.append(ranking)
     chapter.paper(summary)
     chapter.tables += [t for t in paper.other_tables(summary) if t.quantity == "p-value"]
     return chapter
@@ -169,18 +174,27 @@ def quadratic(evidence: Evidence) -> Chapter:
     return chapter
 
 
+def nuisances(evidence: Evidence) -> Chapter:
+    chapter = Chapter("nuisances", "Fitted nuisances of toys", "Nuisances")
+    table = toy_nuisance_table(evidence.summary)
+    if table is not None:
+        chapter.tables.append(table)
+        chapter.figure(toy_nuisance_figure(evidence), "Fitted nuisances: no toys at ν = 0.")
+    return chapter
+
+
 def observed(evidence: Evidence) -> Chapter:
     chapter = Chapter("observed", "Observed files", "Observed", tables_first=True)
+    chapter.figures += nuisance_figures(evidence.observed)
     chapter.figures += excess_figures(evidence.observed)
     chapter.figures += input_figures(evidence.observed)
     chapter.table(result_table(evidence.observed), "Observed files: none was tested (covad test RUN FILE).")
     if against_nulls := observed_table(evidence.observed):
         chapter.tables.append(against_nulls)
     chapter.missing += [f"{note} (covad test)." for note in evidence.notes_on_answers]
-    if nuisances := nuisance_table(evidence.observed):
-        chapter.tables.append(nuisances)
-    if inputs := input_table(evidence.observed):
-        chapter.tables.append(inputs)
+    tables = (event_table, nuisance_table, correlation_table, input_table)
+    found = (table(evidence.observed) for table in tables)
+    chapter.tables += [table for table in found if table is not None]
     return chapter
 
 
@@ -198,6 +212,7 @@ CHAPTERS = (
     sensitivity,
     power,
     null,
+    nuisances,
     response,
     latent,
     quadratic,

@@ -26,6 +26,7 @@ from covad.inference.significance import median_z
 from covad.inference.verdict import judge
 from covad.nplm.dataset import Float64
 from covad.results.collect import Group, RunToys, null_name
+from covad.results.fitted import fitted_nuisances
 from covad.results.manifest import Manifest, ToyVersions
 from covad.results.spaces import EmbeddingSummary, FoldSummary, SpaceSummary
 from covad.results.summary import (
@@ -92,6 +93,7 @@ def summarise(run: RunToys) -> Summary:
         nulls=tuple(_null(group, seed) for group in groups),
         closure=tuple(line for group in groups for line in _closure(group, seed)),
         prior=tuple(line for group in groups for line in _prior(run.study, group)),
+        nuisances=tuple(line for group in groups for line in fitted_nuisances(run.study, group)),
         significance=tuple(line for group in groups for line in _significance(group)),
         power=tuple(line for group in groups for line in _power(group)),
         toy_versions=_toy_versions(run),

@@ -20,6 +20,7 @@ from covad.inference.closure import CorrectedGoodness, FalsePositives, MedianShi
 from covad.inference.coverage import PriorDependence
 from covad.inference.goodness import GoodnessOfFit, Law
 from covad.inference.histograms import density_curve
+from covad.inference.nuisances import NuisanceToys
 from covad.inference.significance import Significance
 from covad.inference.signs import SignOffset
 from covad.inference.verdict import Verdict
@@ -189,6 +190,16 @@ class PriorSummary(Record):
 
 
 @dataclass(frozen=True)
+class NuisanceSummary(Record):
+    """The fitted nuisances of background toys of one test in one configuration, at nu = 0 or of the prior."""
+
+    test: str
+    configuration: str
+    prior: bool
+    nuisances: tuple[NuisanceToys, ...]
+
+
+@dataclass(frozen=True)
 class SignalSignificance(Significance):
     """The median significance of one ensemble with a signal, against one null."""
 
@@ -245,6 +256,7 @@ class Summary(Record):
     nulls: tuple[NullSummary, ...]
     closure: tuple[ClosureSummary, ...]
     prior: tuple[PriorSummary, ...]
+    nuisances: tuple[NuisanceSummary, ...]  # where the test fits them
     significance: tuple[SignalSignificance, ...]
     power: tuple[SignalPower, ...]
     toys: ToyCounts

@@ -17,6 +17,7 @@ import matplotlib as mpl
 import mplhep
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.textpath import TextPath
 
 #: Colour-blind safe (Okabe and Ito); lines differ in their dash patterns as well, see `line_style`.
 FILL = "#c9c9c9"
@@ -36,6 +37,8 @@ DASHES: tuple[Dash, ...] = (
 )
 
 _WIDTH = 3.5
+#: Height of the line of a name, in inches.
+_LINE = 0.2
 #: Hundredths of a point are enough for coordinates.
 _DECIMALS = re.compile(r"(\.\d\d)\d+")
 _STYLE = {
@@ -91,6 +94,7 @@ class Panel:
     alt: str
     svg: str
     pdf: bytes
+    wide: bool = False  # takes the whole width of the page
 
 
 @dataclass(frozen=True)
@@ -122,12 +126,44 @@ def drawing(heights: Sequence[float] = (2.4,)) -> Iterator[tuple[Canvas, list[Ax
         yield canvas, list(axes[:, 0])
 
 
-def panel(name: str, alt: str, canvas: Canvas) -> Panel:
+@contextmanager
+def listing(
+    names: Sequence[str], columns: int = 1, square: bool = False
+) -> Iterator[tuple[Canvas, list[Axes]]]:
+    """Make axes beside each other with a line for each name, which stands at the left.
+
+    A `square` one has the names below, too.
+    """
+    with mpl.rc_context(_STYLE):
+        widths = [TextPath((0, 0), shown_name(name), size=8).get_extents().width for name in names]
+    letters = 0.12 + max(widths, default=0.0) / 72.0
+    each = max(_LINE * len(names), 1.2) if square else 2.4
+    width = letters + columns * each + 0.15
+    height = max(_LINE * len(names), 1.2 if square else 0.5)
+    below, above = (letters if square else 0.36), 0.26
+    total = below + height + above
+    with mpl.rc_context(_STYLE):
+        canvas = Canvas(figsize=(width, total))
+        grid = {"left": letters / width, "right": 1 - 0.12 / width, "wspace": 0.06}
+        grid |= {"bottom": below / total, "top": 1 - above / total}
+        axes = canvas.subplots(1, columns, squeeze=False, gridspec_kw=grid)
+        for ax in axes[0]:
+            ax.set_title("")
+            ax.xaxis.set_label_coords(1.0, -0.21 / height)
+        yield canvas, list(axes[0])
+
+
+def shown_name(name: str) -> str:
+    """Return a name that is not taken for mathtext."""
+    return name.replace("$", r"\$")
+
+
+def panel(name: str, alt: str, canvas: Canvas, wide: bool = False) -> Panel:
     """Return what was drawn in both formats, the same bytes for the same content; call it in `drawing`."""
     svg, pdf = io.StringIO(), io.BytesIO()
     canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     canvas.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
-    return Panel(name, alt, inline_svg(svg.getvalue(), name), pdf.getvalue())
+    return Panel(name, alt, inline_svg(svg.getvalue(), name), pdf.getvalue(), wide)
 
 
 def inline_svg(document: str, prefix: str) -> str:

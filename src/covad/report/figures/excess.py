@@ -22,14 +22,19 @@ _IN_GEV = ("pt", "et", "energy", "mass")
 HIGHEST_RATIO = 2.0
 
 
-def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
-    """Draw where the excess lies on the files of largest Z, for each test, the default one unfolded."""
+def most_significant(observations: Sequence[Observation]) -> list[Observation]:
+    """Return the answers of largest Z, which get pictures."""
 
     def largest_z(observation: Observation) -> float:
         every = (found.z for test in observation.tests for found in test.significances)
         return max(every, default=-np.inf)
 
-    for observation in sorted(observations, key=largest_z, reverse=True)[:PICTURED]:
+    return sorted(observations, key=largest_z, reverse=True)[:PICTURED]
+
+
+def excess_figures(observations: Sequence[Observation]) -> Iterator[Figure]:
+    """Draw where the excess lies on the files of largest Z, for each test, the default one unfolded."""
+    for observation in most_significant(observations):
         for test in observation.tests:
             if test.excess is None:
                 continue

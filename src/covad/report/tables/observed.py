@@ -13,7 +13,7 @@ from covad.report.tables.table import Cell, Column, Row, Table, z_cell
 from covad.report.texts import texts
 
 
-def _file_names(observations: Sequence[Observation]) -> list[str]:
+def file_names(observations: Sequence[Observation]) -> list[str]:
     """Return the files; with yield and auxiliary values where one was asked about in several ways."""
     asked = Counter((observation.file, observation.label) for observation in observations)
     names = []
@@ -31,7 +31,7 @@ def result_table(observations: Sequence[Observation]) -> Table | None:
         return None
     rows = [
         Row((file, observation.label, test_label(observation.rule)), _result_cells(observation.answer))
-        for file, observation in zip(_file_names(observations), observations, strict=True)
+        for file, observation in zip(file_names(observations), observations, strict=True)
     ]
     return Table(
         name="observed_results",
@@ -62,7 +62,7 @@ def _result_cells(answer: Answer) -> tuple[Cell, ...]:
 def observed_table(observations: Sequence[Observation]) -> Table | None:
     """Return t, p and Z, one row per file, configuration and test, and one for the joint p of both."""
     answers = []
-    for file, observation in zip(_file_names(observations), observations, strict=True):
+    for file, observation in zip(file_names(observations), observations, strict=True):
         answers += [(file, observation, test.test, test.t, test.significances) for test in observation.tests]
         if observation.joint is not None:
             answers.append((file, observation, "joint", None, (observation.joint,)))
@@ -138,43 +138,27 @@ def _input_cells(quantity: Quantity) -> tuple[Cell, ...]:
     return (*cells, *(Cell(f"{value:.3f}", value) for value in distances), verdict)
 
 
-def nuisance_table(observations: Sequence[Observation]) -> Table | None:
-    """Return events and nuisances of the fit without h, one row per file and configuration."""
+def event_table(observations: Sequence[Observation]) -> Table | None:
+    """Return events and the agreement of all auxiliary values, one row per file and configuration."""
     if not observations:
         return None
-    names = list(dict.fromkeys(fit.name for observation in observations for fit in observation.nuisances))
     rows = []
-    for file, observation in zip(_file_names(observations), observations, strict=True):
-        cells = [
+    for file, observation in zip(file_names(observations), observations, strict=True):
+        agreement, repeated = observation.compatibility, observation.inputs.n_repeated
+        cells = (
             Cell(str(observation.n_selected), float(observation.n_selected)),
             Cell(f"{observation.expected:g}", observation.expected),
-        ]
-        fits = {fit.name: fit for fit in observation.nuisances}
-        for name in names:
-            if name not in fits:
-                cells += [Cell(), Cell(), Cell()]
-                continue
-            fit = fits[name]
-            ends = fit.fitted - fit.error, fit.fitted + fit.error
-            cells.append(Cell(f"{fit.auxiliary:.2f}", fit.auxiliary))
-            cells.append(Cell(f"{fit.fitted:.2f} ± {fit.error:.2f}", fit.fitted, *ends))
-            cells.append(Cell(f"{fit.pull:.2f}", fit.pull))
-        agreement = observation.compatibility
-        cells.append(Cell() if agreement is None else Cell(f"{agreement.p:.2g}", agreement.p))
-        repeated = observation.inputs.n_repeated
-        cells.append(Cell(str(repeated), float(repeated)))
-        rows.append(Row((file, observation.label), tuple(cells)))
-    fitted = [Column(part, name) for name in names for part in ("auxiliary", "fitted", "pull")]
+            Cell(str(len(observation.nuisances)), float(len(observation.nuisances))),
+            Cell() if agreement is None else Cell(f"{agreement.p:.2g}", agreement.p),
+            Cell(str(repeated), float(repeated)),
+        )
+        rows.append(Row((file, observation.label), cells))
+    names = ("events", "expected", "nuisances", "p of the auxiliary values", "repeated")
     return Table(
-        name="observed_nuisances",
-        **texts("tables", "observed_nuisances"),
+        name="observed_events",
+        **texts("tables", "observed_events"),
         keys=("file", "configuration"),
-        columns=(
-            Column("events"),
-            Column("expected"),
-            *fitted,
-            *(Column(last) for last in ("p of the auxiliary values", "repeated")),
-        ),
+        columns=tuple(Column(name) for name in names),
         rows=tuple(rows),
-        quantity="events and nuisances",
+        quantity="events",
     )

@@ -88,10 +88,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """Keys say what the row is, cells what was found."""
+    """Keys say what the row is, cells what was found. The page may leave it to the files."""
 
     keys: tuple[str, ...]
     cells: tuple[Cell, ...]
+    in_files_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,11 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     quantity: str
+
+    @property
+    def on_page(self) -> tuple[Row, ...]:
+        """Return the rows that the page shows; the files have all."""
+        return tuple(row for row in self.rows if not row.in_files_only)
 
     @property
     def has_paper(self) -> bool:

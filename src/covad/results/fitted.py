@@ -1,0 +1,35 @@
+"""The fitted nuisances of background toys beside the true ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from covad.inference.nuisances import nuisances_of_toys
+from covad.results.collect import Group
+from covad.results.summary import NuisanceSummary
+from covad.study import Study
+from covad.study.plan import nuisance_names
+from covad.toys.ensembles import Treatment
+
+#: Columns of the toys: the truth, and the fits without and with h; shapes, then the normalisation.
+_COLUMNS = (("true_nu", "true_norm"), ("nu_delta", "nu_norm_delta"), ("nu_tau", "nu_norm_tau"))
+
+
+def fitted_nuisances(study: Study, group: Group) -> Iterator[NuisanceSummary]:
+    """Compare fitted and true nuisances of background toys, in units of sigma."""
+    if group.configuration.treatment is Treatment.NONE:
+        return
+    sigma, names = study.normalisation, nuisance_names(study)
+    for prior, toys in ((False, group.null), (True, group.prior)):
+        if toys is None or not names:
+            continue
+        columns = []
+        for shape, norm in _COLUMNS:
+            values = toys.column(shape)
+            if sigma is not None:
+                values = np.column_stack([values, toys.column(norm) / sigma])
+            columns.append(values)
+        found = nuisances_of_toys(names, *columns)
+        yield NuisanceSummary(group.test, group.configuration.slug, prior, found)
