@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -110,13 +110,14 @@ def describe_mistake(
     failure: ValidationError,
     section: type[BaseModel],
     tags: tuple[str, ...] = (),
-    entry_tags: tuple[str, ...] = (),
+    entry_tags: Mapping[str, str] | None = None,
 ) -> str:
     """Return one sentence on the first thing that is wrong in a section, with its key.
 
     A misspelt key comes before the one that is missing for it. `tags` of unions are no part of a key, nor are
-    those of the entries of lists, `entry_tags`.
+    those of the entries of lists, `entry_tags`, each with the kind that a file says for it.
     """
+    entry_tags = entry_tags or {}
     error = min(failure.errors(), key=lambda error: error["type"] != "extra_forbidden")
     parts = [str(part) for part in error["loc"]]
     key = ".".join(
@@ -137,7 +138,7 @@ def describe_mistake(
         case "missing":
             return f"{key}: this key is needed"
         case "union_tag_not_found" | "union_tag_invalid":
-            expected = tags if len(parts) == 1 else entry_tags
+            expected = tags if len(parts) == 1 else tuple(dict.fromkeys(entry_tags.values()))
             return f"{key}.kind: {' or '.join(expected)} was expected"
         case "tuple_type":
             return f"{key}: a list was expected"

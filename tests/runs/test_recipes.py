@@ -7,7 +7,7 @@ import pytest
 
 from covad.embedding.settings import EncoderSettings, Training
 from covad.events.selection import Selection
-from covad.events.systematics import BUILT_IN
+from covad.events.systematics import BUILT_IN, BUILT_IN_WEIGHTS
 from covad.nplm.settings import ConvexSettings, NetworkSettings
 from covad.response.settings import ResponseFit
 from covad.runs.products import RECIPES
@@ -72,6 +72,8 @@ PINNED_OPTIONS: dict[str, dict[str, Any]] = {
         "collection": "jet",
         "propagate_to_met": False,
         "met": "met",
+        "eta": [],
+        "pt": [],
     },
     "lepton_energy_scale": {
         "sigma": 0.01,
@@ -88,6 +90,30 @@ PINNED_OPTIONS: dict[str, dict[str, Any]] = {
         "constant": 0.05,
         "seed": 0,
     },
+    "lepton_efficiency": {
+        "sigma": 0.02,
+        "name": "lepton_efficiency",
+        "collections": ["electron", "muon"],
+        "pivot": 25.0,
+    },
+    "trigger_efficiency": {
+        "sigma": 0.03,
+        "name": "trigger_efficiency",
+        "collections": ["electron", "muon"],
+        "threshold": 23.0,
+        "width": 8.0,
+    },
+    "jet_tagging": {
+        "sigma": 0.03,
+        "name": "jet_tagging",
+        "collection": "jet",
+        "eta_max": 2.5,
+        "minimum": 23.0,
+        "pivot": 50.0,
+        "slope": 0.5,
+        "most": 4,
+    },
+    "slope": {"sigma": 0.03, "name": "slope", "variable": "jet_sum", "pivot": 0.0, "width": 1.0},
 }
 
 RAISE = (
@@ -107,10 +133,10 @@ def test_defaults_that_recipes_leave_out_stay(settings):
     compare(settings().model_dump(mode="json"), PINNED[settings], settings.__name__)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", BUILT_IN | BUILT_IN_WEIGHTS)
 def test_options_that_recipes_leave_out_stay(name):
     options = {}
-    for option in fields(BUILT_IN[name]):
+    for option in fields((BUILT_IN | BUILT_IN_WEIGHTS)[name]):
         if option.init and option.default is not MISSING:
             options[option.name] = option.default
         elif option.init and option.default_factory is not MISSING:

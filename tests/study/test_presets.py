@@ -4,6 +4,7 @@ import math
 import re
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -38,13 +39,13 @@ def test_toys_never_need_more_events_than_the_pools_have(study):
     for configuration in study.configurations:
         sizes = configuration.sizes or study.sizes
         assert sizes.reference <= study.source.splits.reference
-        largest = 1.1 * sizes.expected * math.exp(4 * study.normalisation)
+        largest = 1.1 * sizes.expected * math.exp(4 * (study.normalisation or 0.1))
         assert largest + 5 * largest**0.5 <= study.source.splits.data
     for signal, yields in study.signals.items():
         assert study.source.signals[signal].simulate > 2 * max(yields)
 
 
-@pytest.mark.parametrize("name", ["quick", "laptop"])
+@pytest.mark.parametrize("name", ["quick", "laptop", "analysis"])
 def test_pools_shift_the_null_by_less_than_a_tenth_of_its_width(name, tmp_path):
     """dof * N_D (1/P_R + 1/P_D) against sqrt(2 dof), for the sizes that most toys have."""
     study = preset(name, tmp_path)
@@ -96,6 +97,24 @@ def test_paper_has_the_sizes_of_the_paper(tmp_path):
     assert source.training.steps * source.training.batch / trained == pytest.approx(60, rel=0.01)
     assert source.encoder == EncoderSettings.paper()
     assert source.response.hidden == source.training.ratio_hidden == (512, 256, 128, 64, 32)
+
+
+def test_analysis_has_nuisances_of_every_kind_that_simulated_events_can_have(tmp_path):
+    study = preset("analysis", tmp_path)
+    entries = study.source.systematics
+    kinds = Counter(entry.kind for entry in {entry.name: entry for entry in entries}.values())
+    assert kinds == {"shift": 9, "weights": 10, "samples": 2, "normalisation": 5}
+    regions = [entry for entry in entries if getattr(entry, "built_in", None) == "jet_energy_scale"]
+    assert len(regions) == 5
+    assert study.source.n_nuisances == 26
+    assert len(entries) == 27  # one name stands twice
+    assert any(entry.processes for entry in entries if entry.kind == "weights")
+    assert [entry.down is None for entry in entries if entry.kind == "samples"] == [False, True]
+    assert study.source.correlations
+    ensembles = [e for e in plan(study, {}, {}) if e.draw.signal is None]
+    profiled = [e for e in ensembles if e.configuration.treatment == "profiled"]
+    assert {e.toys for e in profiled} == {1200}
+    assert any(e.draw.prior for e in profiled)
 
 
 def test_an_existing_file_is_left_as_it_is(tmp_path):

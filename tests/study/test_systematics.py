@@ -164,6 +164,7 @@ WEIGHTS = {"name": "pu", "kind": "weights"}
         ([WEIGHTS | {"up": "a", "down": "b", "function": "m:f"}], "either up and down or a function"),
         ([WEIGHTS | {"up": "a", "down": "b", "sigma": 1}], "sigma does nothing beside up and down"),
         ([WEIGHTS | {"up": "a", "dwn": "b"}], "source.systematics.0.dwn: there is no such key (is 'down'"),
+        ([WEIGHTS | {"built_in": "slope", "up": "a"}], "systematics.0: up does nothing beside built_in"),
         ([{"name": "x", "kind": "varied", "up": "a"}], "source.systematics.0.down: this key is needed"),
         ([{"name": "x", "kind": "samples", "up": {"files": ["a"]}}], "systematics.0.process: this key is"),
         (

@@ -334,7 +334,7 @@ def yields(study_file: Path, as_json: bool) -> None:
     "--preset",
     default="quick",
     show_default=True,
-    help="quick, laptop or paper; smoke only tries the installation.",
+    help="quick, laptop, paper or analysis; smoke only tries the installation.",
 )
 def init(study_file: Path, preset: str) -> None:
     """Write a study file to begin with."""

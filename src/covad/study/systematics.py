@@ -76,36 +76,45 @@ class VariedEntry(_Entry):
 
 
 class WeightsEntry(_Entry):
-    """Other weights of the same events: under names in their files, by a user's function for their ratio, or
-    built in, with options that are keys too.
-    """
-
-    model_config = ConfigDict(extra="allow", frozen=True)
+    """Other weights of the same events, under names in their files, or a user's function for their ratio."""
 
     kind: Literal["weights"]
     up: str | None = None
     down: str | None = None
     function: str | None = None
-    #: Which weights of covad they are, if the name does not say so.
-    built_in: str | None = None
     sigma: Positive | None = None
     only: tuple[Process, ...] = ()
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _columns_or_function(self) -> Self:
         columns = [side for side in ("up", "down") if getattr(self, side) is not None]
-        ways = bool(columns) + (self.function is not None) + (self.built_in is not None)
-        if ways > 1 or (not ways and self.name not in BUILT_IN_WEIGHTS):
+        if bool(columns) == (self.function is not None):
             raise ValueError(
                 "either up and down or a function is needed, or built_in with one of "
                 f"{', '.join(BUILT_IN_WEIGHTS)}: give one of them"
             )
         if len(columns) == 1:
             raise ValueError(f"{columns[0]} without {'down' if columns == ['up'] else 'up'}: give both")
-        if self.sigma is not None and columns:
+        if self.sigma is not None and self.function is None:
             raise ValueError("sigma does nothing beside up and down, which are one sigma: leave it out")
-        if (columns or self.function is not None) and self.model_extra:
-            raise ValueError(f"there is no key '{next(iter(self.model_extra))}' here: leave it out")
+        return self
+
+
+class BuiltInWeightsEntry(_Entry):
+    """Other weights of the same events by a function of covad, whose options are keys too."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: Literal["weights"]
+    #: Which they are, if the name does not say so.
+    built_in: str | None = None
+    sigma: Positive | None = None
+    only: tuple[Process, ...] = ()
+
+    @model_validator(mode="after")
+    def _no_others(self) -> Self:
+        for key in {"up", "down", "function"} & set(self.model_extra or ()):
+            raise ValueError(f"{key} does nothing beside built_in: leave one of them out")
         return self
 
 
@@ -147,20 +156,39 @@ class NormalisationEntry(_Entry):
     only: tuple[Process, ...] = ()
 
 
-def _kind(entry: Any) -> str:
-    found = entry.get("kind", "shift") if isinstance(entry, dict) else getattr(entry, "kind", "shift")
-    return str(found)
+#: Tags of the union below, each with the kind that the study file says.
+SYSTEMATIC_KINDS = {
+    "shift": "shift",
+    "varied": "varied",
+    "weights": "weights",
+    "built-in weights": "weights",
+    "samples": "samples",
+    "normalisation": "normalisation",
+}
+
+
+def _tag(entry: Any) -> str:
+    """Return the tag of an entry that is plain data, or made already."""
+    if isinstance(entry, BuiltInWeightsEntry):
+        return "built-in weights"
+    if not isinstance(entry, dict):
+        return str(getattr(entry, "kind", "shift"))
+    kind = str(entry.get("kind", "shift"))
+    if kind != "weights":
+        return kind
+    bare = not {"up", "down", "function"} & set(entry) and entry.get("name") in BUILT_IN_WEIGHTS
+    return "built-in weights" if "built_in" in entry or bare else kind
 
 
 SystematicEntry = Annotated[
     Annotated[ShiftEntry, Tag("shift")]
     | Annotated[VariedEntry, Tag("varied")]
     | Annotated[WeightsEntry, Tag("weights")]
+    | Annotated[BuiltInWeightsEntry, Tag("built-in weights")]
     | Annotated[SamplesEntry, Tag("samples")]
     | Annotated[NormalisationEntry, Tag("normalisation")],
-    Discriminator(_kind),
+    Discriminator(_tag),
 ]
-SYSTEMATIC_KINDS = ("shift", "varied", "weights", "samples", "normalisation")
 
 
 class CorrelationEntry(Settings):

@@ -4,19 +4,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import random_events
 
+from covad.errors import CovadError
 from covad.events.layout import Events
+from covad.events.processes import ADC2021_LAYOUT, PROCESS_NAMES
 from covad.events.systematics import (
     JetEnergyResolution,
     JetEnergyScale,
     LeptonEnergyScale,
     MetSoftScale,
     Systematic,
+    make_systematic,
     shift_events,
 )
 
 ALL: list[Systematic] = [
     JetEnergyScale(),
     JetEnergyScale(propagate_to_met=True),
+    JetEnergyScale(eta=(0.0, 1.3), pt=(30.0, 60.0)),
     LeptonEnergyScale(),
     MetSoftScale(),
     JetEnergyResolution(),
@@ -122,3 +126,28 @@ def test_resolution_uses_the_same_random_number_at_every_nu_and_scale(events: Ev
     scaled = JetEnergyScale(sigma=0.01).shift(systematic.shift(events, 1.0).events, 1.0).events
     smeared = systematic.shift(JetEnergyScale(sigma=0.01).shift(events, 1.0).events, 1.0).events
     np.testing.assert_allclose(scaled.particles, smeared.particles, rtol=1e-5)
+
+
+def test_a_scale_of_a_region_moves_its_jets_alone_and_keeps_their_order():
+    layout = ADC2021_LAYOUT
+    start = layout.slots("jet").start
+    particles = np.zeros((1, *layout.shape), dtype=np.float32)
+    particles[0, start : start + 4] = [[70, 0.5, 1], [59, -0.5, 2], [58, 2.0, 3], [57, 1.2, 0]]
+    events = Events(layout, particles, np.zeros(1, dtype=np.int16), PROCESS_NAMES)
+    region = JetEnergyScale(sigma=0.1, eta=(0.0, 1.3), pt=(0.0, 60.0))
+    moved = region.shift(events, 1.0).events.objects("jet")[0, :4]
+    up = np.exp(0.1)
+    np.testing.assert_allclose(moved[:, 0], [70, 59 * up, 57 * up, 58], rtol=1e-6)
+    np.testing.assert_array_equal(moved[:, 2], [1, 2, 0, 3])
+    assert region.shift(events, 0.0).events is events
+
+
+@pytest.mark.parametrize("given", [(1.0,), (2.0, 1.0), (-1.0, 1.0), ("a", "b")])
+def test_a_region_is_two_rising_numbers(given):
+    with pytest.raises(CovadError, match=r"'jet_energy_scale': eta must be \[low, high\]"):
+        JetEnergyScale(eta=given)
+
+
+def test_several_nuisances_of_one_sort_have_names_of_their_own():
+    made = make_systematic({"name": "forward", "built_in": "jet_energy_scale", "eta": [2, 5]})
+    assert made == JetEnergyScale(name="forward", eta=(2, 5))
