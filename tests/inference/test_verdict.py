@@ -8,15 +8,8 @@ from scipy.stats import chi2, norm
 from covad.errors import InferenceError
 from covad.inference.closure import Centre, median_shift
 from covad.inference.significance import Chi2Null, EmpiricalNull
-from covad.inference.verdict import (
-    ERROR_RATE,
-    TOLERATED_SHIFT,
-    Verdict,
-    can_tell,
-    judge,
-    point_text,
-    toys_that_can_tell,
-)
+from covad.inference.statements import ERROR_RATE, TOLERATED_SHIFT, can_tell, point_text, toys_that_can_tell
+from covad.inference.verdict import Verdict, judge
 
 benchmark = load("verdict_rates")
 YES, NO, NEITHER = Verdict
