@@ -157,10 +157,10 @@ class ResponseModel(nn.Module):
 
         Tests fit them to their auxiliary values then, and t is that of a test without them.
         """
-        mixed = [
-            self.shape.n_nuisances + n for n, pair in enumerate(self.shape.terms) if {*pair} & {*nuisances}
-        ]
-        self.kept[[*nuisances, *mixed]] = 0.0
+        columns = [*((k, k) for k in range(self.shape.n_nuisances)), *self.shape.terms]
+        for column, pair in enumerate(columns):
+            if set(pair) & set(nuisances):
+                self.kept[column] = 0.0
 
     def by_head(self, z: torch.Tensor) -> torch.Tensor:
         """Return the columns of every head, (heads, N, n_columns), without the constants of the yield."""
