@@ -24,15 +24,8 @@ from scipy.stats import chi2, norm
 from covad.inference.closure import SHOWN_LEVEL, detectable_ratio, ratio_interval
 from covad.inference.intervals import median_rank
 from covad.inference.significance import Chi2Null, EmpiricalNull, Null
-from covad.inference.verdict import (
-    ALWAYS_JUDGED_Z,
-    ERROR_RATE,
-    JUDGED_Z,
-    TOLERATED_RATIO,
-    TOLERATED_SHIFT,
-    Verdict,
-    statements_per_point,
-)
+from covad.inference.statements import ALWAYS_JUDGED_Z, ERROR_RATE, JUDGED_Z, TOLERATED_RATIO, TOLERATED_SHIFT
+from covad.inference.verdict import Verdict, statements_per_point
 from covad.nplm.dataset import Float64
 
 SEED = 20261117

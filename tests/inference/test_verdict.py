@@ -7,16 +7,10 @@ from scipy.stats import chi2, norm
 
 from covad.errors import InferenceError
 from covad.inference.closure import Centre, median_shift
+from covad.inference.coverage import prior_dependence
 from covad.inference.significance import Chi2Null, EmpiricalNull
-from covad.inference.verdict import (
-    ERROR_RATE,
-    TOLERATED_SHIFT,
-    Verdict,
-    can_tell,
-    judge,
-    point_text,
-    toys_that_can_tell,
-)
+from covad.inference.statements import ERROR_RATE, TOLERATED_SHIFT, can_tell, point_text, toys_that_can_tell
+from covad.inference.verdict import Verdict, judge
 
 benchmark = load("verdict_rates")
 YES, NO, NEITHER = Verdict
@@ -271,3 +265,36 @@ def test_one_verdict_of_several_is_the_worst(verdicts, overall):
 
 def test_a_verdict_is_good_bad_or_neither():
     assert [verdict.good for verdict in Verdict] == [True, False, None]
+
+
+def over_prior(n, slope=0.0):
+    """Background at truths of the prior of two nuisances, t moving with the second one."""
+    rng = np.random.default_rng(21)
+    nu = rng.normal(size=(n, 2))
+    t = toys(22, n) + slope * np.sqrt(90.0) * nu[:, 1]
+    return t, prior_dependence(t, nu, ["jes", "pileup"], 45.0, np.sqrt(90.0))
+
+
+def test_a_dependence_on_a_nuisance_decides_where_all_points_close():
+    points, null = {"R_0": exact(2000), "prior": exact(2000)}, Chi2Null(45)
+    _, steep = over_prior(2000, 0.5)
+    found = judge(points, null, dependence=steep)
+    assert found.verdict is NO
+    assert "over the prior t moves by +0." in found.reason
+    assert "per unit of pileup, 0.35 are tolerated" in found.reason
+    _, slight = over_prior(2000, 0.15)
+    found = judge(points, null, dependence=slight)
+    assert found.verdict is YES
+    assert "over the prior t depends on pileup by +0.1" in found.reason
+    _, flat = over_prior(2000)
+    assert "prior" not in judge(points, null, dependence=flat).reason
+
+
+def test_a_slope_at_the_edge_and_too_few_toys_of_the_prior_are_told():
+    points, null = {"R_0": exact(2000), "prior": exact(2000)}, Chi2Null(45)
+    found = judge(points, null, dependence=over_prior(2000, 0.34)[1])
+    assert found.verdict is NEITHER
+    assert "over the prior t may still move by 0." in found.reason
+    found = judge(points, null, dependence=over_prior(60)[1])
+    assert found.verdict is YES
+    assert "too few to tell whether t depends on one of the nuisances" in found.reason

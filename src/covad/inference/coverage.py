@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import f as f_law
 from scipy.stats import t as student
 
@@ -60,14 +60,41 @@ class PriorDependence(Record):
         return min(self.terms, key=lambda term: term.p, default=None)
 
 
+@dataclass(frozen=True)
+class SharedPools:
+    """What toys of one pool have in common: `pool` numbers those of every toy."""
+
+    pool: NDArray[np.intp]
+    share: float  # standard deviation of the offset of a pool, in those of the null
+
+    def transformed(self, columns: Float64) -> Float64:
+        """Return columns whose ordinary least squares are the generalised ones of toys with such offsets.
+
+        Of n toys with a common offset of variance f^2, the share 1 - 1 / sqrt(1 + n f^2) of the mean is
+        subtracted.
+        """
+        n = np.bincount(self.pool)
+        part = 1.0 - 1.0 / np.sqrt(1.0 + n * self.share**2)
+        sums = np.zeros((len(n), columns.shape[1]))
+        np.add.at(sums, self.pool, columns)
+        return np.asarray(columns - (part / np.maximum(n, 1))[self.pool, None] * sums[self.pool])
+
+
 def prior_dependence(
-    t: ArrayLike, truth: ArrayLike, names: Sequence[str], null_mean: float, null_std: float
+    t: ArrayLike,
+    truth: ArrayLike,
+    names: Sequence[str],
+    null_mean: float,
+    null_std: float,
+    shared: SharedPools | None = None,
 ) -> PriorDependence:
     """Regress t on the true nuisances, (toys, nuisances) in units of sigma, that are named in this order.
 
     Squares are taken less one, their mean over the prior, so that the constant is the average over it. Errors
     are those of ordinary least squares, p-values those of Student's t and Fisher's F: they hold for as few
     toys as there are, and, within 1 % of 5 %, where the spread of t changes by 15 % per sigma of a nuisance.
+    Toys at one point of the prior may be `shared`: by their offset they would look like a dependence on the
+    truth, if many toys have few points.
     """
     sample = finite_sample(t, "the prior ensemble", at_least=_TOYS_PER_TERM)
     nu = np.asarray(truth, dtype=np.float64)
@@ -76,6 +103,8 @@ def prior_dependence(
     terms, left_out = _terms(nu, names, len(sample) // _TOYS_PER_TERM - 1)
     design = np.column_stack([np.ones(len(sample)), *terms.values()])
     y = (sample - null_mean) / null_std
+    if shared is not None and shared.share > 0.0:
+        design, y = shared.transformed(design), shared.transformed(y[:, None])[:, 0]
     inverse = np.linalg.inv(design.T @ design)
     slopes = inverse @ design.T @ y
     left = len(y) - design.shape[1]  # degrees of freedom
@@ -116,9 +145,9 @@ def _told_apart(columns: Sequence[Float64]) -> bool:
 
 
 def _kinds(nu: Float64, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Float64]]]:
-    numbers = range(len(names))
+    """Yield the terms by kind; those that are the same for all toys say nothing, as squares of +-1."""
+    numbers = [k for k in range(len(names)) if np.ptp(nu[:, k]) > 0.0]
+    curved = [k for k in numbers if np.ptp(nu[:, k] ** 2) > 0.0]
     yield "first order", {names[k]: nu[:, k] for k in numbers}
-    # nuisances of separate samples are -1 or +1
-    curved = [k for k in numbers if np.ptp(np.abs(nu[:, k])) > 0.0]
     yield "squares", {f"{names[k]}^2": nu[:, k] ** 2 - 1.0 for k in curved}
     yield "products", {f"{names[k]} {names[m]}": nu[:, k] * nu[:, m] for k, m in combinations(numbers, 2)}

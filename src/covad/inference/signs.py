@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from covad.inference.verdict import TOLERATED_SHIFT
+from covad.inference.statements import TOLERATED_SHIFT
 from covad.nplm.convex.convex import ConvexTest, columns
 from covad.nplm.dataset import Dataset, Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes

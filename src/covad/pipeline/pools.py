@@ -19,9 +19,9 @@ from covad.events.weights import accepted
 from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.weights import PoolMaker
-from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import SCALE, SMOOTHING, RunDirectory
+from covad.runs.models import load_response
 from covad.runs.scale import Standardisation
 from covad.runs.smoothing import SmoothedPools, read_smoothing, smoothing_line
 from covad.settings import Nu
@@ -84,7 +84,7 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
         scale = Standardisation.of(accepted_by_size(reference, derived_seed(study, "unweight")))
         spaces = []
         for order in orders:
-            model = ResponseModel.load(data.products.response(embedding, fold, order).verified())
+            model = load_response(data, (embedding, order))
             maker = PoolMaker(study, scale, model, (embedding, order), basis, reference)
             pools = Pools(
                 maker.reference,

@@ -71,7 +71,7 @@ def fit_responses(
             tuple(mirrored) if order > 1 else (),
         )
         seed = derived_seed(study, "response", str(fold))
-        found = fit_response(pairs, shape, FitSettings(**dict(data.source.response), seed=seed))
+        found = fit_response(pairs, shape, FitSettings(**dict(data.source.response.fit), seed=seed))
         _tell(f"response of {space_label((embedding, order))}{fold_label(data, fold)}", found.learned)
         product = data.products.response(embedding, fold, order)
         found.model.save(product.path, trained_on(data, data.rows["response"]) | {"losses": found.losses})

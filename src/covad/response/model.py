@@ -10,6 +10,7 @@ absorbs it where there is one; the stage `checks` tells by how much it shifts t.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,7 @@ class ResponseModel(nn.Module):
     centre: torch.Tensor
     whitening: torch.Tensor
     offset: torch.Tensor
+    kept: torch.Tensor
 
     def __init__(self, shape: ResponseShape, n_heads: int = 1) -> None:
         super().__init__()
@@ -145,9 +147,20 @@ class ResponseModel(nn.Module):
         self.register_buffer("centre", torch.zeros(shape.n_dimensions))
         self.register_buffer("whitening", torch.eye(shape.n_dimensions))
         self.register_buffer("offset", torch.zeros(shape.n_columns))
+        self.register_buffer("kept", torch.ones(shape.n_columns), persistent=False)
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
-        return self.by_head(z).mean(dim=0) - self.offset
+        return (self.by_head(z).mean(dim=0) - self.offset) * self.kept
+
+    def leave_out(self, nuisances: Collection[int]) -> None:
+        """Let the response not know some nuisances: their columns are 0 from now on.
+
+        Tests fit them to their auxiliary values then, and t is that of a test without them.
+        """
+        columns = [*((k, k) for k in range(self.shape.n_nuisances)), *self.shape.terms]
+        for column, pair in enumerate(columns):
+            if set(pair) & set(nuisances):
+                self.kept[column] = 0.0
 
     def by_head(self, z: torch.Tensor) -> torch.Tensor:
         """Return the columns of every head, (heads, N, n_columns), without the constants of the yield."""

@@ -26,6 +26,16 @@ class ResponseFit(Settings):
     cross: tuple[tuple[str, str], ...] | None = None
 
 
+class ResponseSettings(ResponseFit):
+    """The response of a study: how it is fitted, and whether tests leave out nuisances that hardly matter."""
+
+    prune: bool = False
+
+    @property
+    def fit(self) -> ResponseFit:
+        return ResponseFit(**self.model_dump(exclude={"prune"}))
+
+
 class FitSettings(ResponseFit):
     """One fit of the response, with its seed."""
 

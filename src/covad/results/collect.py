@@ -16,7 +16,8 @@ from covad import __version__
 from covad.inference.joint import JointNull
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
 from covad.inference.signs import SignNoise, SignOffset
-from covad.inference.verdict import FEWEST_TOYS, point_text
+from covad.inference.statements import point_text
+from covad.inference.verdict import FEWEST_TOYS
 from covad.inference.yields import FEWEST_PER_YIELD, NullMoments
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, ConvexNulls, analytic_null, analytic_nulls

@@ -13,7 +13,7 @@ from covad import __version__
 from covad.embedding.metrics import read_history
 from covad.errors import FileFormatError
 from covad.inference.closure import ClosureTests, closure_tests, corrected, false_positives
-from covad.inference.coverage import prior_dependence
+from covad.inference.coverage import PriorDependence, SharedPools, prior_dependence
 from covad.inference.goodness import (
     FEWEST_PER_BIN,
     PEARSON_DOF,
@@ -57,6 +57,7 @@ from covad.runs.yields import YieldTable, read_yields
 from covad.storage.records import restore
 from covad.study import Collisions, Study
 from covad.study.plan import Entry, main_configuration, nuisance_names, sizes_of
+from covad.toys.drawing import point_offset
 
 #: Thresholds of the power curves.
 POWER_THRESHOLDS = np.linspace(0.0, 5.0, 51)
@@ -75,6 +76,7 @@ def summarise(run: RunToys) -> Summary:
     """Compute what the toys that are there say; ensembles without toys are left out of the statements."""
     groups, seed = list(run.groups()), run.study.seed
     ensembles = tuple(_ensemble(run, entry) for entry in run.entries)
+    dependences = [_dependence(run.study, group) for group in groups]
     counts = ("requested", "done", "failed", "missing")
     return Summary(
         schema=SUMMARY_SCHEMA,
@@ -91,8 +93,16 @@ def summarise(run: RunToys) -> Summary:
         clips=tuple(_clips(run)),
         ensembles=ensembles,
         nulls=tuple(_null(group, seed) for group in groups),
-        closure=tuple(line for group in groups for line in _closure(group, seed)),
-        prior=tuple(line for group in groups for line in _prior(run.study, group)),
+        closure=tuple(
+            line
+            for group, found in zip(groups, dependences, strict=True)
+            for line in _closure(group, seed, found)
+        ),
+        prior=tuple(
+            PriorSummary(group.test, group.configuration.slug, found)
+            for group, found in zip(groups, dependences, strict=True)
+            if found is not None
+        ),
         nuisances=tuple(line for group in groups for line in fitted_nuisances(run.study, group)),
         significance=tuple(line for group in groups for line in _significance(group)),
         power=tuple(line for group in groups for line in _power(group)),
@@ -279,12 +289,12 @@ def _null(group: Group, seed: int) -> NullSummary:
     )
 
 
-def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
+def _closure(group: Group, seed: int, dependence: PriorDependence | None) -> Iterator[ClosureSummary]:
     """Judge every planned ensemble of background by the law, where there is one, or by R_0.
 
     R_0 and other yields are among the points that have to close; where the null is made of their toys, each
-    is held against the others. Goodness of fit stands beside it; whether the network's toys follow chi2 is
-    another matter.
+    is held against the others. What t depends on over the prior has a say, too. Goodness of fit stands beside
+    it; whether the network's toys follow chi2 is another matter.
     """
     ensembles = {null_name(nu): toys for nu, toys in group.shifted.items()}
     points = {name: group.t(toys) for name, toys in ensembles.items()}
@@ -304,6 +314,7 @@ def _closure(group: Group, seed: int) -> Iterator[ClosureSummary]:
         group.nulls[group.quoted],
         failed={name: toys.failed for name, toys in ensembles.items()},
         own_nulls={name: null for name, (_, null) in apart.items()},
+        dependence=dependence,
         obstacle=group.yields_obstacle,
     )
     for name, found in closure.points.items():
@@ -333,20 +344,21 @@ def _goodness(group: Group, shifted: Mapping[str, Float64], seed: int) -> tuple[
     return against_null, corrected({name: one_sample(t, law, seed, bins) for name, t in shifted.items()})
 
 
-def _prior(study: Study, group: Group) -> Iterator[PriorSummary]:
-    """Regress t of the prior ensemble on its truth, in units of sigma."""
+def _dependence(study: Study, group: Group) -> PriorDependence | None:
+    """Regress t of the prior ensemble on its truth, in units of sigma; None if it has no toys."""
     if group.prior is None:
-        return
-    truth, sigma = group.prior.column("true_nu"), study.normalisation
+        return None
+    shape, sigma = group.prior.column("true_nu"), study.normalisation
+    truth = shape
     if sigma is not None:
-        truth = np.column_stack([truth, group.prior.column("true_norm") / sigma])
+        truth = np.column_stack([shape, group.prior.column("true_norm") / sigma])
     null = group.null_t
     mean, std = float(null.mean()), float(null.std(ddof=1))
     if group.analytic is not None:
         mean, std = group.analytic.law.mean, group.analytic.law.std
-    names = nuisance_names(study)
-    dependence = prior_dependence(group.t(group.prior), truth, names, mean, std)
-    yield PriorSummary(group.test, group.configuration.slug, dependence)
+    _, pool = np.unique(shape, axis=0, return_inverse=True)
+    shared = SharedPools(pool.reshape(-1), point_offset(group.ensemble))
+    return prior_dependence(group.t(group.prior), truth, nuisance_names(study), mean, std, shared)
 
 
 def _significance(group: Group) -> Iterator[SignalSignificance]:

@@ -8,7 +8,8 @@ from covad.inference.closure import SHOWN_LEVEL
 from covad.inference.intervals import Interval
 from covad.inference.reach import Reach
 from covad.inference.significance import MARK, MEANING
-from covad.inference.verdict import FEWEST_TOYS, can_tell, point_text
+from covad.inference.statements import can_tell, point_text
+from covad.inference.verdict import FEWEST_TOYS
 from covad.results.overview import (
     ALARM_Z,
     ClosureOverview,

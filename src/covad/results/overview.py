@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from covad.inference.closure import FalsePositives
 from covad.inference.reach import Reach
 from covad.inference.signs import SignOffset
-from covad.inference.verdict import ALWAYS_JUDGED_Z, JUDGED_Z, Verdict, can_tell
+from covad.inference.statements import ALWAYS_JUDGED_Z, JUDGED_Z, can_tell
+from covad.inference.verdict import Verdict
 from covad.results.spaces import SpaceSummary
 from covad.results.summary import ClosureSummary, NullLaw, SignalPower, SignalSignificance, Summary, select
 from covad.runs.checks import Validation

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.encoder import Encoder
+from covad.errors import UnfinishedRunError
 from covad.nplm.dataset import Response
 from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData
@@ -14,9 +15,21 @@ from covad.study.plan import Space
 
 def load_models(data: CollisionData, space: Space) -> tuple[Encoder, ResponseModel]:
     """Load encoder and response of a space, of the fold that the toys use; both are verified."""
-    (embedding, order), fold, products = space, data.source.fold, data.products
-    encoder = Encoder.load(products.encoder(embedding, fold).verified())
-    return encoder, ResponseModel.load(products.response(embedding, fold, order).verified())
+    encoder = Encoder.load(data.products.encoder(space[0], data.source.fold).verified())
+    return encoder, load_response(data, space)
+
+
+def load_response(data: CollisionData, space: Space) -> ResponseModel:
+    """Load the response as tests know it: without the nuisances that the study lets them leave out."""
+    embedding, order = space
+    model = ResponseModel.load(data.products.response(embedding, data.source.fold, order).verified())
+    pruned = data.products.pruned(space)
+    if pruned is None:
+        raise UnfinishedRunError(
+            f"{data.directory.path}: the stage 'checks' has not run yet; `covad run` goes on"
+        )
+    model.leave_out([data.source.nuisances.index(name) for name in pruned])
+    return model
 
 
 def response_of(model: ResponseModel, z: NDArray[np.float32]) -> Response:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from covad.errors import FileFormatError
 from covad.events.processes import BACKGROUND
@@ -34,6 +34,9 @@ from covad.study.plan import (
     tuned_convex,
 )
 from covad.toys.ensembles import Source, draw_recipe
+
+if TYPE_CHECKING:
+    from covad.inference.ranking import PriorClosure
 
 #: By stage. Raise that of a stage when it computes another thing from the same settings, or when a default of
 #: a setting of its recipes changes: recipes hold what differs from the defaults, so that a setting that covad
@@ -152,7 +155,7 @@ class Products:
             f"models/{embedding}/fold_{fold}/response_{order}.safetensors",
             self._of_background(
                 encoder=self.encoder(embedding, fold).digest,
-                response=self._collisions.response.model_dump(mode="json", exclude_defaults=True),
+                response=self._collisions.response.fit.model_dump(mode="json", exclude_defaults=True),
                 fold=fold,
                 order=order,
                 **self._many,
@@ -182,6 +185,7 @@ class Products:
                 signals={name: self._events_digest(name) or "" for name in self.study.signals},
                 **({} if not n_prior_points(self.study) else self._correlated),
                 **self._smoothed_for(space),
+                **({"pruned": self.pruned(space)} if self._collisions.response.prune else {}),
             ),
         )
 
@@ -197,16 +201,34 @@ class Products:
         """
         if not self.study.worst_direction:
             return ()
+        found = self.ranking(space)
+        return None if found is None else found.worst_points(WORST_SIGMAS)
+
+    def pruned(self, space: Space) -> tuple[str, ...] | None:
+        """Return the nuisances that tests leave out, by name; none if the study does not ask for it.
+
+        None before the stage `checks` has found which matter.
+        """
+        if not self._collisions.response.prune:
+            return ()
+        found = self.ranking(space)
+        return None if found is None else found.pruned_names
+
+    def ranking(self, space: Space) -> PriorClosure | None:
+        """Return which nuisances matter, by the checks of the fold that toys use; None before these.
+
+        Raise FileFormatError if an older version made them, which did not tell all.
+        """
         from covad.runs.checks import read_ranking  # scipy takes its time, and few studies need it
 
         product = self.checks(space, self._collisions.fold)
         found = read_ranking(product)
         if product.made and (found is None or not found.names):
             raise FileFormatError(
-                f"{product.path}: an older version of covad made it, which found no worst direction: delete "
-                "it and run again"
+                f"{product.path}: an older version of covad made it, which did not rank nuisances by name: "
+                "delete it and run again"
             )
-        return None if found is None else found.worst_points(WORST_SIGMAS)
+        return found
 
     @property
     def worst(self) -> dict[Space, tuple[Nu, ...]]:

@@ -104,7 +104,10 @@ class RunStatus:
                 told = "toys wait for this stage" if found is None else direction_text(found)
                 lines.append(f"{name}: worst direction: {told}")
             if found is not None and found.pruned:
-                lines.append(f"{name}: matter too little to be needed: {', '.join(found.pruned_names)}")
+                source = self.study.source
+                left_out = isinstance(source, Collisions) and source.response.prune
+                told = "left out of the tests" if left_out else "tests could leave out"
+                lines.append(f"{name}: {told}, as they matter too little: {', '.join(found.pruned_names)}")
         return lines
 
     @property

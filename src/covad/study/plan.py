@@ -19,8 +19,9 @@ from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
 TESTS = ("network", "convex")
 #: Sigma up to which signals are drawn.
 _NEAR = 1.0
-#: Points of the prior at which pools are embedded.
-_PRIOR_POINTS = 64
+#: Points of the prior at which pools are embedded: no fewer, and for each nuisance so many at least, so that
+#: toys can tell what t does with each of them and with its square.
+_PRIOR_POINTS, _POINTS_PER_NUISANCE = 64, 4
 #: Sigma along the worst direction at which toys are drawn, on both sides.
 WORST_SIGMAS = 2.0
 #: (embedding, order of the response).
@@ -138,9 +139,10 @@ def worst_draws(
 
 
 def n_prior_points(study: Study) -> int:
-    """Return at how many truths of the prior toys can be drawn from pools; 0 if none are asked for."""
-    profiled = any(c.treatment is Treatment.PROFILED for c in study.configurations)
-    return _PRIOR_POINTS if study.prior and profiled else 0
+    """Return at how many truths of the prior toys can be drawn from pools, a power of two; 0 if none are."""
+    if not study.prior or all(c.treatment is not Treatment.PROFILED for c in study.configurations):
+        return 0
+    return max(_PRIOR_POINTS, 1 << math.ceil(math.log2(max(_POINTS_PER_NUISANCE * len(study.nu[0]), 1))))
 
 
 def prior_events(study: Study) -> int:

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 from covad.embedding.settings import EncoderSettings, Training
 from covad.events.processes import BACKGROUND_MIX
 from covad.events.selection import Selection
-from covad.response.settings import ResponseFit
+from covad.response.settings import ResponseSettings
 from covad.settings import Count, Index, Matrix, Name, NotNegative, Positive, Settings, Size, Whole
 from covad.study.samples import SampleEntry
 from covad.study.systematics import (
@@ -171,7 +171,7 @@ class Collisions(Settings):
     embeddings: Annotated[dict[Name, Embedding], Field(min_length=1)]
     encoder: EncoderSettings = EncoderSettings()
     training: Training = Training()
-    response: ResponseFit = ResponseFit()
+    response: ResponseSettings = ResponseSettings()
     folds: Size = 1
     fold: Index = 0
     #: Directory of the study file, where modules of the user's systematics are looked for.

@@ -6,7 +6,7 @@ N_D ~ Poisson, signal ~ Poisson on top, both at the same nu. Reference and data 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -276,3 +276,16 @@ def pool_offset(ensemble: Ensemble) -> PoolOffset:
     capacity = round(ensemble.test.capacity)
     share = float(np.hypot(common, signed * np.sqrt(capacity / 2.0)))
     return PoolOffset(float(np.sqrt(2.0 * capacity)) * share, share)
+
+
+def point_offset(ensemble: Ensemble) -> float:
+    """Return the offset, in standard deviations of the null, that toys at one point of the prior share.
+
+    What they share with toys at other points, by the reference, is left out.
+    """
+    source, draw = ensemble.source, ensemble.draw
+    all_events, under_root = (source.pool_sizes(replace(draw, prior=prior)) for prior in (False, True))
+    if all_events is None or under_root is None:
+        return 0.0
+    own = 1.0 / draw.expected_background + 1.0 / (draw.n_reference * source.reference_share)
+    return all_events.data / under_root.data**2 / own

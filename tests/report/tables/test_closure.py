@@ -3,7 +3,8 @@
 import pytest
 import report_world
 
-from covad.inference.verdict import Verdict, point_text
+from covad.inference.statements import point_text
+from covad.inference.verdict import Verdict
 from covad.report.formats.latex import latex_text
 from covad.report.names import point_label, shown_reason
 from covad.report.paper import tables as paper

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from covad.inference.closure import SHOWN_LEVEL, FalsePositives, MedianShift
 from covad.inference.goodness import GoodnessOfFit
-from covad.inference.verdict import (
+from covad.inference.statements import (
     ERROR_RATE,
     JUDGED_Z,
     TOLERATED_RATIO,
