@@ -12,6 +12,7 @@ Everything here is log L; a `Fit` holds twice its maximum.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +21,14 @@ from numpy.typing import NDArray
 
 from covad.nplm.dataset import Dataset, Float64, Response
 from covad.nplm.fit import Fit, Status
-from covad.nplm.maximise import Expansion, Maximum, ascend, maximise
+from covad.nplm.maximise import Expansion, Maximum, Precision, ascend, maximise
 
 #: Rows of a block: a block of a hundred columns stays in the second-level cache.
 BLOCK = 1024
-#: Values of a block that is read once for several fits, and its fewest rows.
-CACHED_VALUES, SMALLEST_BLOCK = 2**16, 128
 #: Rows of the blocks of which some are enough for an estimate of the curvature.
 SKETCH_BLOCK = 256
 #: Events per column that such an estimate takes, and the fewest.
-EVENTS_PER_COLUMN, FEWEST_EVENTS = 40, 5000
+EVENTS_PER_COLUMN, FEWEST_EVENTS = 30, 12_000
 #: Shape nuisances beyond which the fit of Delta saves on the curvature.
 MANY = 8
 #: Change of Delta by the last step of a fit with many nuisances.
@@ -103,8 +102,8 @@ class ColumnLikelihood:
     """log L where f is linear in its parameters, f = columns . theta. It is concave.
 
     Delta has the columns (g, 1), the convex test (phi, g, 1). Values and gradients are summed in float64,
-    whatever the precision of the columns: steps are judged by differences far below the sums themselves. The
-    curvature only has to point the way: its products run in the columns' own precision, block by block.
+    whatever the precision of the columns: what steps gain is far below the sums themselves. The curvature
+    only has to point the way: its products run in the columns' own precision, block by block.
     """
 
     reference: Columns  # columns of the reference, (N_R, P)
@@ -137,13 +136,14 @@ class ColumnLikelihood:
         gradient = self.data_sums - slope + self.penalty.gradient(theta)
         return Expansion(value, gradient, curvature + self.penalty.curvature)
 
-    def ascent(self, theta: Float64) -> tuple[float, Float64]:
-        """Return value and gradient, no curvature."""
-        excess, slopes = grown_sums(self.reference, self.weights, theta[:, None])
-        return self.ascent_from(theta, float(excess[0]), slopes[:, 0])
+    def ascent(self, theta: Float64, precision: Precision = np.float64) -> tuple[float, Float64]:
+        """Return value and gradient, no curvature; products run in `precision`."""
+        totals, slopes = grown_sums(self.reference, self.weights, theta[:, None], precision)
+        return self.ascent_from(theta, float(totals[0]), slopes[:, 0])
 
-    def ascent_from(self, theta: Float64, excess: float, slope: Float64) -> tuple[float, Float64]:
+    def ascent_from(self, theta: Float64, total: float, slope: Float64) -> tuple[float, Float64]:
         """Return value and gradient where `grown_sums` are known."""
+        excess = total - float(self.weights.sum())
         value = float(self.data_sums @ theta) - excess + self.penalty.value(theta)
         return value, self.data_sums - slope + self.penalty.gradient(theta)
 
@@ -152,21 +152,33 @@ class ColumnLikelihood:
         return estimated_gram(self.reference, self.weights, theta) + self.penalty.curvature
 
 
-def grown_sums(columns: Columns, weights: Float64, thetas: Float64) -> tuple[Float64, Float64]:
-    """Return sum_R w (e^f - 1), and sum_R w e^f x by column x, for each f = x.theta, in float64.
+def grown_sums(
+    columns: Columns,
+    weights: Float64,
+    thetas: Float64,
+    precision: Precision = np.float64,
+    spans: Sequence[tuple[slice, slice]] = ((slice(None), slice(None)),),
+) -> tuple[Float64, Float64]:
+    """Return sum_R w e^f, and sum_R w e^f x by column x, for each f = x.theta; products run in `precision`.
 
-    `thetas` are columns, (P, fits): fits of the same events share the reading of them.
+    `thetas` are columns, (P, fits): fits of the same events share the reading of them. Outside the `spans`,
+    (columns, fits), they are zero, and the sums are not computed.
     """
-    excess, slopes = np.zeros(thetas.shape[1]), np.zeros(thetas.shape)
-    size = max(SMALLEST_BLOCK, CACHED_VALUES // len(thetas))
-    for start in range(0, len(weights), size):
-        rows = slice(start, start + size)
-        x, w = columns[rows].astype(np.float64, copy=False), weights[rows, None]
-        grown = w * np.expm1(x @ thetas)
-        excess += grown.sum(axis=0)
-        grown += w
-        slopes += x.T @ grown
-    return excess, slopes
+    totals, slopes = np.zeros(thetas.shape[1]), np.zeros(thetas.shape)
+    parts = [(x, fits, np.ascontiguousarray(thetas[x, fits], dtype=precision)) for x, fits in spans]
+    for start in range(0, len(weights), BLOCK):
+        rows = slice(start, start + BLOCK)
+        block = columns[rows].astype(precision, copy=False)
+        f = np.zeros((len(block), len(totals)), dtype=precision)
+        for x, fits, theta in parts:
+            f[:, fits] += block[:, x] @ theta
+        grown = np.exp(f, dtype=np.float64)
+        grown *= weights[rows, None]
+        totals += grown.sum(axis=0)
+        grown = grown.astype(precision, copy=False)
+        for x, fits, _ in parts:
+            slopes[x, fits] += block[:, x].T @ grown[:, fits]
+    return totals, slopes
 
 
 def estimated_gram(columns: Columns, weights: Float64, theta: Float64) -> Float64:

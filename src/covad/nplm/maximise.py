@@ -15,6 +15,8 @@ import numpy as np
 from covad.nplm.dataset import Float64
 from covad.nplm.fit import Status
 
+Precision = type[np.float32 | np.float64]
+
 #: A step that gains less than this, relative to the value, has reached the rounding of the sums.
 ROUNDING = 1e-13
 #: A predicted gain below this may be lost in the rounding of large sums that nearly cancel.
@@ -22,6 +24,8 @@ LOST_GAIN = 1e-8
 HALVINGS = 40
 #: Gradients with one curvature, and how often it is computed anew.
 BUDGET, RESTARTS = 15, 3
+#: Change of 2 log L by a step beyond which its gradient may be rounded to float32.
+ROUGH = 0.1
 #: The most that a step is shortened at once.
 SHORTEST = 0.1
 #: What is left to change falls with a step by this multiple of the last factor, but not faster than by the other.
@@ -75,8 +79,8 @@ class Ascending(Smooth, Protocol):
         """Return an estimate of the curvature."""
         ...
 
-    def ascent(self, theta: Float64) -> tuple[float, Float64]:
-        """Return value and gradient."""
+    def ascent(self, theta: Float64, precision: Precision) -> tuple[float, Float64]:
+        """Return value and gradient; products run in `precision`."""
         ...
 
 
@@ -161,6 +165,11 @@ class Climb:
         else:
             self._learned = _Learned(lambda gradient: cho_solve(factor, gradient))
 
+    @property
+    def precision(self) -> Precision:
+        """Return which precision of the gradient is enough: float32 while steps are large."""
+        return np.float32 if ROUGH < self._changed < np.inf else np.float64
+
     def tell(self, value: float, gradient: Float64) -> None:
         """Take value and gradient at `theta`; move on."""
         self.passes += 1
@@ -219,7 +228,7 @@ def ascend(
 def run(climb: Climb, function: Ascending) -> Climb:
     """Climb to the end."""
     while not climb.over:
-        climb.tell(*function.ascent(climb.theta))
+        climb.tell(*function.ascent(climb.theta, climb.precision))
     return climb
 
 

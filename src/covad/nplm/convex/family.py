@@ -170,13 +170,22 @@ class FamilyProblem:
     def _step(self, climbs: list[Climb], active: list[int]) -> None:
         """Read the events once for all climbs that go on."""
         thetas = np.zeros((self.reference.shape[1], len(active)))
+        spans = [(slice(self.family.basis.n_ridged, None), slice(None))]  # of all: the constant, the nuisances
         for place, member in enumerate(active):
             thetas[self.members[member], place] = climbs[member].theta
-        excess, slopes = grown_sums(self.reference, self.dataset.weights, thetas)
+            bumps = self.family.members[member][:-1]
+            own = slice(int(bumps.min()), int(bumps.max()) + 1)
+            if spans[-1][0] == own:
+                spans[-1] = own, slice(spans[-1][1].start, place + 1)
+            else:
+                spans.append((own, slice(place, place + 1)))
+        rough = all(climbs[member].precision is np.float32 for member in active)
+        precision = np.float32 if rough else np.float64
+        totals, slopes = grown_sums(self.reference, self.dataset.weights, thetas, precision, spans)
         for place, member in enumerate(active):
             likelihood, theta = self.likelihoods[member].penalised, climbs[member].theta
             slope = slopes[self.members[member], place]
-            climbs[member].tell(*likelihood.ascent_from(theta, float(excess[place]), slope))
+            climbs[member].tell(*likelihood.ascent_from(theta, float(totals[place]), slope))
 
     def _end(self, member: int, found: Climb, start: Float64) -> Maximum:
         """Return the maximum of a member, whose climb goes on alone if it did not get there."""

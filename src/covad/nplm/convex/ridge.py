@@ -19,7 +19,8 @@ from covad.nplm.likelihood import ColumnLikelihood
 from covad.nplm.maximise import Maximum, ascend, maximise
 
 #: Change of 2 log L by the last step at which the climb ends.
-TOLERANCE = 1e-6
+TOLERANCE = 1e-5
+SHARE_OF_BOUND = 0.1
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,14 @@ class RidgedLikelihood:
         return penalised_value + 0.5 * float(self.ridge @ np.square(theta))
 
     def change(self, theta: Float64, gradient: Float64, step: Float64) -> float:
-        """Bound the change of 2 log L by a step."""
-        return 2.0 * (abs(float(gradient @ step)) + abs(float((self.ridge * theta) @ step)))
+        """Estimate the change of 2 log L by a step, and by those that follow it.
+
+        The ridge's part is a product that may vanish by chance, while a later step would not: it counts as a
+        tenth of its bound, the product of both lengths in the metric of the curvature, at least.
+        """
+        gain = abs(float(gradient @ step))
+        bound = np.sqrt(gain * float(self.ridge @ np.square(theta)))
+        return 2.0 * (gain + max(abs(float((self.ridge * theta) @ step)), SHARE_OF_BOUND * bound))
 
 
 def climb(likelihood: RidgedLikelihood, start: Float64) -> Maximum:
