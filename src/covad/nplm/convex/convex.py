@@ -50,7 +50,8 @@ class ConvexTest:
         if not spread > 0:
             raise DatasetError(f"the spread of h must be positive, not {spread}")
         bumps = evaluate(basis, pool)[:, : basis.n_ridged]
-        ridge = float(np.square(bumps, dtype=np.float64).sum(axis=1).mean()) / spread**2
+        squares = np.einsum("ij,ij->i", bumps, bumps)
+        ridge = float(squares.mean(dtype=np.float64)) / spread**2
         return cls(basis, float(f"{ridge:.6g}"))
 
     @property
