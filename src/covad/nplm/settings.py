@@ -52,3 +52,38 @@ class ConvexSettings(Settings):
         if told and self.capacity is not None and self.capacity >= self.bumps:
             raise ValueError(f"capacity {self.capacity:g} needs more than {self.bumps} bumps")
         return self
+
+
+class AdaptiveSettings(Settings):
+    """Convex tests over several widths and ridges, joined by their smallest p.
+
+    Every entry of `capacities` is a scale of so many `bumps`, from wide to narrow; those that the sizes of
+    the datasets do not allow are left out. Every scale is tested with every one of the `spreads`, the first
+    of which decides the widths; `together`: all scales in one ridge are members, too.
+    """
+
+    capacities: Annotated[tuple[Annotated[float, Field(gt=1.0)], ...], Field(min_length=1, max_length=8)] = (
+        10.0,
+        20.0,
+        45.0,
+        90.0,
+    )
+    bumps: Annotated[tuple[Size, ...], Field(min_length=1, max_length=8)] = (50, 75, 125, 225)
+    spreads: Annotated[
+        tuple[Annotated[Positive, Field(ge=1e-6, le=1e6)], ...], Field(min_length=1, max_length=4)
+    ] = (3.0, 10.0)
+    together: bool = True
+    seed: Index = 0
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if len(self.bumps) != len(self.capacities):
+            raise ValueError(f"bumps has {len(self.bumps)} entries, capacities {len(self.capacities)}")
+        if list(self.capacities) != sorted(set(self.capacities)):
+            raise ValueError("capacities must grow from entry to entry")
+        if len(set(self.spreads)) < len(self.spreads):
+            raise ValueError("spreads: an entry stands twice")
+        for capacity, bumps in zip(self.capacities, self.bumps, strict=True):
+            if capacity >= bumps:
+                raise ValueError(f"capacity {capacity:g} needs more than {bumps} bumps")
+        return self
