@@ -22,11 +22,13 @@ from covad.nplm.settings import AdaptiveSettings, Sizes
 from covad.toys import latent_world as latent
 
 SEED = 20261118
+#: Capacities of the scales, and their bumps; every scale and all together with these spreads.
 GRIDS = {
-    "few bumps": (25, 50, 100, 200),
-    "default": (50, 75, 125, 225),
-    "many bumps": (100, 150, 200, 300),
+    "four scales": ((10.0, 20.0, 45.0, 90.0), (25, 50, 100, 200)),
+    "three scales": ((10.0, 30.0, 90.0), (50, 100, 200)),
+    "four narrower scales": ((10.0, 30.0, 90.0, 150.0), (50, 100, 200, 300)),
 }
+SPREADS = (3.0, 10.0, 30.0)
 
 
 def log_p_of(null: AdaptiveNull, bump: Bump | None, toys: int, rng: np.random.Generator) -> Float64:
@@ -62,20 +64,29 @@ def global_z(null_log_p: Float64, log_p: Float64, chosen: list[int], cauchy: boo
 def subsets(names: tuple[str, ...]) -> dict[str, list[int]]:
     """Return the families of members to compare."""
     every = list(range(len(names)))
-    three = [k for k in every if names[k].endswith("spread 3")]
-    together = [k for k in every if names[k].startswith("all")]
-    single = [k for k in every if k not in together]
+
+    def of(*words: str) -> list[int]:
+        return [
+            k
+            for k in every
+            if any(names[k].startswith("all") if w == "all" else names[k].endswith(f" {w}") for w in words)
+        ]
+
+    together, widest = of("all"), [k for k in every if names[k].startswith("capacity 10,")]
     return {
         "all": every,
-        "spread 3": three,
-        "spread 10": [k for k in every if k not in three],
-        "single widths": single,
-        "single widths, spread 3": [k for k in single if k in three],
+        "spreads 3, 10": of("3", "10"),
+        "spreads 10, 30": of("10", "30"),
+        "spread 10": of("10"),
+        "single widths": [k for k in every if k not in together],
         "all widths": together,
-        "spread 3, and all widths with 10": sorted({*three, *together}),
-        "all but the largest capacity with spread 10": [
-            k for k in every if not (names[k].startswith("capacity 90") and names[k].endswith("10"))
-        ],
+        "all widths, 3 and 10": together[:2],
+        "all widths, 10 and 30": together[1:],
+        "all widths; widest": together + widest,
+        "all widths, 3 and 10; widest with 3": [*together[:2], widest[0]],
+        "all widths, 10; widest with 3": [together[1], widest[0]],
+        "all widths, 10; widest with 10": [together[1], widest[1]],
+        "all widths; spread 3": sorted({*together, *of("3")}),
     }
 
 
@@ -87,14 +98,18 @@ def main(bumps: int, toys: int, seeds: int) -> None:
     family = random_bumps(bumps, SEED)
     pool = latent.background(20_000, np.random.default_rng(SEED + 1))
     sample = latent.LatentWorld().toy(np.random.default_rng(SEED + 2))
-    for grid, numbers in GRIDS.items():
+    for grid, (capacities, numbers) in GRIDS.items():
         power: dict[str, list[list[float]]] = {}
         median: dict[str, list[list[float]]] = {}
         for seed in range(seeds):
-            members = choose_members(pool, AdaptiveSettings(bumps=numbers, seed=seed), Sizes())
+            members = choose_members(
+                pool,
+                AdaptiveSettings(capacities=capacities, bumps=numbers, spreads=SPREADS, seed=seed),
+                Sizes(),
+            )
             null = adaptive_nulls(members, sample).at_yield()
             draws = null.law.draws
-            found = {name: ([], []) for name in ()}
+            found: dict[str, tuple[list[float], list[float]]] = {}
             for number, bump in enumerate(family):
                 log_p = log_p_of(null, bump, toys, np.random.default_rng([SEED, number]))
                 z = {name: global_z(draws, log_p, chosen) for name, chosen in subsets(members.names).items()}
@@ -107,13 +122,16 @@ def main(bumps: int, toys: int, seeds: int) -> None:
             for name, (powers, medians) in found.items():
                 power.setdefault(name, []).append(powers)
                 median.setdefault(name, []).append(medians)
-        print(f"{grid}: {numbers}")
+        print(f"{grid}: capacities {capacities}, bumps {numbers}")
+        best = np.max([np.mean(power[name], axis=0) for name in members.names], axis=0)
+        told = (best >= 0.2) & (best <= 0.9)
         for name, values in power.items():
             by_bump = np.array(values).mean(axis=0)
             spread = np.array(median[name]).std(axis=0, ddof=1).mean() if seeds > 1 else float("nan")
+            share = (by_bump / best)[told]
             print(
-                f"  {name:45s} power {by_bump.mean():.3f}, lowest tenth {np.quantile(by_bump, 0.1):.3f}, "
-                f"standard deviation of Z over seeds {spread:.3f}",
+                f"  {name:38s} power {by_bump.mean():.3f}; of the best member's {share.mean():.2f}, at least "
+                f"{share.min():.2f}; standard deviation of Z over seeds {spread:.3f}",
                 flush=True,
             )
 

@@ -1,7 +1,7 @@
 """A family of anomalies that nobody tuned for: Gaussian bumps of random place, width and strength.
 
 They live in the latent world, whose density is known: the strength is such that a search which knew place
-and width, with no systematic uncertainty, would expect a significance drawn between 4 and 8.
+and width, with no systematic uncertainty, would expect a significance drawn between 5 and 15.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from covad.toys import latent_world as latent
 
 #: Standard deviations, and the significance that a search which knew the bump would expect.
-WIDTHS, KNOWN_Z = (0.1, 1.0), (4.0, 8.0)
+WIDTHS, KNOWN_Z = (0.1, 1.0), (5.0, 15.0)
 #: Places are background events, moved away from their mean by this factor.
 STRETCH = 1.2
 _SAMPLE = 20_000

@@ -13,24 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from covad.nplm.adaptive.law import AdaptiveNulls, adaptive_nulls
-from covad.nplm.adaptive.members import Members, StackedBasis
+from covad.nplm.adaptive.members import AdaptiveFit, Members, StackedBasis
 from covad.nplm.convex.basis import evaluate
 from covad.nplm.dataset import Dataset, Float32, Float64
-from covad.nplm.fit import Fit, Seed, Status, TauFit
+from covad.nplm.fit import Fit, Seed, Status
 from covad.nplm.likelihood import join_nuisances
-
-
-@dataclass(frozen=True)
-class AdaptiveFit(TauFit):
-    """The fit of the member that saw most, its parameters in the stacked basis; and t and p of all members."""
-
-    member: int
-    member_t: Float64
-    log_p: Float64
-
-    def statistic(self, null: Fit) -> float:  # noqa: ARG002
-        """Return -2 log of the smallest p."""
-        return float(-2.0 * self.log_p.min())
 
 
 @dataclass(frozen=True)

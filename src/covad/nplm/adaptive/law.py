@@ -10,18 +10,18 @@ overlap alone, which no nuisance changes much: one law serves for all toys of an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.nplm.adaptive.members import Members
+from covad.nplm.adaptive.members import AdaptiveFit, Members
 from covad.nplm.adaptive.smallest_p import SmallestP
 from covad.nplm.convex.convex import columns
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Dataset, Float64
+from covad.nplm.fit import Fit, TauFit
 from covad.nplm.likelihood import GaussianPenalty, nuisance_shift, nuisance_slopes
 
 #: Directions of the score whose share of the largest variance, in units of each column's own, is rounding.
@@ -42,10 +42,16 @@ class AdaptiveNull:
         """Return the null of each member, in its own columns."""
         return tuple(self._null(j) for j in range(len(self.members)))
 
-    def log_p(self, t: Sequence[float]) -> Float64:
+    def log_p(self, t: Float64) -> Float64:
         """Return log p of every member, from its t."""
         pairs = zip(self.nulls, t, strict=True)
         return np.array([float(null.law.log_sf(max(value, 0.0))) for null, value in pairs])
+
+    def t_of(self, tau: TauFit, delta: Fit) -> float:  # noqa: ARG002
+        """Return -2 log of the smallest p by this law, from t of the members."""
+        if not isinstance(tau, AdaptiveFit):
+            raise TypeError("only fits of the adaptive test have members")
+        return float(-2.0 * self.log_p(tau.member_t).min())
 
     @cached_property
     def law(self) -> SmallestP:
@@ -93,8 +99,10 @@ class AdaptiveNulls:
 
     null: AdaptiveNull
 
-    #: p of the members is taken at the fitted yield, so that the law of the smallest one does not move.
-    moves = False
+    @property
+    def moves(self) -> bool:
+        """Return that the law of t stays: p of the members is taken at the fitted yield."""
+        return False
 
     def at_yield(self, log_yield: float = 0.0) -> AdaptiveNull:
         """Return the null where the true yield is e^{log_yield} times as large."""

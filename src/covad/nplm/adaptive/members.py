@@ -7,7 +7,6 @@ them in one ridge. The rules look at events of the reference alone, never at a s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,6 +23,7 @@ from covad.nplm.convex.capacity import (
 )
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32, Float64
+from covad.nplm.fit import Fit, TauFit
 from covad.nplm.settings import AdaptiveSettings, Sizes
 
 #: A scale that is limited by the events is left out unless its capacity is this much that of the one before.
@@ -126,6 +126,19 @@ class Members:
         return f"capacity {self.capacities[member.scales[0]]:.3g}, spread {member.spread:g}"
 
 
+@dataclass(frozen=True)
+class AdaptiveFit(TauFit):
+    """The fit of the member that saw most, in the columns of the stacked basis; t and p of all members."""
+
+    member: int
+    member_t: Float64
+    log_p: Float64
+
+    def statistic(self, null: Fit) -> float:  # noqa: ARG002
+        """Return -2 log of the smallest p."""
+        return float(-2.0 * self.log_p.min())
+
+
 def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> Members:
     """Choose scales and ridges from events of the reference that no test uses.
 
@@ -150,7 +163,7 @@ def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> M
         raise CapacityError(f"none of the capacities {list(settings.capacities)} can be had")
     some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
     events = pool[np.sort(some)]
-    groups = [(k,) for k in range(len(scales))]
+    groups: list[tuple[int, ...]] = [(k,) for k in range(len(scales))]
     if settings.together and len(scales) > 1:
         groups.append(tuple(range(len(scales))))
     members = []

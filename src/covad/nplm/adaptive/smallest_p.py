@@ -36,6 +36,8 @@ _TOGETHER = 5_000
 _FEW, _BLEND = 600, 2.0
 #: Distance of the nodes of the tail in T, and the last of them: p = 1e-13, 7.3 sigma.
 _STEP, _LAST = 4.0, 60.0
+#: Quantiles of the draws that the table has.
+_QUANTILES = 60
 #: Axes of a form are left out below this share of its largest weight; their mean is kept.
 _NEGLIGIBLE = 1e-3
 #: Points of the table of a member's tail: in the bulk, within so many standard deviations, and beyond.
@@ -69,7 +71,7 @@ class MemberTail:
 
 @dataclass(frozen=True)
 class Form:
-    """t = sum_i weights_i (axes_i . u)^2 + rest, the axes orthonormal; `rest` is the mean of what is left out."""
+    """t = sum_i weights_i (axes_i . u)^2 + rest, axes orthonormal; `rest` is the mean of what is left out."""
 
     weights: Float64
     axes: Float64  # (weights, dimensions)
@@ -88,7 +90,7 @@ class Form:
 
     def t(self, u: Float32) -> Float64:
         along = u @ self.root.T
-        return np.einsum("ij,ij->i", along, along).astype(np.float64) + self.rest
+        return np.asarray(np.einsum("ij,ij->i", along, along), dtype=np.float64) + self.rest
 
     def tilt(self, threshold: float) -> float:
         """Return the s for which e^{s t} N(0, 1) has the threshold as the mean of t."""
@@ -106,10 +108,40 @@ class Form:
 
     def tilted(self, u: Float32, s: float) -> tuple[Float32, Float64]:
         """Turn draws of N(0, 1) into tilted ones; return them with their log weights, up to a constant."""
-        stretch = 1.0 / np.sqrt(1.0 - 2.0 * s * self.weights) - 1.0
+        stretch = (1.0 / np.sqrt(1.0 - 2.0 * s * self.weights) - 1.0).astype(np.float32)
         axes = self.axes.astype(np.float32)
-        tilted = u + (u @ axes.T * stretch.astype(np.float32)) @ axes
+        tilted = (u + ((u @ axes.T) * stretch) @ axes).astype(np.float32)
         return tilted, -s * self.t(tilted)
+
+
+@dataclass(frozen=True, eq=False)
+class TabulatedLaw:
+    """A law of t by log P(t' > t) at some t; beyond the last of them it falls as e^{-t/2}."""
+
+    t: Float64
+    log_p: Float64
+
+    @property
+    def pairs(self) -> tuple[tuple[float, float], ...]:
+        """Return t and log P at each point, for a file."""
+        return tuple(zip(self.t.tolist(), self.log_p.tolist(), strict=True))
+
+    def log_sf(self, t: ArrayLike) -> Float64:
+        values = np.asarray(t, dtype=np.float64)
+        inside = self._curve(np.clip(values, self.t[0], self.t[-1]))
+        return np.asarray(np.minimum(inside - 0.5 * np.maximum(values - self.t[-1], 0.0), 0.0))
+
+    def sf(self, t: ArrayLike) -> Float64:
+        """Return P(t' > t)."""
+        return np.asarray(np.exp(self.log_sf(t)))
+
+    def cdf(self, t: ArrayLike) -> Float64:
+        """Return P(t' < t)."""
+        return np.asarray(-np.expm1(self.log_sf(t)))
+
+    @cached_property
+    def _curve(self) -> PchipInterpolator:
+        return PchipInterpolator(self.t, self.log_p)
 
 
 @dataclass(frozen=True)
@@ -140,24 +172,19 @@ class SmallestP:
         return np.stack([tail(values[..., j]) for j, tail in enumerate(self.tails)], axis=-1)
 
     def sf(self, t: ArrayLike) -> Float64:
-        """Return P(T > t)."""
-        return np.asarray(np.exp(self.log_sf(t)))
+        """Return P(T > t); beyond the last node it is Bonferroni's bound."""
+        return self.tabulated.sf(t)
 
     def cdf(self, t: ArrayLike) -> Float64:
-        return np.asarray(1.0 - self.sf(t))
+        """Return P(T < t)."""
+        return self.tabulated.cdf(t)
 
-    def log_sf(self, t: ArrayLike) -> Float64:
-        """Return log P(T > t); beyond the last node it is Bonferroni's bound."""
+    def relative_error(self, t: ArrayLike) -> Float64:
+        """Return the statistical error of P(T > t) over itself."""
         values = np.asarray(t, dtype=np.float64)
-        return np.asarray(np.minimum(np.interp(values, *self.table) + np.minimum(self._beyond(values), 0), 0))
-
-    def p(self, t: float) -> tuple[float, float]:
-        """Return P(T > t) and its statistical error."""
-        found = float(self.sf(t))
-        nodes = np.array([self._first, *self._nodes])
-        relative = np.array([_FEW**-0.5, *(trials.error / trials.value for trials in self._tail)])
-        counted = (len(self._smallest) * max(found, 1e-300)) ** -0.5
-        return found, found * float(np.interp(t, nodes, relative) if t > self._first else counted)
+        counted = np.maximum(len(self._smallest) * self.sf(values), _FEW) ** -0.5
+        tail = np.array([trials.error / trials.value for trials in self._tail])
+        return np.where(values > self._first, np.interp(values, self._nodes, tail), counted)
 
     @property
     def bound(self) -> int:
@@ -178,31 +205,29 @@ class SmallestP:
         return 2.0 * (self.mean / self.std) ** 2
 
     @cached_property
-    def table(self) -> tuple[Float64, Float64]:
-        """Return T and log P at points between which it is linear."""
-        below = np.quantile(self._smallest, np.linspace(0.0, 1.0, 201)[:-1])
-        below = np.unique(np.append(0.0, below[below < self._first - _BLEND]))
-        tail = np.arange(self._first - _BLEND, _LAST + 0.25, 0.25)
-        nodes = np.append(self._nodes, self._nodes[-1] + _STEP)
-        log_trials = np.log([*(trials.value for trials in self._tail), self.bound])
-        far = np.interp(tail, nodes, log_trials) - 0.5 * tail
-        share = np.clip((tail - (self._first - _BLEND)) / _BLEND, 0.0, 1.0)
-        near = np.log(np.maximum(self._counted(tail), 1e-300))
-        t = np.concatenate([below, tail, [self._nodes[-1] + _STEP]])
-        last = np.log(self.bound) - 0.5 * t[-1]
-        values = np.concatenate(
-            [np.log(self._counted(below)), np.where(share < 1.0, share * far + (1.0 - share) * near, far), [last]]
-        )
-        return t, np.minimum.accumulate(np.minimum(values, 0.0))
+    def tabulated(self) -> TabulatedLaw:
+        """Return the law as a table: draws in the bulk, tilted ones in the tail, and both between them."""
+        start = self._first - _BLEND
+        bulk = np.quantile(self._smallest, np.linspace(0.0, 1.0, _QUANTILES + 1)[1:-1])
+        bulk = np.append(0.0, bulk[bulk < start])
+        tail = np.arange(start, self._nodes[-1] + 1.0)
+        log_trials = np.log([trials.value for trials in self._tail])
+        far = np.interp(tail, self._nodes, log_trials) - 0.5 * tail
+        share = np.clip((tail - start) / _BLEND, 0.0, 1.0)
+        near = np.log(self._counted(tail))
+        last = self._nodes[-1] + _STEP
+        t = np.concatenate([bulk, tail, [last]])
+        parts = [np.log(self._counted(bulk)), share * far + (1.0 - share) * near]
+        log_p = np.concatenate([*parts, [np.log(self.bound) - 0.5 * last]])
+        return TabulatedLaw(t, np.minimum.accumulate(np.minimum(log_p, 0.0)))
 
     @cached_property
     def draws(self) -> Float64:
         """Return log p of all members in draws of the null, (draws, members)."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0,)))
-        return np.concatenate(
-            [self._log_p_of(rng.standard_normal((_TOGETHER, self._dimensions), dtype=np.float32))
-             for _ in range(DRAWS // _TOGETHER)]
-        )  # fmt: skip
+        shape = (_TOGETHER, self._dimensions)
+        parts = range(DRAWS // _TOGETHER)
+        return np.concatenate([self._log_p_of(rng.standard_normal(shape, np.float32)) for _ in parts])
 
     def trials(self, t: float) -> Trials:
         """Return P(T > t) e^{t/2} from tilted draws."""
@@ -232,13 +257,9 @@ class SmallestP:
         return np.sort(-2.0 * self.draws.min(axis=1))
 
     def _counted(self, t: Float64) -> Float64:
-        """Return the share of draws beyond t; ties of the table's ends count half."""
-        n = len(self._smallest)
-        return np.asarray((n - np.searchsorted(self._smallest, t) + 0.5) / (n + 0.5))
-
-    def _beyond(self, t: Float64) -> Float64:
-        """Return what the table lacks beyond its last point."""
-        return np.asarray(-0.5 * (t - self.table[0][-1]))
+        """Return the share of draws beyond t, never none."""
+        beyond = len(self._smallest) - np.searchsorted(self._smallest, t)
+        return np.asarray(np.maximum(beyond, 0.5) / len(self._smallest))
 
     @cached_property
     def _first(self) -> float:
