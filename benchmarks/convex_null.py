@@ -114,7 +114,7 @@ def run_toy(study: Study, null: ConvexNull, index: int) -> dict[str, object]:
     if index < WITH_QUADRATIC:
         likelihood = ConvexProblem.of(test, dataset).likelihood.penalised
         truth = np.concatenate([np.zeros(test.n_parameters), _truth(study)])
-        row["quadratic_t"] = null.quadratic_t(likelihood.ascent(truth, np.float64)[1])
+        row["quadratic_t"] = null.quadratic_t(likelihood.ascent(truth)[1])
     return row
 
 

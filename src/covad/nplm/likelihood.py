@@ -12,8 +12,8 @@ Everything here is log L; a `Fit` holds twice its maximum.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,16 +21,20 @@ from numpy.typing import NDArray
 
 from covad.nplm.dataset import Dataset, Float64, Response
 from covad.nplm.fit import Fit, Status
-from covad.nplm.maximise import Expansion, Maximum, climb_with_one_curvature, maximise
+from covad.nplm.maximise import Expansion, Maximum, Precision, ascend, maximise
 
 #: Rows of a block: a block of a hundred columns stays in the second-level cache.
 BLOCK = 1024
-#: Shape nuisances beyond which the fits save on the curvature.
+#: Rows of the blocks of which some are enough for an estimate of the curvature.
+SKETCH_BLOCK = 256
+#: Events per column that such an estimate takes, and the fewest.
+EVENTS_PER_COLUMN, FEWEST_EVENTS = 30, 12_000
+#: Shape nuisances beyond which the fit of Delta saves on the curvature.
 MANY = 8
-#: Events per column from which every second block is enough for the curvature of a step.
-EVENTS_PER_COLUMN = 100
 #: Change of Delta by the last step of a fit with many nuisances.
 TOLERANCE = 1e-8
+
+Columns = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -97,77 +101,101 @@ class GaussianPenalty:
 class ColumnLikelihood:
     """log L where f is linear in its parameters, f = columns . theta. It is concave.
 
-    Delta has the columns (g, 1), the convex test (phi, g, 1). Products run in the columns' own precision,
-    block by block, and are accumulated in float64.
+    Delta has the columns (g, 1), the convex test (phi, g, 1). Values and gradients are summed in float64,
+    whatever the precision of the columns: what steps gain is far below the sums themselves. The curvature
+    only has to point the way: its products run in the columns' own precision, block by block.
     """
 
-    reference: NDArray[np.floating[Any]]  # columns of the reference, (N_R, P)
+    reference: Columns  # columns of the reference, (N_R, P)
     weights: Float64  # (N_R,)
     data_sums: Float64  # columns summed over the data, (P,)
     penalty: GaussianPenalty
 
     def value(self, theta: Float64) -> float:
-        coefficients = theta.astype(self.reference.dtype)
         expected = 0.0
         for start in range(0, len(self.weights), BLOCK):
             rows = slice(start, start + BLOCK)
-            f = (self.reference[rows] @ coefficients).astype(np.float64)
+            f = self.reference[rows].astype(np.float64, copy=False) @ theta
             expected += float(self.weights[rows] @ np.expm1(f))
         return float(self.data_sums @ theta) - expected + self.penalty.value(theta)
 
     def expand(self, theta: Float64) -> Expansion:
-        coefficients = theta.astype(self.reference.dtype)
         expected = 0.0
         slope = np.zeros(len(theta))
         curvature = np.zeros((len(theta), len(theta)))
         for start in range(0, len(self.weights), BLOCK):
             rows = slice(start, start + BLOCK)
-            columns = self.reference[rows]
-            excess = np.expm1((columns @ coefficients).astype(np.float64))
-            density = (self.weights[rows] * (excess + 1.0)).astype(columns.dtype)
+            columns = self.reference[rows].astype(np.float64, copy=False)
+            excess = np.expm1(columns @ theta)
+            density = self.weights[rows] * (excess + 1.0)
             expected += float(self.weights[rows] @ excess)
             slope += columns.T @ density
-            scaled = columns * np.sqrt(density)[:, None]
+            scaled = self.reference[rows] * np.sqrt(density).astype(self.reference.dtype)[:, None]
             curvature += scaled.T @ scaled
         value = float(self.data_sums @ theta) - expected + self.penalty.value(theta)
         gradient = self.data_sums - slope + self.penalty.gradient(theta)
         return Expansion(value, gradient, curvature + self.penalty.curvature)
 
-    def sketch(self, theta: Float64) -> Expansion:
-        """Return value and gradient in float32, and the curvature of every second block, twice."""
-        curvature = np.zeros((len(theta), len(theta)))
-        coefficients = theta.astype(self.reference.dtype)
-        for start in range(0, len(self.weights), 2 * BLOCK):
-            rows = slice(start, start + BLOCK)
-            growth = np.exp((self.reference[rows] @ coefficients).astype(np.float64))
-            root = np.sqrt(2.0 * self.weights[rows] * growth).astype(self.reference.dtype)
-            scaled = self.reference[rows] * root[:, None]
-            curvature += scaled.T @ scaled
-        value, gradient = self.ascent(theta, np.float32)
-        return Expansion(value, gradient, curvature + self.penalty.curvature)
+    def ascent(self, theta: Float64, precision: Precision = np.float64) -> tuple[float, Float64]:
+        """Return value and gradient, no curvature; products run in `precision`."""
+        totals, slopes = grown_sums(self.reference, self.weights, theta[:, None], precision)
+        return self.ascent_from(theta, float(totals[0]), slopes[:, 0])
 
-    @cached_property
-    def score(self) -> Float64:
-        """Return the gradient at theta = 0 without the penalty: columns of the data minus the reference's."""
-        sums = np.zeros(len(self.data_sums))
-        for start in range(0, len(self.weights), BLOCK):
-            rows = slice(start, start + BLOCK)
-            sums += self.weights[rows] @ self.reference[rows].astype(np.float64)
-        return self.data_sums - sums
+    def ascent_from(self, theta: Float64, total: float, slope: Float64) -> tuple[float, Float64]:
+        """Return value and gradient where `grown_sums` are known."""
+        excess = total - float(self.weights.sum())
+        value = float(self.data_sums @ theta) - excess + self.penalty.value(theta)
+        return value, self.data_sums - slope + self.penalty.gradient(theta)
 
-    def ascent(self, theta: Float64, precision: type[np.floating[Any]]) -> tuple[float, Float64]:
-        """Return value and gradient, no curvature; only the small e^f - 1 is summed in `precision`."""
-        coefficients = theta.astype(precision)
-        expected = 0.0
-        slope = self.score
-        for start in range(0, len(self.weights), BLOCK):
-            rows = slice(start, start + BLOCK)
-            columns = self.reference[rows].astype(precision, copy=False)
-            excess = self.weights[rows] * np.expm1((columns @ coefficients).astype(np.float64))
-            expected += float(excess.sum())
-            slope = slope - columns.T @ excess.astype(precision)
-        value = float(self.data_sums @ theta) - expected + self.penalty.value(theta)
-        return value, slope + self.penalty.gradient(theta)
+    def sketch(self, theta: Float64) -> Float64:
+        """Estimate the curvature from as few events as point the way."""
+        return estimated_gram(self.reference, self.weights, theta) + self.penalty.curvature
+
+
+def grown_sums(
+    columns: Columns,
+    weights: Float64,
+    thetas: Float64,
+    precision: Precision = np.float64,
+    spans: Sequence[tuple[slice, slice]] = ((slice(None), slice(None)),),
+) -> tuple[Float64, Float64]:
+    """Return sum_R w e^f, and sum_R w e^f x by column x, for each f = x.theta; products run in `precision`.
+
+    `thetas` are columns, (P, fits): fits of the same events share the reading of them. Outside the `spans`,
+    (columns, fits), they are zero, and the sums are not computed.
+    """
+    totals, slopes = np.zeros(thetas.shape[1]), np.zeros(thetas.shape)
+    parts = [(x, fits, np.ascontiguousarray(thetas[x, fits], dtype=precision)) for x, fits in spans]
+    for start in range(0, len(weights), BLOCK):
+        rows = slice(start, start + BLOCK)
+        block = columns[rows].astype(precision, copy=False)
+        f = np.zeros((len(block), len(totals)), dtype=precision)
+        for x, fits, theta in parts:
+            f[:, fits] += block[:, x] @ theta
+        grown = np.exp(f, dtype=np.float64)
+        grown *= weights[rows, None]
+        totals += grown.sum(axis=0)
+        grown = grown.astype(precision, copy=False)
+        for x, fits, _ in parts:
+            slopes[x, fits] += block[:, x].T @ grown[:, fits]
+    return totals, slopes
+
+
+def estimated_gram(columns: Columns, weights: Float64, theta: Float64) -> Float64:
+    """Estimate sum_R w e^f x x^T, f = x.theta, from blocks all over the events; from all if they are few.
+
+    Products run in the precision of the columns, and are accumulated in float64.
+    """
+    every = max(len(weights) // max(EVENTS_PER_COLUMN * len(theta), FEWEST_EVENTS), 1)
+    coefficients = theta.astype(columns.dtype)
+    total, used = np.zeros((len(theta), len(theta))), 0.0
+    for start in range(0, len(weights), every * SKETCH_BLOCK):
+        rows = slice(start, start + SKETCH_BLOCK)
+        growth = np.exp((columns[rows] @ coefficients).astype(np.float64))
+        scaled = columns[rows] * np.sqrt(weights[rows] * growth).astype(columns.dtype)[:, None]
+        total += scaled.T @ scaled
+        used += float(weights[rows].sum())
+    return np.asarray(total * (float(weights.sum()) / used))
 
 
 @dataclass(frozen=True)
@@ -249,7 +277,7 @@ def fit_nuisances(dataset: Dataset) -> Fit:
         return Fit(0.0, start, 0.0, Status.CONVERGED, 0, time.process_time() - clock)
     norm = dataset.normalisation is not None
     likelihood: ColumnLikelihood | QuadraticLikelihood
-    if can_be_sketched(dataset, len(start)):
+    if dataset.n_nuisances > MANY and dataset.reference_response.quadratic is None:
         columns = [
             np.hstack([response.linear, np.ones((len(response.linear), int(norm)), dtype=np.float32)])
             for response in (dataset.reference_response, dataset.data_response)
@@ -258,7 +286,7 @@ def fit_nuisances(dataset: Dataset) -> Fit:
             columns[0], dataset.weights, columns[1].sum(axis=0, dtype=np.float64), penalty
         )
         with np.errstate(over="ignore", invalid="ignore"):
-            best = climb_with_one_curvature(likelihood, start, _change, TOLERANCE, sketched=True)
+            best = ascend(likelihood, start, _change, TOLERANCE)
         if best.status is Status.CONVERGED:
             return _delta(best, dataset, clock)
     if dataset.reference_response.quadratic is None:
@@ -271,15 +299,6 @@ def fit_nuisances(dataset: Dataset) -> Fit:
     else:
         likelihood = QuadraticLikelihood(dataset, penalty)
     return _delta(maximise(likelihood, start), dataset, clock)
-
-
-def can_be_sketched(dataset: Dataset, n_columns: int) -> bool:
-    """Return whether a fit of so many columns has nuisances, and events, enough to save on the curvature."""
-    return (
-        dataset.n_nuisances > MANY
-        and dataset.reference_response.quadratic is None
-        and len(dataset.reference) >= EVENTS_PER_COLUMN * n_columns
-    )
 
 
 def _change(theta: Float64, gradient: Float64, step: Float64) -> float:  # noqa: ARG001

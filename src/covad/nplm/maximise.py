@@ -1,33 +1,35 @@
 """Newton's method without bounds, for smooth functions that are concave, or nearly; and with one curvature.
 
-Where e^f stays near one, the curvature at the start serves for the whole climb: one Hessian, then cheap steps
-on the exact gradient that contract the error about tenfold each. The sums run in float32 until they limit the
-answer, then in float64.
+Where e^f stays near one, a rough curvature at the start serves for the whole climb: cheap steps on the exact
+gradient contract the error about tenfold each, and teach what the curvature lacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from covad.nplm.dataset import Float64
 from covad.nplm.fit import Status
 
+Precision = type[np.float32 | np.float64]
+
 #: A step that gains less than this, relative to the value, has reached the rounding of the sums.
 ROUNDING = 1e-13
 #: A predicted gain below this may be lost in the rounding of large sums that nearly cancel.
 LOST_GAIN = 1e-8
 HALVINGS = 40
-#: Change of 2 log L by a step below which float32 sums would be felt.
-FLOAT32_LIMIT = 1e-5
-#: The same where steps learn from gradients before, which should then be good ones.
-SKETCHED_LIMIT = 1e-3
-#: Steps with one curvature; at a contraction of 1/2 they would still suffice.
-BUDGET = 30
-CONTRACTION = 0.5
+#: Gradients with one curvature, and how often it is computed anew.
+BUDGET, RESTARTS = 15, 3
+#: Change of 2 log L by a step beyond which its gradient may be rounded to float32.
+ROUGH = 0.1
+#: The most that a step is shortened at once.
+SHORTEST = 0.1
+#: What is left to change falls with a step by this multiple of the last factor, but not faster than by the other.
+MARGIN, FASTEST = 3.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,12 @@ class Smooth(Protocol):
 class Ascending(Smooth, Protocol):
     """A function whose gradient is much cheaper than its curvature."""
 
-    def sketch(self, theta: Float64) -> Expansion:
-        """Return value and gradient in float32, and an estimate of the curvature."""
+    def sketch(self, theta: Float64) -> Float64:
+        """Return an estimate of the curvature."""
         ...
 
-    def ascent(self, theta: Float64, precision: type[np.floating[Any]]) -> tuple[float, Float64]:
-        """Return value and gradient, summed in `precision`."""
+    def ascent(self, theta: Float64, precision: Precision) -> tuple[float, Float64]:
+        """Return value and gradient; products run in `precision`."""
         ...
 
 
@@ -130,48 +132,104 @@ def newton_step(here: Expansion) -> Float64:
     return np.asarray(np.linalg.solve(factor.T, np.linalg.solve(factor, here.gradient)))
 
 
-def climb_with_one_curvature(
-    function: Ascending,
-    start: Float64,
-    change: Callable[[Float64, Float64, Float64], float],
-    tolerance: float,
-    sketched: bool = False,
-) -> Maximum:
-    """Step by curvature(start)^-1 gradient until 2 log L stands still; `unconverged` if steps do not shrink.
+class Climb:
+    """Quasi-Newton steps to the maximum of a concave function, from a curvature that need not be exact.
 
-    change(theta, gradient, step) bounds the change of 2 log L by a step; the climb ends where it is below
-    `tolerance`. With `sketched` the curvature is an estimate, which costs a part and steps nearly as well.
+    Whoever climbs asks for `theta` and tells value and gradient there, until the climb is `over`. Every
+    gradient improves the curvature (BFGS). No step is judged by its value, which is a difference of large
+    sums: from one point to the next a concave function gains about half the sum of its slopes along the step,
+    and where that is negative the step was too long. The climb has `converged` where what is left to change
+    of 2 log L is below `tolerance`: change(theta, gradient, step) bounds what a step changes, and the step
+    before tells by which factor that falls.
     """
-    from scipy.linalg import cho_factor, cho_solve  # takes its time, and reading a study does not need it
 
-    here = function.sketch(start) if sketched else function.expand(start)
-    stuck = Maximum(start, here.value, Status.UNCONVERGED, 1)
-    try:
-        factor = cho_factor(here.curvature)
-    except (np.linalg.LinAlgError, ValueError):
-        return stuck
-    step = cho_solve(factor, here.gradient)
-    theta, learned = start + step, _Learned(lambda gradient: cho_solve(factor, gradient))
-    before, last = here.gradient, np.inf
-    precision: type[np.float32 | np.float64] = np.float32
-    precision_before, limit = precision, SKETCHED_LIMIT if sketched else FLOAT32_LIMIT
-    for passes in range(2, BUDGET + 2):
-        value, gradient = function.ascent(theta, precision)
-        if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            break
-        if sketched and precision is precision_before:
-            learned.add(step, before - gradient)
-        step, before, precision_before = learned.step(gradient), gradient, precision
-        changed = change(theta, gradient, step)
-        contracts = changed < CONTRACTION * last or (sketched and changed < tolerance)
-        if precision is np.float64 and not contracts:
-            break
-        theta, last = theta + step, changed
-        if precision is np.float64 and changed < tolerance:
-            return Maximum(theta, value + 0.5 * float(gradient @ step), Status.CONVERGED, passes)
-        if precision is np.float32 and (changed < limit or not contracts):
-            precision, last = np.float64, np.inf
-    return stuck
+    def __init__(
+        self,
+        start: Float64,
+        curvature: Float64,
+        change: Callable[[Float64, Float64, Float64], float],
+        tolerance: float,
+    ) -> None:
+        from scipy.linalg import cho_factor, cho_solve  # takes its time, and reading a study does not need it
+
+        self.theta, self.value, self.passes = start, 0.0, 0
+        self.over = self.converged = False
+        self.is_finite = True
+        self._change, self._tolerance, self._changed = change, tolerance, np.inf
+        self._here: tuple[Float64, float, Float64] | None = None  # theta, value, gradient
+        self._step = np.zeros_like(start)
+        try:
+            factor = cho_factor(curvature)
+        except (np.linalg.LinAlgError, ValueError):
+            self.over = True
+        else:
+            self._learned = _Learned(lambda gradient: cho_solve(factor, gradient))
+
+    @property
+    def precision(self) -> Precision:
+        """Return which precision of the gradient is enough: float32 while steps are large."""
+        return np.float32 if ROUGH < self._changed < np.inf else np.float64
+
+    def tell(self, value: float, gradient: Float64) -> None:
+        """Take value and gradient at `theta`; move on."""
+        self.passes += 1
+        finite = bool(np.isfinite(value) and np.isfinite(gradient).all())
+        if self._here is None:
+            if finite:
+                self._go_from(value, gradient)
+            else:
+                self.is_finite, self.over = False, True
+        elif not finite:
+            self._shorten(self._here, SHORTEST)
+        else:
+            before = self._here[2]
+            first, last = float(before @ self._step), float(gradient @ self._step)
+            self._learned.add(self._step, before - gradient)
+            if first + last < -ROUNDING * abs(value):
+                self._shorten(self._here, max(SHORTEST, first / (first - last)))
+            else:
+                self._go_from(value, gradient)
+        if self.passes >= BUDGET and not self.over and self._here is not None:
+            self.theta, self.value, _ = self._here  # the last point that was a gain
+            self.over = True
+
+    def _go_from(self, value: float, gradient: Float64) -> None:
+        last = self._changed
+        self._here = self.theta, value, gradient
+        self._step = self._learned.step(gradient)
+        self._changed = self._change(self.theta, gradient, self._step)
+        self.theta = self.theta + self._step
+        left = self._changed * float(np.clip(MARGIN * self._changed / last, FASTEST, 1.0))
+        if left < self._tolerance:
+            self.value = value + 0.5 * float(gradient @ self._step)
+            self.over = self.converged = True
+
+    def _shorten(self, here: tuple[Float64, float, Float64], factor: float) -> None:
+        self._step = factor * self._step
+        self.theta = here[0] + self._step
+
+
+def ascend(
+    function: Ascending, start: Float64, change: Callable[[Float64, Float64, Float64], float], tolerance: float
+) -> Maximum:
+    """Climb by gradients and an estimate of the curvature; where that does not do, by curvatures.
+
+    `unconverged` if those do not help either: `theta` is then the highest point so far.
+    """
+    climb = run(Climb(start, function.sketch(start), change, tolerance), function)
+    passes, restarts = climb.passes, 0
+    while not climb.converged and climb.is_finite and restarts < RESTARTS:
+        climb = run(Climb(climb.theta, function.expand(climb.theta).curvature, change, tolerance), function)
+        passes, restarts = passes + climb.passes, restarts + 1
+    status = Status.CONVERGED if climb.converged else Status.UNCONVERGED
+    return Maximum(climb.theta, climb.value, status, passes)
+
+
+def run(climb: Climb, function: Ascending) -> Climb:
+    """Climb to the end."""
+    while not climb.over:
+        climb.tell(*function.ascent(climb.theta, climb.precision))
+    return climb
 
 
 class _Learned:

@@ -43,6 +43,11 @@ class RobustScale:
         low, high = ((median + side * reach - location) / unit for side in (-1.0, 1.0))
         return cls(location, scale, low, high)
 
+    def equals(self, other: RobustScale) -> bool:
+        """Return whether both give every event the same u."""
+        mine, theirs = (np.array([s.location, s.scale, s.low, s.high]) for s in (self, other))
+        return np.array_equal(mine, theirs)
+
     def linear(self, z: Float64 | Float32) -> Float64:
         """Return (z - location) / scale."""
         return np.asarray((z - self.location) / self.scale)

@@ -67,7 +67,7 @@ def test_moments_of_the_score_by_simulation() -> None:
     scores = []
     for _ in range(1_500):
         problem = ConvexProblem.of(TEST, world.toy(rng))
-        scores.append(problem.likelihood.penalised.ascent(np.zeros(18), np.float64)[1])
+        scores.append(problem.likelihood.penalised.ascent(np.zeros(18))[1])
     # eigenvalues of a whitened variance lie between the edges (1 +- sqrt(18/1500))^2, here with some room
     root = np.linalg.inv(np.linalg.cholesky(null.variance))
     eigenvalues = np.linalg.eigvalsh(np.cov(root @ np.array(scores).T))
@@ -94,7 +94,7 @@ def test_the_quadratic_form_is_close_toy_by_toy() -> None:
     differences = []
     for _ in range(40):
         dataset = WORLD.toy(rng)
-        y = ConvexProblem.of(TEST, dataset).likelihood.penalised.ascent(np.zeros(18), np.float64)[1]
+        y = ConvexProblem.of(TEST, dataset).likelihood.penalised.ascent(np.zeros(18))[1]
         differences.append(likelihood_ratio(dataset, TEST, 0).t - null.quadratic_t(y))
     assert np.std(differences) < 0.15 * null.law.std
 

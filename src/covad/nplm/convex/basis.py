@@ -6,7 +6,7 @@ constant. The rules for centres and widths look at that pool alone, never at a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -68,6 +68,11 @@ class GaussianBasis:
         return cls(spread_centres(scale(pool[chosen]), n_bumps, rng), width, scale)
 
     @property
+    def parts(self) -> tuple[GaussianBasis, ...]:
+        """Return the bumps of one width: all of them."""
+        return (self,)
+
+    @property
     def n_columns(self) -> int:
         return self.n_ridged + self.constant
 
@@ -119,6 +124,35 @@ class GaussianBasis:
             )
         except KeyError as missing:
             raise FileFormatError(f"the stored basis lacks the entry {missing}") from missing
+
+
+@dataclass(frozen=True)
+class StackedBasis:
+    """Bumps of several widths, one basis after the other; then a 1."""
+
+    bumps: tuple[GaussianBasis, ...]
+    constant: bool = True
+
+    @property
+    def parts(self) -> tuple[GaussianBasis, ...]:
+        """Return the bumps, width by width."""
+        return self.bumps
+
+    @property
+    def n_columns(self) -> int:
+        return self.n_ridged + self.constant
+
+    @property
+    def n_ridged(self) -> int:
+        return sum(part.n_ridged for part in self.bumps)
+
+    def fill(self, events: Float32, out: Float32) -> None:
+        first = 0
+        for part in self.bumps:
+            replace(part, constant=False).fill(events, out[:, first : first + part.n_ridged])
+            first += part.n_ridged
+        if self.constant:
+            out[:, first] = 1.0
 
 
 def evaluate(basis: Basis, events: Float32) -> Float32:

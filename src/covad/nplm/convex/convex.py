@@ -24,7 +24,6 @@ from covad.nplm.fit import Fit, Seed, Status, TauFit
 from covad.nplm.likelihood import (
     ColumnLikelihood,
     GaussianPenalty,
-    can_be_sketched,
     join_nuisances,
     split_nuisances,
 )
@@ -89,25 +88,39 @@ class ConvexTest:
         """Maximise tau. Nothing is random here: the seed, which the interface offers, is not used."""
         clock = time.process_time()
         problem = ConvexProblem.of(self, dataset)
-        start = np.append(np.zeros(self.n_parameters), join_nuisances(null, dataset))
-        best = problem.maximum(start)
-        if not (2.0 * best.value >= null.value and np.isfinite(best.value)):
-            # h = 0 is higher: t is never negative, whatever became of the climb
-            best = replace(best, theta=start, value=0.5 * null.value)
-        a, nuisances = np.split(best.theta, [self.n_parameters])
-        nu, nu_norm = split_nuisances(nuisances, dataset.n_nuisances)
-        return TauFit(
-            value=2.0 * best.value,
-            nu=nu,
-            nu_norm=nu_norm,
-            status=best.status,
-            evaluations=best.evaluations,
-            seconds=time.process_time() - clock,
-            parameters=a,
-            active_bounds=0,
-            h_data=problem.data[:, : len(a)] @ a.astype(np.float32),
-            h_reference=problem.reference[:, : len(a)] @ a.astype(np.float32),
-        )
+        start = problem.start(null)
+        best = best_of(problem.maximum(start), start, null)
+        a = best.theta[: self.n_parameters].astype(np.float32)
+        h_data, h_reference = (x[:, : len(a)] @ a for x in (problem.data, problem.reference))
+        return tau_fit(best, dataset, h_data, h_reference, time.process_time() - clock)
+
+
+def best_of(found: Maximum, start: Float64, null: Fit) -> Maximum:
+    """Return what was found, or h = 0 if that is higher: t is never negative, whatever became of the climb."""
+    if 2.0 * found.value >= null.value and np.isfinite(found.value):
+        return found
+    return replace(found, theta=start, value=0.5 * null.value)
+
+
+def tau_fit(
+    best: Maximum, dataset: Dataset, h_data: Float32, h_reference: Float32, seconds: float
+) -> TauFit:
+    """Return the result of a fit that ended at `best`."""
+    k = len(GaussianPenalty.of_nuisances(dataset).centre)
+    a, nuisances = np.split(best.theta, [len(best.theta) - k])
+    nu, nu_norm = split_nuisances(nuisances, dataset.n_nuisances)
+    return TauFit(
+        value=2.0 * best.value,
+        nu=nu,
+        nu_norm=nu_norm,
+        status=best.status,
+        evaluations=best.evaluations,
+        seconds=seconds,
+        parameters=a,
+        active_bounds=0,
+        h_data=h_data,
+        h_reference=h_reference,
+    )
 
 
 @dataclass(frozen=True)
@@ -143,9 +156,16 @@ class ConvexProblem:
         ridged = ColumnLikelihood(self.reference, self.dataset.weights, sums, self._penalty)
         return RidgedLikelihood(ridged, self.ridge)
 
+    def start(self, null: Fit) -> Float64:
+        """Return h = 0 at the nuisances of the Delta fit."""
+        return np.append(np.zeros(self.n_basis), join_nuisances(null, self.dataset))
+
     def maximum(self, start: Float64) -> Maximum:
         """Climb to the ridged maximum; `value` is log L there, without the ridge."""
-        concave = climb(self.likelihood, start, sketched=can_be_sketched(self.dataset, len(start)))
+        return self.bent(climb(self.likelihood, start), start)
+
+    def bent(self, concave: Maximum, start: Float64) -> Maximum:
+        """Go on from the maximum of the linear response to that of a quadratic one, if it is quadratic."""
         if self.dataset.reference_response.quadratic is None or concave.status is Status.FAILED:
             return concave
         n, sums = self.n_basis, self.likelihood.penalised.data_sums
@@ -161,7 +181,8 @@ class ConvexProblem:
 def columns(basis: Basis, events: Float32, response: Response, normalisation: bool) -> Float32:
     """Return (phi, g, 1) of the events, in float32."""
     n, k = basis.n_columns, response.n_nuisances
-    out = np.ones((len(events), n + k + normalisation), dtype=np.float32)
+    out = np.empty((len(events), n + k + normalisation), dtype=np.float32)
     basis.fill(events, out[:, :n])
     out[:, n : n + k] = response.linear
+    out[:, n + k :] = 1.0
     return out

@@ -1,7 +1,7 @@
 """The maximum of a ridged likelihood, log L - lambda/2 |a|^2, and log L there to 1e-6.
 
-The climb has one curvature (see `covad.nplm.maximise`). Where its steps do not contract, Newton's method
-takes over.
+The climb makes do with an estimate of the curvature (see `covad.nplm.maximise`). Where its steps do not
+contract, Newton's method takes over.
 
 log L is not stationary at the ridged maximum: an error d theta there changes it by (ridge * theta).d theta,
 in first order. The climb therefore watches the change of log L itself, not the gain of what it maximises.
@@ -16,10 +16,11 @@ import numpy as np
 from covad.nplm.dataset import Float64
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import ColumnLikelihood
-from covad.nplm.maximise import Maximum, climb_with_one_curvature, maximise
+from covad.nplm.maximise import Maximum, ascend, maximise
 
 #: Change of 2 log L by the last step at which the climb ends.
-TOLERANCE = 1e-6
+TOLERANCE = 1e-5
+SHARE_OF_BOUND = 0.1
 
 
 @dataclass(frozen=True)
@@ -34,26 +35,28 @@ class RidgedLikelihood:
         return penalised_value + 0.5 * float(self.ridge @ np.square(theta))
 
     def change(self, theta: Float64, gradient: Float64, step: Float64) -> float:
-        """Bound the change of 2 log L by a step."""
-        return 2.0 * (abs(float(gradient @ step)) + abs(float((self.ridge * theta) @ step)))
+        """Estimate the change of 2 log L by a step, and by those that follow it.
+
+        The ridge's part is a product that may vanish by chance, while a later step would not: it counts as a
+        tenth of its bound, the product of both lengths in the metric of the curvature, at least.
+        """
+        gain = abs(float(gradient @ step))
+        bound = np.sqrt(gain * float(self.ridge @ np.square(theta)))
+        return 2.0 * (gain + max(abs(float((self.ridge * theta) @ step)), SHARE_OF_BOUND * bound))
 
 
-def climb(likelihood: RidgedLikelihood, start: Float64, sketched: bool = False) -> Maximum:
-    """Find the ridged maximum; `value` is log L there, without the ridge.
-
-    `sketched`: the first attempt makes do with an estimate of the curvature.
-    """
+def climb(likelihood: RidgedLikelihood, start: Float64) -> Maximum:
+    """Find the ridged maximum; `value` is log L there, without the ridge."""
     with np.errstate(over="ignore", invalid="ignore"):
-        near = _climb_near(likelihood, start, sketched)
-        if near.status is Status.CONVERGED:
-            return near
-        newton = maximise(likelihood.penalised, start, tolerance=TOLERANCE)
-        if newton.status is Status.FAILED:
-            return newton
-        best = _climb_near(likelihood, newton.theta)
-    return replace(best, evaluations=near.evaluations + newton.evaluations + best.evaluations)
+        best = ascend(likelihood.penalised, start, likelihood.change, TOLERANCE)
+        if best.status is not Status.CONVERGED:
+            best = _climb_by_newton(likelihood, best)
+    return replace(best, value=likelihood.log_likelihood(best.theta, best.value))
 
 
-def _climb_near(likelihood: RidgedLikelihood, start: Float64, sketched: bool = False) -> Maximum:
-    end = climb_with_one_curvature(likelihood.penalised, start, likelihood.change, TOLERANCE, sketched)
-    return replace(end, value=likelihood.log_likelihood(end.theta, end.value))
+def _climb_by_newton(likelihood: RidgedLikelihood, best: Maximum) -> Maximum:
+    newton = maximise(likelihood.penalised, best.theta, tolerance=TOLERANCE)
+    if newton.status is Status.FAILED:
+        return newton
+    end = ascend(likelihood.penalised, newton.theta, likelihood.change, TOLERANCE)
+    return replace(end, evaluations=best.evaluations + newton.evaluations + end.evaluations)

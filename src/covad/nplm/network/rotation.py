@@ -47,7 +47,7 @@ class Rotation:
         columns = sample.columns()[len(dataset.data) :]
         likelihood = ColumnLikelihood(columns, dataset.weights, np.zeros(len(nu)), penalty)
         with np.errstate(over="ignore", invalid="ignore"):
-            curvature = likelihood.sketch(nu).curvature
+            curvature = likelihood.sketch(nu)
         try:
             shares, vectors = eigh(curvature - penalty.curvature, curvature)
         except (np.linalg.LinAlgError, ValueError):
