@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from covad.toys import latent_world as latent
 
 #: Standard deviations, and the significance that a search which knew the bump would expect.
-WIDTHS, KNOWN_Z = (0.1, 1.0), (5.0, 15.0)
+WIDTHS, KNOWN_Z = (0.1, 2.0), (5.0, 15.0)
 #: Places are background events, moved away from their mean by this factor.
 STRETCH = 1.2
 _SAMPLE = 20_000
@@ -71,4 +71,4 @@ def _strength(ratio: NDArray[np.float64], wanted: float) -> float:
         q = 2.0 * float(np.mean(((1.0 + x) * np.log1p(x) - x) / ratio))
         return q - wanted**2
 
-    return float(np.exp(brentq(lacking, -3.0, 10.0)))
+    return float(np.exp(brentq(lacking, -3.0, 12.0)))

@@ -210,7 +210,10 @@ class Climb:
 
 
 def ascend(
-    function: Ascending, start: Float64, change: Callable[[Float64, Float64, Float64], float], tolerance: float
+    function: Ascending,
+    start: Float64,
+    change: Callable[[Float64, Float64, Float64], float],
+    tolerance: float,
 ) -> Maximum:
     """Climb by gradients and an estimate of the curvature; where that does not do, by curvatures.
 

@@ -62,10 +62,9 @@ def _choose(
         test = tuned.chosen(source).test
     except CapacityError as failure:
         raise PlanError(f"tests.{name}.capacity, for '{configuration.label}': {failure}") from failure
-    bumps, wanted = test.basis.n_ridged, tuned.bumps
-    if isinstance(tuned, TunedAdaptive):  # scales that are left out take theirs with them
-        wanted = sum(tuned.bumps[: len(test.basis.scales)]) if isinstance(test, AdaptiveTest) else 0
-    if isinstance(wanted, int) and bumps < wanted:
+    bumps = test.basis.n_ridged
+    wanted = tuned.bumps if isinstance(tuned, TunedConvex) else sum(tuned.bumps[: _n_scales(test)])
+    if bumps < wanted:
         log.warning(
             "tests.%s.bumps, for '%s': the events that choose the basis have only %d different "
             "points, so the test has %d bumps instead of %d, and less capacity",
@@ -76,6 +75,11 @@ def _choose(
             wanted,
         )
     return test
+
+
+def _n_scales(test: ConvexTest | AdaptiveTest) -> int:
+    """Return how many scales a test has: some may have been left out."""
+    return len(test.members.scales) if isinstance(test, AdaptiveTest) else 1
 
 
 def tune_clips(products: Products, sources: Sources, backend: Backend) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from covad.nplm.adaptive.law import AdaptiveNulls, adaptive_nulls
-from covad.nplm.adaptive.members import AdaptiveFit, Members, StackedBasis
-from covad.nplm.convex.basis import evaluate
+from covad.nplm.adaptive.law import AdaptiveNulls, adaptive_nulls, sketched_null
+from covad.nplm.adaptive.members import AdaptiveFit, Members
+from covad.nplm.convex.basis import StackedBasis, evaluate
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.fit import Fit, Seed, Status
 from covad.nplm.likelihood import join_nuisances
@@ -42,9 +42,13 @@ class AdaptiveTest:
     def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AdaptiveFit:
         """Fit every member, and take p of each by its law at the nuisances of `null`."""
         clock = time.process_time()
-        fits = [test.fit(dataset, null, seed) for test in self.members.tests]
+        family = self.members.family
+        if family is not None:
+            fits = family.fit(dataset, null)
+        else:
+            fits = tuple(test.fit(dataset, null, seed) for test in self.members.tests)
         t = np.array([fit.value - null.value for fit in fits])
-        log_p = self.nulls(dataset, join_nuisances(null, dataset)).at_yield().log_p(t)
+        log_p = sketched_null(self.members, dataset, join_nuisances(null, dataset)).log_p(t)
         member = int(np.argmin(log_p))
         best = fits[member]
         return AdaptiveFit(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import DatasetError
-from covad.nplm.convex.basis import Basis, GaussianBasis
+from covad.nplm.convex.basis import Basis, GaussianBasis, StackedBasis
 from covad.nplm.convex.capacity import (
     EVENTS,
     EVENTS_PER_CAPACITY,
@@ -22,6 +22,7 @@ from covad.nplm.convex.capacity import (
     with_capacity,
 )
 from covad.nplm.convex.convex import ConvexTest
+from covad.nplm.convex.family import ConvexFamily
 from covad.nplm.dataset import Float32, Float64
 from covad.nplm.fit import Fit, TauFit
 from covad.nplm.settings import AdaptiveSettings, Sizes
@@ -30,30 +31,6 @@ from covad.nplm.settings import AdaptiveSettings, Sizes
 _APART = 1.25
 #: Share of the largest capacity that a scale takes where its own cannot be had.
 _WITHIN_REACH = 0.9
-
-
-@dataclass(frozen=True)
-class StackedBasis:
-    """Bumps of several scales side by side, and a 1 after them."""
-
-    scales: tuple[GaussianBasis, ...]
-    constant: bool = True
-
-    @property
-    def n_columns(self) -> int:
-        return self.n_ridged + self.constant
-
-    @property
-    def n_ridged(self) -> int:
-        return sum(scale.n_ridged for scale in self.scales)
-
-    def fill(self, events: Float32, out: Float32) -> None:
-        start = 0
-        for scale in self.scales:
-            scale.fill(events, out[:, start : start + scale.n_columns])
-            start += scale.n_columns
-        if self.constant:
-            out[:, start] = 1.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +68,11 @@ class Members:
     def tests(self) -> tuple[ConvexTest, ...]:
         """Return the members as tests of their own."""
         return tuple(ConvexTest(self._basis_of(member), member.ridge) for member in self.members)
+
+    @cached_property
+    def family(self) -> ConvexFamily | None:
+        """Return the members as tests that are fitted together; None without a constant."""
+        return ConvexFamily.of(self.tests) if self.constant else None
 
     @cached_property
     def columns(self) -> tuple[NDArray[np.intp], ...]:

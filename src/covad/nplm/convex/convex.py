@@ -102,9 +102,7 @@ def best_of(found: Maximum, start: Float64, null: Fit) -> Maximum:
     return replace(found, theta=start, value=0.5 * null.value)
 
 
-def tau_fit(
-    best: Maximum, dataset: Dataset, h_data: Float32, h_reference: Float32, seconds: float
-) -> TauFit:
+def tau_fit(best: Maximum, dataset: Dataset, h_data: Float32, h_reference: Float32, seconds: float) -> TauFit:
     """Return the result of a fit that ended at `best`."""
     k = len(GaussianPenalty.of_nuisances(dataset).centre)
     a, nuisances = np.split(best.theta, [len(best.theta) - k])

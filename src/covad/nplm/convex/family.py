@@ -99,8 +99,7 @@ class ConvexFamily:
         )
         seconds = (time.process_time() - clock) / len(maxima)
         return tuple(
-            tau_fit(best, dataset, *h, seconds)
-            for best, *h in zip(maxima, h_data, h_reference, strict=True)
+            tau_fit(best, dataset, *h, seconds) for best, *h in zip(maxima, h_data, h_reference, strict=True)
         )
 
 
@@ -170,7 +169,9 @@ class FamilyProblem:
     def _step(self, climbs: list[Climb], active: list[int]) -> None:
         """Read the events once for all climbs that go on."""
         thetas = np.zeros((self.reference.shape[1], len(active)))
-        spans = [(slice(self.family.basis.n_ridged, None), slice(None))]  # of all: the constant, the nuisances
+        spans = [
+            (slice(self.family.basis.n_ridged, None), slice(None))
+        ]  # of all: the constant, the nuisances
         for place, member in enumerate(active):
             thetas[self.members[member], place] = climbs[member].theta
             bumps = self.family.members[member][:-1]
