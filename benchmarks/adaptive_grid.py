@@ -104,7 +104,9 @@ def main(bumps: int, toys: int, seeds: int) -> None:
         for seed in range(seeds):
             members = choose_members(
                 pool,
-                AdaptiveSettings(capacities=capacities, bumps=numbers, spreads=SPREADS, seed=seed),
+                AdaptiveSettings(
+                    capacities=capacities, bumps=numbers, spreads=SPREADS, together=SPREADS, seed=seed
+                ),
                 Sizes(),
             )
             null = adaptive_nulls(members, sample).at_yield()

@@ -153,6 +153,11 @@ def test_nothing_changes_once_it_is_read(tmp_path):
             "{network: {}}\nresult: convex",
             "result: convex needs the convex test, which tests lacks",
         ),
+        (
+            "{network: {clip: 1.9}, convex: {spread: 5e-1}}",
+            "{network: {}, convex: {}}\nresult: adaptive",
+            "result: adaptive needs the adaptive test, which tests lacks",
+        ),
         ("[50, 1e2]", "50", "signals.signal: a list was expected"),
         ("[50, 1e2]", "[0]", "signals.signal.0: it should be greater than 0"),
         ("[50, 1e2]", "[50, 50.0]", "signals.signal: an entry stands twice"),

@@ -226,8 +226,8 @@ def tuned_on_bumps(study: Study, sizes: Sizes) -> dict[str, TunedConvex | TunedA
 def reach_convex(study: Study, expected: float | None = None) -> TunedConvex:
     """Return the convex test that the closure reach is measured with: the study's, or a default one.
 
-    Of the adaptive test it is the widest member with the first of its spreads: what a response leaves is
-    smooth, and of all members this one has the smallest spread of t to hold it against.
+    Of the adaptive test it is its widest scale: what a response leaves is smooth, and no member has less
+    spread of t to hold it against.
 
     It is tuned for so many `expected` events, those of the study unless told, beside a reference that is as
     many times larger as the study's.
@@ -240,7 +240,6 @@ def reach_convex(study: Study, expected: float | None = None) -> TunedConvex:
         return TunedConvex(
             bumps=adaptive.bumps[0],
             capacity=min(adaptive.capacities[0], default_capacity(adaptive.bumps[0], sizes.expected)),
-            spread=adaptive.spreads[0],
             seed=adaptive.seed,
             expected=sizes.expected,
             reference=sizes.reference,
@@ -250,7 +249,7 @@ def reach_convex(study: Study, expected: float | None = None) -> TunedConvex:
 
 def reach_test(study: Study) -> str:
     """Name the test of `reach_convex`."""
-    return "convex test" if study.tests.adaptive is None else "widest member of the adaptive test"
+    return "convex test" if study.tests.adaptive is None else "widest scale of the adaptive test"
 
 
 def fixed_clips(study: Study) -> dict[str, float]:

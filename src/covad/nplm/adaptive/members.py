@@ -124,9 +124,8 @@ class AdaptiveFit(TauFit):
 def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> Members:
     """Choose scales and ridges from events of the reference that no test uses.
 
-    The bumps of a scale are as wide as gives it its capacity with the first of the spreads, and no scale has
-    more than `sizes` allow (`covad.nplm.convex.capacity`). Members are every scale with every spread, and all
-    scales in one ridge.
+    The bumps of a scale are as wide as gives it its capacity with the ridge of the convex test, and no scale
+    has more capacity than `sizes` allow (`covad.nplm.convex.capacity`). A single scale is all scales.
     """
     scales: list[GaussianBasis] = []
     capacities: list[float] = []
@@ -136,7 +135,7 @@ def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> M
         if capacities and wanted < _APART * capacities[-1]:
             break
         seed = np.random.SeedSequence(settings.seed, spawn_key=(number,))
-        found = _scale(pool, bumps, seed, wanted, settings.spreads[0], sizes)
+        found = _scale(pool, bumps, seed, wanted, sizes)
         if found is None or (capacities and found[1] < _APART * capacities[-1]):
             continue
         scales.append(found[0])
@@ -145,14 +144,13 @@ def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> M
         raise CapacityError(f"none of the capacities {list(settings.capacities)} can be had")
     some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
     events = pool[np.sort(some)]
-    groups: list[tuple[int, ...]] = [(k,) for k in range(len(scales))]
-    if settings.together and len(scales) > 1:
-        groups.append(tuple(range(len(scales))))
+    every = tuple(range(len(scales)))
+    asked: list[tuple[tuple[int, ...], float]] = [((k,), spread) for k in every for spread in settings.spreads]
+    asked += [(every, spread) for spread in settings.together]
     members = []
-    for numbers in groups:
+    for numbers, spread in dict.fromkeys(asked):
         basis = StackedBasis(tuple(scales[k] for k in numbers))
-        for spread in settings.spreads:
-            members.append(Member(numbers, spread, ConvexTest.with_prior(basis, events, spread).ridge))
+        members.append(Member(numbers, spread, ConvexTest.with_prior(basis, events, spread).ridge))
     return Members(tuple(scales), tuple(capacities), tuple(members))
 
 
@@ -161,19 +159,18 @@ def _scale(
     bumps: int,
     seed: np.random.SeedSequence,
     target: float,
-    spread: float,
     sizes: Sizes,
 ) -> tuple[GaussianBasis, float] | None:
     """Return bumps of one width, and their capacity; None if they have more than asked for at any width."""
     bumps = min(bumps, max(len(pool) // 2, 1))
     target = min(target, 1.0 + bumps / 2.0)
     try:
-        test = with_capacity(pool, bumps, seed, target, spread, sizes)
+        test = with_capacity(pool, bumps, seed, target, sizes=sizes)
     except CapacityError as failure:
         if failure.most is None:
             return None
         target = _WITHIN_REACH * failure.most
-        test = with_capacity(pool, bumps, seed, target, spread, sizes)
+        test = with_capacity(pool, bumps, seed, target, sizes=sizes)
     if not isinstance(test.basis, GaussianBasis):
         raise TypeError("a scale is a basis of bumps of one width")
     return replace(test.basis, constant=False), target
