@@ -102,13 +102,9 @@ def main(bumps: int, toys: int, seeds: int) -> None:
         power: dict[str, list[list[float]]] = {}
         median: dict[str, list[list[float]]] = {}
         for seed in range(seeds):
-            members = choose_members(
-                pool,
-                AdaptiveSettings(
-                    capacities=capacities, bumps=numbers, spreads=SPREADS, together=SPREADS, seed=seed
-                ),
-                Sizes(),
-            )
+            scales = {"capacities": capacities, "bumps": numbers}
+            settings = AdaptiveSettings(**scales, spreads=SPREADS, together=SPREADS, seed=seed)
+            members = choose_members(pool, settings, Sizes())
             null = adaptive_nulls(members, sample).at_yield()
             draws = null.law.draws
             found: dict[str, tuple[list[float], list[float]]] = {}
