@@ -181,7 +181,7 @@ def test_until_tune_chooses_the_bases_and_runs_no_toys(tmp_path):
     two = study(configurations=[{"treatment": "none"}, {"treatment": "profiled"}])
     assert run_study(two, tmp_path, here, until="tune") is None
     assert not (tmp_path / "toys").exists()
-    assert set(_tuned(tmp_path, read_bases)) == {"latent-none", "latent-profiled"}
+    assert set(_tuned(tmp_path, read_bases)) == {("convex", "latent-none"), ("convex", "latent-profiled")}
 
 
 def _tuned(path, read):
@@ -282,7 +282,7 @@ def test_a_basis_is_chosen_once_and_kept(tmp_path):
 
 def test_a_stored_basis_is_the_one_that_was_chosen(tmp_path):
     run_study(study(), tmp_path, here, until="tune")
-    stored = _tuned(tmp_path, read_bases)["latent-profiled"]
+    stored = _tuned(tmp_path, read_bases)["convex", "latent-profiled"]
     chosen = CHEAP.build(LatentSource(1))
     assert stored.ridge == chosen.ridge
     for name, array in chosen.basis.arrays().items():

@@ -142,7 +142,7 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         ("nu: [0", "nu_norm: [.nan]\nnu: [0", "nu_norm.0: it should be a finite number"),
         ("nu: [0", "nu_norm: 2\nnu: [0", "nu_norm: a list was expected"),
         ("nu: [0", "prior: maybe\nnu: [0", "prior: it should be a valid boolean"),
-        ("nu: [0", "result: best\nnu: [0", "result: it should be 'convex', 'network' or 'joint'"),
+        ("nu: [0", "result: best\nnu: [0", "result: it should be 'adaptive', 'convex', 'network' or 'joint'"),
         (
             "{network: {clip: 1.9}, convex: {spread: 5e-1}}",
             "{convex: {}}\nresult: joint",
@@ -152,6 +152,11 @@ def test_nothing_changes_once_it_is_read(tmp_path):
             "{network: {clip: 1.9}, convex: {spread: 5e-1}}",
             "{network: {}}\nresult: convex",
             "result: convex needs the convex test, which tests lacks",
+        ),
+        (
+            "{network: {clip: 1.9}, convex: {spread: 5e-1}}",
+            "{network: {}, convex: {}}\nresult: adaptive",
+            "result: adaptive needs the adaptive test, which tests lacks",
         ),
         ("[50, 1e2]", "50", "signals.signal: a list was expected"),
         ("[50, 1e2]", "[0]", "signals.signal.0: it should be greater than 0"),

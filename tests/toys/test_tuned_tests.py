@@ -7,15 +7,16 @@ from toy_world import CHEAP, results, small_ensemble
 from covad.errors import SettingsError
 from covad.toys.drawing import LatentSource
 from covad.toys.ensembles import Block, Treatment
-from covad.toys.tests import TunedConvex, TunedNetwork
+from covad.toys.tests import TunedAdaptive, TunedConvex, TunedNetwork
 from covad.toys.toy import run_block
 
 NETWORK = TunedNetwork(clip=1.0)
+ADAPTIVE = TunedAdaptive(capacities=(4.0, 8.0), bumps=(10, 20), expected=500.0, reference=2500)
 
 
 @pytest.mark.parametrize("treatment", Treatment)
-@pytest.mark.parametrize("test", [NETWORK, CHEAP], ids=["network", "convex"])
-def test_both_tests_run_with_and_without_nuisances(test, treatment):
+@pytest.mark.parametrize("test", [NETWORK, CHEAP, ADAPTIVE], ids=["network", "convex", "adaptive"])
+def test_all_tests_run_with_and_without_nuisances(test, treatment):
     toys = run_block(
         Block(small_ensemble(test, treatment=treatment, expected=500, n_reference=2500), 0, 3)
     ).toys
@@ -51,6 +52,42 @@ def test_capacity():
     assert TunedConvex(bumps=2).capacity == 2
     assert TunedConvex(bumps=20, expected=100.0).capacity == 6
     assert TunedConvex(bumps=20, capacity=7.0).capacity == 7
+
+
+def test_capacity_of_the_adaptive_test_is_the_largest_of_its_scales():
+    assert TunedAdaptive().capacity == TunedAdaptive().capacities[-1]
+    assert TunedAdaptive(expected=400.0).capacity == 21
+
+
+def test_who_knows_the_law_of_t():
+    known = {test: test.has_law for test in (TunedNetwork, TunedConvex, TunedAdaptive)}
+    assert known == {TunedNetwork: False, TunedConvex: True, TunedAdaptive: True}
+    assert ADAPTIVE.chosen(LatentSource(1)).has_law
+
+
+def test_chosen_members_change_nothing_but_the_time():
+    source = LatentSource(1)
+    chosen = ADAPTIVE.chosen(source)
+    assert chosen.describe() == ADAPTIVE.describe()
+    ensemble = small_ensemble(ADAPTIVE, expected=500, n_reference=2500)
+    again = replace(ensemble, test=chosen)
+    assert again.identity == ensemble.identity
+    assert results(run_block(Block(again, 0, 2)).toys) == results(run_block(Block(ensemble, 0, 2)).toys)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"capacities": [20, 10], "bumps": [50, 50]}, "must grow"),
+        ({"capacities": [10, 20]}, "bumps has 4 entries, capacities 2"),
+        ({"capacities": [60], "bumps": [50]}, "needs more than 50 bumps"),
+        ({"spreads": [3, 3]}, "spreads: an entry stands twice"),
+        ({"together": []}, "at least one entry of together or spreads"),
+    ],
+)
+def test_members_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(SettingsError, match=message):
+        TunedAdaptive(**settings)
 
 
 def test_a_chosen_basis_changes_nothing_but_the_time():

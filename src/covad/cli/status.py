@@ -35,8 +35,8 @@ def print_status(status: RunStatus) -> None:
         console.print(f"clip of the network, {configuration.label}: not chosen yet")
     for slug, clip in status.clips.items():
         console.print(f"clip of the network, {status.study.configuration(slug).label}: W = {clip:g}")
-    for configuration in status.bases_to_choose:
-        console.print(f"basis of the convex test, {configuration.label}: not chosen yet")
+    for test, configuration in status.bases_to_choose:
+        console.print(f"basis of the {test} test, {configuration.label}: not chosen yet")
 
     for space in dict.fromkeys(each.space for each in status.costs):
         lines = table(

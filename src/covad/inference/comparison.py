@@ -1,4 +1,4 @@
-"""Compare any two samples: the convex test of `data` against `reference`, without a run or a study file.
+"""Compare any two samples: a test of `data` against `reference`, without a run or a study file.
 
 The basis of the test is chosen from a part of the reference that the test itself then does not use. t follows
 a law that needs no toys, taken at the fitted nuisances; where the law is known to be weak, a warning says so.
@@ -39,17 +39,21 @@ from covad.inference.samples import (
     small_reference,
 )
 from covad.inference.significance import SMALLEST_ANALYTIC_P, AnalyticNull, observed_z
+from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.adaptive.law import AdaptiveNull
+from covad.nplm.adaptive.members import AdaptiveFit, choose_members
 from covad.nplm.convex.basis import GaussianBasis
 from covad.nplm.convex.capacity import CapacityError, capacity, with_capacity
 from covad.nplm.convex.convex import ConvexTest
-from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
-from covad.nplm.convex.law import analytic_null
 from covad.nplm.dataset import Dataset, Float32, Float64, Response
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import join_nuisances, nuisance_shift
-from covad.nplm.settings import Sizes
+from covad.nplm.nulls import LawOfT
+from covad.nplm.settings import AdaptiveSettings, Sizes
 from covad.nplm.statistic import Outcome, likelihood_ratio
 
+#: The tests that there are, the default one first.
+TESTS = ("convex", "adaptive")
 BUMPS = 100
 #: Share of the reference that chooses the basis, and at most so many events.
 BASIS_SHARE, MOST_BASIS_EVENTS = 0.1, 20_000
@@ -71,15 +75,16 @@ class Comparison:
     z: float
     status: Status
     nuisances: tuple[NuisanceFit, ...]
-    law: GeneralisedChi2 = field(repr=False)  # of t if the samples have the same density
+    law: LawOfT = field(repr=False)  # of t if the samples have the same density
     n_data: int
     n_reference: int  # that the test used
     n_basis: int  # events that chose the basis
     bumps: int
     expected: float | None  # None: only shapes were compared
     warnings: tuple[str, ...]
+    member: str | None  # of the adaptive test: the one that saw most, whose h this is
     _coordinates: Coordinates = field(repr=False)
-    _test: ConvexTest = field(repr=False)
+    _test: ConvexTest | AdaptiveTest = field(repr=False)
     _outcome: Outcome = field(repr=False)
 
     def h(self, points: ArrayLike) -> Float64:
@@ -98,6 +103,7 @@ class Comparison:
         lines = [
             f"t = {self.t:.2f} (null: {null}), p {at_most} {self.p:.3g}, Z {at_least} {self.z:.2f}",
             f"{sizes}; {self.bumps} bumps, chosen from {self.n_basis} events that the test does not use",
+            *([] if self.member is None else [f"most was seen by the member of {self.member}"]),
             *(f"{n.name} = {n.fitted:+.2f} +- {n.error:.2f}, pull {n.pull:+.1f}" for n in self.nuisances),
             *(f"warning: {warning}" for warning in self.warnings),
         ]
@@ -130,9 +136,11 @@ def compare(
 
     The basis comes from a random part of the reference, a tenth or up to a quarter of a small one, which the
     test then leaves out; or from `basis_events`. The same `seed` gives the same answer.
+
+    `test` is 'convex', or 'adaptive': the smallest p over bumps of several widths, for excesses of any size.
     """
-    if test != "convex":
-        raise UnknownNameError(f"compare has no test '{test}' (it has: convex)")
+    if test not in TESTS:
+        raise UnknownNameError(f"compare has no test '{test}' (it has: {', '.join(TESTS)})")
     coordinates, z_reference, z_data = read_samples(reference, data)
     all_weights = read_weights(weights, len(z_reference))
     yield_nuisance = read_yield(expected, normalisation)
@@ -145,7 +153,8 @@ def compare(
     used, pool = _split_off_basis(coordinates, z_reference, all_weights, basis_events, streams[0])
     total = len(z_data) if expected is None else float(expected)
     some_weights = all_weights[used] * (total / all_weights[used].sum())
-    convex, wanted = _convex_test(pool, _sizes(some_weights), streams[1], expected is not None)
+    choose = _convex_test if test == "convex" else _adaptive_test
+    chosen, wanted = choose(pool, _sizes(some_weights), streams[1], expected is not None)
     if expected is None and g_data.shape[1]:  # what changes the yield alone is no part of a shape
         centre = some_weights @ g_reference[used] / total
         g_reference, g_data = g_reference - centre, g_data - centre
@@ -159,19 +168,23 @@ def compare(
         normalisation=yield_nuisance,
         correlation=correlated,
     )
-    outcome = likelihood_ratio(dataset, convex, seed)
+    outcome = likelihood_ratio(dataset, chosen, seed)
     if outcome.status is Status.FAILED or not np.isfinite(outcome.t):
         raise InferenceError("the fit failed: its likelihood could not be computed")
     fitted = join_nuisances(outcome.delta, dataset)
-    law = analytic_null(convex, dataset, nu=fitted).law
-    found = observed_z(max(outcome.t, 0.0), AnalyticNull(law.sf))
+    null = chosen.nulls(dataset, nu=fitted).at_yield()
+    found = observed_z(max(outcome.t, 0.0), AnalyticNull.of(null.law))
+    mean, member = null.law.mean, None
+    if isinstance(null, AdaptiveNull) and isinstance(outcome.tau, AdaptiveFit):
+        mean = max(each.law.mean for each in null.nulls)
+        member = null.members.names[outcome.tau.member]
     names = tuple(f"nu_{k + 1}" for k in range(g_data.shape[1]))
     if yield_nuisance is not None and not yield_nuisance.is_free:
         names = (*names, "normalisation")
     nuisances, _ = judge_nuisances(dataset, outcome.delta, names)
 
     grown = some_weights * np.exp(nuisance_shift(dataset.reference_response, fitted))
-    notes += _weak_law(len(z_data), grown, law.mean, wanted - len(names))
+    notes += _weak_law(len(z_data), grown, mean, wanted - len(names))
     notes += _blind_spots(coordinates.scale(z_reference), coordinates.scale(z_data))
     notes += contradictions(nuisances)
     if expected is not None:
@@ -191,15 +204,16 @@ def compare(
         z=found.z,
         status=outcome.status,
         nuisances=nuisances,
-        law=law,
+        law=null.law,
         n_data=len(z_data),
         n_reference=len(used),
         n_basis=len(pool),
-        bumps=convex.basis.n_ridged,
+        bumps=chosen.basis.n_ridged,
         expected=None if expected is None else float(expected),
         warnings=tuple(notes),
+        member=member,
         _coordinates=coordinates,
-        _test=convex,
+        _test=chosen,
         _outcome=outcome,
     )
 
@@ -240,22 +254,46 @@ def _convex_test(
 
     Without a yield that is expected, the constant is left to the nuisance of the yield.
     """
+    _refuse_constant(pool)
+    try:
+        convex = with_capacity(pool, min(BUMPS, max(len(pool) // 2, 1)), seed, sizes=sizes)
+    except CapacityError as failure:
+        raise _no_basis(pool, sizes, failure) from failure
+    found = capacity(convex, pool, sizes)
+    if constant or not isinstance(convex.basis, GaussianBasis):
+        return convex, found
+    return replace(convex, basis=replace(convex.basis, constant=False)), found - 1.0
+
+
+def _adaptive_test(
+    pool: Float32, sizes: Sizes, seed: np.random.SeedSequence, constant: bool
+) -> tuple[AdaptiveTest, float]:
+    """Return the default adaptive test of these sizes, and the largest capacity of its scales."""
+    _refuse_constant(pool)
+    settings = AdaptiveSettings(seed=int(seed.generate_state(1)[0]))
+    try:
+        members = choose_members(pool, settings, sizes)
+    except CapacityError as failure:
+        raise _no_basis(pool, sizes, failure) from failure
+    largest = members.capacities[-1]
+    if constant:
+        return AdaptiveTest(members), largest
+    return AdaptiveTest(members.without_constant()), largest - 1.0
+
+
+def _refuse_constant(pool: Float32) -> None:
     for column in np.flatnonzero(np.ptp(pool, axis=0) == 0):
         raise DatasetError(
             f"column {column} is constant over the {len(pool)} events that choose the basis: leave it out, "
             "or give more basis_events"
         )
-    try:
-        convex = with_capacity(pool, min(BUMPS, max(len(pool) // 2, 1)), seed, sizes=sizes)
-    except CapacityError as failure:
-        raise DatasetError(
-            f"{len(pool)} events cannot choose a basis for {sizes.expected:g} expected data and a "
-            f"reference worth {sizes.reference} events ({failure})"
-        ) from failure
-    found = capacity(convex, pool, sizes)
-    if constant or not isinstance(convex.basis, GaussianBasis):
-        return convex, found
-    return replace(convex, basis=replace(convex.basis, constant=False)), found - 1.0
+
+
+def _no_basis(pool: Float32, sizes: Sizes, failure: CapacityError) -> DatasetError:
+    return DatasetError(
+        f"{len(pool)} events cannot choose a basis for {sizes.expected:g} expected data and a "
+        f"reference worth {sizes.reference} events ({failure})"
+    )
 
 
 def _weak_law(n_data: int, weights: Float64, mean: float, capacity: float) -> Iterator[str]:

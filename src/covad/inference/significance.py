@@ -24,6 +24,7 @@ from scipy.stats import beta, chi2, norm
 from covad.errors import InferenceError
 from covad.inference.intervals import LEVEL, Interval, clopper_pearson, finite_sample, median_interval
 from covad.nplm.dataset import Float64
+from covad.nplm.nulls import LawOfT
 from covad.storage.records import Record
 
 #: What marks a Z that is `extrapolated`, wherever it is printed, and what the mark says.
@@ -143,11 +144,26 @@ class AnalyticNull(Null):
     """The null as a survival function P(t' > t), e.g. that of the convex test's generalised chi2.
 
     `n_toys` is the number of toys that it was compared with; None where there are none to compare with.
+    `relative_error` is that of p where it is computed from random draws; None where it is exact.
     """
 
     survival: Callable[[Float64], ArrayLike]
     name: str = "analytic"
     n_toys: int | None = None
+    relative_error: Callable[[Float64], ArrayLike] | None = None
+
+    @classmethod
+    def of(cls, law: LawOfT, n_toys: int | None = None) -> AnalyticNull:
+        """Return the null of a law of t."""
+        return cls(law.sf, n_toys=n_toys, relative_error=getattr(law, "relative_error", None))
+
+    def p_bounds(self, t: ArrayLike, level: float = LEVEL) -> tuple[Float64, Float64]:
+        """Return p twice, or with the error of its draws."""
+        low, high = super().p_bounds(t, level)
+        if self.relative_error is None:
+            return low, high
+        error = norm.isf(0.5 * (1.0 - level)) * np.asarray(self.relative_error(_finite(t)))
+        return low * np.exp(-error), np.minimum(high * np.exp(error), 1.0)
 
     @property
     def smallest_p(self) -> float:

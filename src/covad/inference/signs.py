@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covad.inference.statements import TOLERATED_SHIFT
+from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.convex.convex import ConvexTest, columns
 from covad.nplm.dataset import Dataset, Float32, Float64, Response
 from covad.nplm.likelihood import nuisance_shift, nuisance_slopes
@@ -41,7 +42,9 @@ class SignNoise:
         rows = np.arange(0, len(pool), -(-len(pool) // _EVENTS))
         return cls(pool.sample.take(rows), pool.signed[rows], len(rows) / len(pool))
 
-    def in_test(self, test: ConvexTest, dataset: Dataset, nu: Float64 | None = None) -> Float64:
+    def in_test(
+        self, test: ConvexTest | AdaptiveTest, dataset: Dataset, nu: Float64 | None = None
+    ) -> Float64:
         """Return the covariance that the score has in addition at the truth `nu`, 0 unless told."""
         response, norm = self._response(dataset), dataset.normalisation is not None
         x = columns(test.basis, self.events.z, response, norm)

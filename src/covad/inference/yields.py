@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
 from covad.inference.intervals import finite_sample
-from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
+from covad.nplm.nulls import LawOfT, NullsOfT
 
 #: Degree of the mean of toys as a function of the log yield, and of their variance as one of the yield: so
 #: they follow the law of the convex test to 1 % of its spread between 0.4 and 2.5 times the nominal yield.
@@ -47,7 +47,15 @@ class NullMoments:
     std: Float64
 
     @classmethod
-    def of_law(cls, law: Callable[[float], GeneralisedChi2], largest: float) -> NullMoments:
+    def of_nulls(cls, nulls: NullsOfT, largest: float) -> NullMoments:
+        """Take them from a test that knows its law, up to +-`largest`; it may be the same at all yields."""
+        if nulls.moves:
+            return cls.of_law(lambda log_yield: nulls.at_yield(log_yield).law, largest)
+        log_yield, law = _table(-largest, largest), nulls.at_yield().law
+        return cls(log_yield, np.full(len(log_yield), law.mean), np.full(len(log_yield), law.std))
+
+    @classmethod
+    def of_law(cls, law: Callable[[float], LawOfT], largest: float) -> NullMoments:
         """Take them from the law of t at any log yield, up to +-`largest`."""
         log_yield = _table(-largest, largest)
         laws = [law(float(x)) for x in log_yield]

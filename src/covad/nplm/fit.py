@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from covad.nplm.dataset import Dataset, Float32, Float64
+from covad.nplm.nulls import NullsOfT
 
 Seed = int | np.random.SeedSequence
 
@@ -48,6 +49,10 @@ class TauFit(Fit):
     h_data: Float32
     h_reference: Float32
 
+    def statistic(self, null: Fit) -> float:
+        """Return t, beside the Delta fit: tau - Delta (eq:t-decomp), unless a test has another one."""
+        return self.value - null.value
+
 
 class NplmTest(Protocol):
     """A test of NPLM's kind: a family of functions h, and the way to maximise tau over it."""
@@ -58,4 +63,18 @@ class NplmTest(Protocol):
 
     def h(self, parameters: Float64, z: Float32) -> Float64:
         """Return h at any events, for the `parameters` of a fit."""
+        ...
+
+    def nulls(
+        self,
+        sample: Dataset,
+        nu: Float64 | None = None,
+        n_reference: int | None = None,
+        further: Float64 | None = None,
+    ) -> NullsOfT | None:
+        """Return the law of t for datasets like `sample`, None if toys alone tell it.
+
+        `nu` is the truth, 0 unless told, `n_reference` the size of the test's reference where that of the
+        sample is larger, `further` a covariance of the score in addition; see `covad.nplm.convex.law`.
+        """
         ...

@@ -12,6 +12,8 @@ from covad.settings import Clip, Count, Index, Positive, Settings, Size
 FEWEST_EXPECTED, MOST_EXPECTED = 1.0, 1e8
 #: Sigma of the log yield that makes sense: below, the yield is exact; above, it is free.
 SIGMAS = (1e-6, 10.0)
+#: Standard deviation that a ridge, seen as a prior, gives h.
+_Spread = Annotated[Positive, Field(ge=1e-6, le=1e6)]
 
 
 class Sizes(Settings):
@@ -43,7 +45,7 @@ class ConvexSettings(Settings):
 
     bumps: Size = 100
     capacity: Annotated[float, Field(gt=1.0)] | None = None
-    spread: Annotated[Positive, Field(ge=1e-6, le=1e6)] = 3.0
+    spread: _Spread = 3.0
     seed: Index = 0
 
     @model_validator(mode="after")
@@ -51,4 +53,40 @@ class ConvexSettings(Settings):
         told = "capacity" in self.model_fields_set
         if told and self.capacity is not None and self.capacity >= self.bumps:
             raise ValueError(f"capacity {self.capacity:g} needs more than {self.bumps} bumps")
+        return self
+
+
+class AdaptiveSettings(Settings):
+    """Convex tests over several widths and ridges, joined by their smallest p.
+
+    Every entry of `capacities` is a scale of so many `bumps`, from wide to narrow; those that the sizes of
+    the datasets do not allow are left out. Members are all scales together in one ridge, with each spread of
+    `together`, and every scale alone, with each of `spreads`; a spread is that of h, as in `ConvexSettings`.
+    """
+
+    capacities: Annotated[tuple[Annotated[float, Field(gt=1.0)], ...], Field(min_length=1, max_length=8)] = (
+        10.0,
+        20.0,
+        45.0,
+        90.0,
+    )
+    bumps: Annotated[tuple[Size, ...], Field(min_length=1, max_length=8)] = (25, 50, 100, 200)
+    together: Annotated[tuple[_Spread, ...], Field(max_length=4)] = (3.0, 10.0, 30.0)
+    spreads: Annotated[tuple[_Spread, ...], Field(max_length=4)] = ()
+    seed: Index = 0
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if len(self.bumps) != len(self.capacities):
+            raise ValueError(f"bumps has {len(self.bumps)} entries, capacities {len(self.capacities)}")
+        if list(self.capacities) != sorted(set(self.capacities)):
+            raise ValueError("capacities must grow from entry to entry")
+        if not (self.spreads or self.together):
+            raise ValueError("at least one entry of together or spreads is needed")
+        for key, spreads in (("together", self.together), ("spreads", self.spreads)):
+            if len(set(spreads)) < len(spreads):
+                raise ValueError(f"{key}: an entry stands twice")
+        for capacity, bumps in zip(self.capacities, self.bumps, strict=True):
+            if capacity >= bumps:
+                raise ValueError(f"capacity {capacity:g} needs more than {bumps} bumps")
         return self

@@ -1,4 +1,4 @@
-"""The test statistic t = tau - Delta of one dataset (eq:t-decomp), for any test."""
+"""The test statistic t of one dataset, for any test: tau - Delta (eq:t-decomp), unless it has another one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def likelihood_ratio(dataset: Dataset, test: NplmTest, seed: Seed, delta: Fit | 
         delta = fit_nuisances(dataset)
     tau = test.fit(dataset, delta, seed)
     return Outcome(
-        t=tau.value - delta.value,
+        t=tau.statistic(delta),
         tau=tau,
         delta=delta,
         status=Status.worst(tau.status, delta.status),

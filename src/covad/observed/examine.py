@@ -25,8 +25,9 @@ from covad.inference.nuisances import (
 from covad.inference.samples import small_reference
 from covad.inference.significance import AnalyticNull, observed_z
 from covad.inference.signs import SignNoise
+from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.adaptive.members import AdaptiveFit
 from covad.nplm.convex.convex import ConvexTest
-from covad.nplm.convex.law import analytic_nulls
 from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Fit, Status
 from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances, log_yield
@@ -51,7 +52,7 @@ from covad.results.collect import Group, joint_null
 from covad.runs.collisions import derived_seed, sample_of_file
 from covad.runs.smoothing import read_smoothing, smoothing_doubt
 from covad.storage.digests import content_digest, digest_once
-from covad.study.plan import default_result, default_test, space
+from covad.study.plan import default_result, default_test, space, tests_of_rule
 from covad.toys.drawing import TOLERATED_OFFSET
 from covad.toys.ensembles import Treatment
 
@@ -106,9 +107,15 @@ def examine(
     tests = tuple(
         _test(group, dataset, delta, run.nuisances, noise, events, background, seed) for group in groups
     )
-    joint, p = None, [test.p for test in tests if test.p is not None]
-    if len(p) == 2:
-        joint = observed_z(float(smaller_p(*p)), joint_null(*groups))
+    joint = None
+    both = [
+        (test.p, group)
+        for test, group in zip(tests, groups, strict=True)
+        if test.p is not None and test.test in tests_of_rule("joint")
+    ]
+    if len(both) == 2:
+        (first, one), (second, other) = both
+        joint = observed_z(float(smaller_p(first, second)), joint_null(one, other))
     return Observation(
         name=_answer_name(run, file, sha256, expected, measured),
         rule=default_result(run.study),
@@ -198,29 +205,36 @@ def _test(
     outcome = likelihood_ratio(dataset, test, seed, delta)
     if outcome.status is Status.FAILED:
         return ObservedTest(group.test, outcome.status, None, None, None, (), group.quoted, "", (), None)
-    t, how = float(outcome.t), "toys at the nominal yield"
+    t, how, member = float(outcome.t), "toys at the nominal yield", None
+    if isinstance(test, AdaptiveTest) and isinstance(outcome.tau, AdaptiveFit):
+        member = test.members.names[outcome.tau.member]
     if group.moments is not None:
         how = "toys at the fitted yield"
         t = float(group.moments.at_nominal(t, fitted_yield(group, dataset, delta)))
     nulls = {name: (t, null) for name, null in group.nulls.items()}
     with_h = ConvexNuisances((), ())
-    if isinstance(test, ConvexTest):
+    of_law = float(outcome.t)
+    if isinstance(test, ConvexTest | AdaptiveTest):
         if group.signs is not None and not group.signs.tolerable:  # toys have another t
             nulls = {}
         nu = join_nuisances(delta, dataset)
         further = None if noise is None else noise.in_test(test, dataset, nu)
-        laws = analytic_nulls(test, dataset, nu, further=further)
-        law = laws.at_yield().law
-        with_h = judge_with_h(test, dataset, outcome, names, laws)
+        laws = test.nulls(dataset, nu, further=further)
+        law = laws.at_yield()
+        if isinstance(test, ConvexTest):
+            with_h = judge_with_h(test, dataset, outcome, names, laws)
         n_toys, how = len(group.null_t), "law of t at the fitted nuisances"
         if group.configuration.treatment is Treatment.NONE:
             how = "law of t without nuisances"
-        nulls["analytic"] = float(outcome.t), AnalyticNull(law.sf, "analytic", n_toys)
+        if member is not None:
+            how += f"; most was seen by its member of {member}"
+        of_law = law.t_of(outcome.tau, delta)
+        nulls["analytic"] = of_law, AnalyticNull.of(law.law, n_toys)
     per_sigma = np.sqrt(GaussianPenalty.of_nuisances(dataset).precision)
     return ObservedTest(
         test=group.test,
         status=outcome.status,
-        t=float(outcome.t),
+        t=of_law,
         tau=float(outcome.tau.value),
         delta=float(delta.value),
         nu_with_h=tuple(float(x) for x in join_nuisances(outcome.tau, dataset) * per_sigma),
@@ -231,6 +245,7 @@ def _test(
         signs=None if group.quoted == "analytic" else group.signs,
         constraints_with_h=with_h.constraints,
         impacts=with_h.impacts,
+        member=member,
     )
 
 

@@ -19,16 +19,19 @@ from covad.storage.digests import content_digest
 from covad.storage.json_files import parse_json
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import SEAL, read_sealed, unsealed
+from covad.study.plan import tests_of_rule
 
 #: Version of the JSON form. Answers of the one before have no constraints, correlations and impacts.
 SCHEMA = 5
 _READ = (4, SCHEMA)
 #: Whose p is quoted: that of one test, or the smaller one of both.
-Rule = Literal["convex", "network", "joint"]
+Rule = Literal["adaptive", "convex", "network", "joint"]
 #: How the joint p is made.
 _JOINTLY = "the smaller p, by toys that both have"
 #: Why p by toys must not be quoted where the signs of weights matter.
 _OFF_BY_SIGNS = "do not quote this p: its toys have a noise of negative weights that observed data lack"
+#: Keys of a test that are left out of the JSON form where they say nothing.
+_OPTIONAL = ("signs", "member")
 #: Key of the answer in the JSON form.
 _RESULT = "result"
 
@@ -90,6 +93,7 @@ class ObservedTest(Record):
     signs: SignOffset | None = None  # of the toys that p is made by; None if they have none, or for the law
     constraints_with_h: tuple[float, ...] = ()  # post-fit over pre-fit sigma of the fit with h; convex test
     impacts: tuple[Impact, ...] = ()  # of each nuisance on Z by the law, the largest first; convex test
+    member: str | None = None  # of the adaptive test: the one that saw most, whose h is shown
 
     @property
     def significance(self) -> Significance | None:
@@ -137,7 +141,7 @@ class Answer(Record):
         cls, rule: Rule, configuration: str, tests: Sequence[ObservedTest], joint: Significance | None
     ) -> Answer:
         """Return what the rule makes of the tests that it needs."""
-        needed = [test for test in tests if rule in (test.test, "joint")]
+        needed = [test for test in tests if test.test in tests_of_rule(rule)]
         status = Status.worst(*(test.status for test in needed))
         found = joint if rule == "joint" else needed[0].significance
         how = _JOINTLY if rule == "joint" else needed[0].how
@@ -244,7 +248,7 @@ class Observation(Record):
     @property
     def off_by_signs(self) -> SignOffset | None:
         """Return the offset of toys for which p must not be quoted; None if there is none."""
-        needed = [test.signs for test in self.tests if self.rule in (test.test, "joint")]
+        needed = [test.signs for test in self.tests if test.test in tests_of_rule(self.rule)]
         return next((signs for signs in needed if signs is not None and not signs.tolerable), None)
 
     def to_json(self) -> str:
@@ -254,11 +258,11 @@ class Observation(Record):
     def plain(self) -> dict[str, Any]:
         """Return plain data for a JSON file; `result` is there for other programs.
 
-        Tests have `signs` only where weights have some.
+        Tests have `signs` only where weights have some, and a `member` if they have several.
         """
         content = plain(self)
         content["tests"] = [
-            {key: value for key, value in test.items() if key != "signs" or value is not None}
+            {key: value for key, value in test.items() if key not in _OPTIONAL or value is not None}
             for test in content["tests"]
         ]
         return {"schema": SCHEMA, _RESULT: plain(self.answer), **content}

@@ -17,7 +17,15 @@ from covad.runs.models import load_models
 from covad.runs.scale import Standardisation, load_scale
 from covad.runs.tuned import read_bases, read_clips
 from covad.study import Collisions, Configuration, Sizes, Study
-from covad.study.plan import main_configuration, nuisance_names, plan, requests, sizes_of, space
+from covad.study.plan import (
+    main_configuration,
+    nuisance_names,
+    plan,
+    requests,
+    sizes_of,
+    space,
+    tuned_on_bumps,
+)
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Treatment
 from covad.toys.pool_files import open_pools
@@ -73,8 +81,8 @@ class FinishedRun:
         pools = products.pools(where)
         source = PoolSource.open(pools.verified(), verify=False)
         clips, bases = read_clips(products, {where: source}), read_bases(products, {where: source})
-        if (study.tests.network is not None and configuration.slug not in clips) or (
-            study.tests.convex is not None and configuration.slug not in bases
+        if (study.tests.network is not None and configuration.slug not in clips) or any(
+            (test, configuration.slug) not in bases for test in tuned_on_bumps(study, study.sizes)
         ):
             raise UnfinishedRunError(f"{path}: the stage 'tune' has not run yet; `covad run` goes on")
         nulls = [

@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 #: What parts of recipes stand for: keys of the study file, or products.
 _MEANING = {
+    "adaptive.expected": "sizes.expected",
+    "adaptive.reference": "sizes.reference",
     "convex.expected": "sizes.expected",
     "convex.reference": "sizes.reference",
     "draw.expected": "sizes.expected",
@@ -48,6 +50,7 @@ _MEANING = {
 #: Settings that are mappings, by the first part of their keys in recipes.
 _SECTIONS = {
     "background": "source.background",
+    "adaptive": "tests.adaptive",
     "convex": "tests.convex",
     "network": "tests.network",
     "response": "source.response",

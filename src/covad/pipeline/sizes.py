@@ -109,6 +109,9 @@ def needs(data: CollisionData, counts: EventCounts) -> Iterator[Need]:
     yield Need("check", centre, BINS * _PER_BIN, "the checks take", "")
     bumps = (study.tests.convex or ConvexSettings()).bumps
     yield Need("basis", centre, bumps, "the convex test takes", "lower tests.convex.bumps")
+    if (adaptive := study.tests.adaptive) is not None:
+        largest_scale = max(adaptive.bumps)
+        yield Need("basis", centre, largest_scale, "the adaptive test takes", "lower tests.adaptive.bumps")
     largest: dict[tuple[str, Nu], tuple[float, str]] = {}
     for draw in (draw for configuration in study.configurations for draw in draws(study, configuration)):
         drawn = [("reference", centre, float(draw.n_reference), "sizes.reference")]

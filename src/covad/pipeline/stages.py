@@ -130,8 +130,8 @@ def refuse_unprepared(study: Study, directory: RunDirectory) -> None:
     sources, products = open_sources(study, directory, verify=False), Products(study, directory)
     if clips_to_tune(study, read_clips(products, sources)):
         raise PlanError(f"the clip is tuned before shards are run: {first}")
-    if bases_to_choose(study, read_bases(products, sources)):
-        raise PlanError(f"the basis of the convex test is chosen before shards are run: {first}")
+    for test, _ in bases_to_choose(study, read_bases(products, sources)):
+        raise PlanError(f"the basis of the {test} test is chosen before shards are run: {first}")
 
 
 def try_source(study: Study, directory: RunDirectory) -> tuple[Study, str | None]:

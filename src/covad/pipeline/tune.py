@@ -1,4 +1,4 @@
-"""Stage `tune`: the basis of the convex test and W of the network, for every configuration."""
+"""Stage `tune`: the bumps of the tests that have some and W of the network, for every configuration."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import InferenceError, PlanError
+from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.convex.capacity import CapacityError
+from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float64
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
-from covad.runs.tuned import plain_convex
+from covad.runs.tuned import plain_test
 from covad.storage.atomic import write_json
 from covad.storage.records import write_record
 from covad.study import Configuration, Study
@@ -25,11 +27,12 @@ from covad.study.plan import (
     null_draw,
     sizes_of,
     space,
-    tuned_convex,
     tuned_network,
+    tuned_on_bumps,
 )
 from covad.toys.ensembles import Ensemble, Request, Source, Stream
 from covad.toys.run import Backend, run_toys
+from covad.toys.tests import TunedAdaptive, TunedConvex
 
 if TYPE_CHECKING:
     from covad.inference.clip import ClipChoice
@@ -41,29 +44,42 @@ CLIP_DIGITS = 4
 
 
 def choose_bases(products: Products, sources: Sources) -> None:
-    """Choose centres, width and ridge of the convex test where they are not known yet."""
+    """Choose centres, widths and ridges where they are not known yet."""
     study = products.study
-    for configuration in study.configurations if study.tests.convex else ():
+    for configuration in study.configurations:
         source = sources[space(configuration)]
-        product = products.basis(configuration, source)
-        convex = tuned_convex(study, sizes_of(study, configuration))
-        if convex is None or not product.make_room():
-            continue
-        try:
-            test = convex.chosen(source).test
-        except CapacityError as failure:
-            raise PlanError(f"tests.convex.capacity, for '{configuration.label}': {failure}") from failure
-        if (bumps := test.basis.n_ridged) < convex.bumps:
-            log.warning(
-                "tests.convex.bumps, for '%s': the events that choose the basis have only %d different "
-                "points, so the test has %d bumps instead of %d, and less capacity",
-                configuration.label,
-                len(np.unique(source.basis_events(), axis=0)),
-                bumps,
-                convex.bumps,
-            )
-        write_json(product.path, plain_convex(test))
-        product.note()
+        for name, tuned in tuned_on_bumps(study, sizes_of(study, configuration)).items():
+            product = products.basis(configuration, source, name)
+            if product.make_room():
+                write_json(product.path, plain_test(_choose(name, tuned, configuration, source)))
+                product.note()
+
+
+def _choose(
+    name: str, tuned: TunedConvex | TunedAdaptive, configuration: Configuration, source: Source
+) -> ConvexTest | AdaptiveTest:
+    try:
+        test = tuned.chosen(source).test
+    except CapacityError as failure:
+        raise PlanError(f"tests.{name}.capacity, for '{configuration.label}': {failure}") from failure
+    bumps = test.basis.n_ridged
+    wanted = tuned.bumps if isinstance(tuned, TunedConvex) else sum(tuned.bumps[: _n_scales(test)])
+    if bumps < wanted:
+        log.warning(
+            "tests.%s.bumps, for '%s': the events that choose the basis have only %d different "
+            "points, so the test has %d bumps instead of %d, and less capacity",
+            name,
+            configuration.label,
+            len(np.unique(source.basis_events(), axis=0)),
+            bumps,
+            wanted,
+        )
+    return test
+
+
+def _n_scales(test: ConvexTest | AdaptiveTest) -> int:
+    """Return how many scales a test has: some may have been left out."""
+    return len(test.members.scales) if isinstance(test, AdaptiveTest) else 1
 
 
 def tune_clips(products: Products, sources: Sources, backend: Backend) -> None:

@@ -44,6 +44,7 @@ from covad.study.plan import (
     signal_points,
     sizes_of,
     space,
+    tuned_adaptive,
     tuned_convex,
 )
 from covad.toys.pools import LatentEvents, Pool
@@ -108,6 +109,9 @@ class PoolMaker:
         sizes = dict.fromkeys(sizes_of(self.study, c) for c in configurations)
         tests = [tuned_convex(self.study, each) or reach_convex(self.study) for each in sizes]
         bases = _gaussian([test.choose(self.basis, share).basis for test in dict.fromkeys(tests)])
+        adaptive = [tuned_adaptive(self.study, each) for each in sizes]
+        for several in (test for test in adaptive if test is not None):
+            bases += several.choose(self.basis, share).members.scales
         if self.study.tests.network is not None:
             bases += tuple(replace(bumps, width=_FINE * bumps.width) for bumps in bases)
         return bases

@@ -154,8 +154,8 @@ def null_label(null: str) -> Label:
 
 
 def test_label(test: str) -> str:
-    """Name a test, or the rule that takes the smaller p of both."""
-    return {"convex": "convex test", "joint": "both tests"}.get(test, test)
+    """Name a test, or the rule that takes the smaller p of two."""
+    return {"convex": "convex test", "adaptive": "adaptive test", "joint": "both tests"}.get(test, test)
 
 
 def goodness_label(method: str) -> str:

@@ -19,9 +19,10 @@ from covad.inference.signs import SignNoise, SignOffset
 from covad.inference.statements import point_text
 from covad.inference.verdict import FEWEST_TOYS
 from covad.inference.yields import FEWEST_PER_YIELD, NullMoments
+from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.convex.convex import ConvexTest
-from covad.nplm.convex.law import ConvexNull, ConvexNulls, analytic_null, analytic_nulls
 from covad.nplm.dataset import Dataset, Float64
+from covad.nplm.nulls import NullOfT, NullsOfT
 from covad.results.summary import SUMMARY_SCHEMA
 from covad.results.truths import nu_text, truth_text
 from covad.runs.directory import RunDirectory
@@ -73,19 +74,22 @@ class Group:
         return self.ensemble.test.capacity
 
     @cached_property
-    def analytic(self) -> ConvexNull | None:
-        """Return the null of the convex test without toys, at nu = 0; None for the network."""
+    def analytic(self) -> NullOfT | None:
+        """Return the null of a test that knows it without toys, at nu = 0; None for the network."""
         return None if self._analytic is None else self._analytic.at_yield()
 
     @cached_property
-    def analytic_of_data(self) -> ConvexNull | None:
-        """Return the same for observed data, to which the signs of the reference's weights are noise."""
+    def analytic_of_data(self) -> NullOfT | None:
+        """Return the same for observed data, to which the signs of the reference's weights are noise.
+
+        Toys of the adaptive test keep p of their members by the law of toys: it stays the same.
+        """
         noise = None if self._pools is None else SignNoise.of(self._pools.reference)
-        if noise is None or self._sample is None:
+        if noise is None or self._analytic is None or not self._analytic.moves:
             return self.analytic
         test, dataset = self._sample
         further = noise.in_test(test, dataset)
-        return analytic_null(test, dataset, n_reference=self.ensemble.draw.n_reference, further=further)
+        return test.nulls(dataset, n_reference=self.ensemble.draw.n_reference, further=further).at_yield()
 
     @cached_property
     def signs(self) -> SignOffset | None:
@@ -103,17 +107,18 @@ class Group:
         return open_pools(source.directory, source.digest) if isinstance(source, PoolSource) else None
 
     @cached_property
-    def _analytic(self) -> ConvexNulls | None:
-        if self._sample is None:
+    def _analytic(self) -> NullsOfT | None:
+        if not self.ensemble.test.has_law:
             return None
-        return analytic_nulls(*self._sample, n_reference=self.ensemble.draw.n_reference)
+        test, dataset = self._sample
+        return test.nulls(dataset, n_reference=self.ensemble.draw.n_reference)
 
     @cached_property
-    def _sample(self) -> tuple[ConvexTest, Dataset] | None:
-        """Return the convex test, and a dataset with a large reference for its law; None for the network."""
+    def _sample(self) -> tuple[ConvexTest | AdaptiveTest, Dataset]:
+        """Return a test that knows its law, and a dataset with a large reference for it."""
         test = self.ensemble.test.build(self.ensemble.source)
-        if not isinstance(test, ConvexTest):
-            return None
+        if not isinstance(test, ConvexTest | AdaptiveTest):
+            raise TypeError(f"the {self.test} test knows no law of t")
         draw = self.ensemble.draw
         sizes = self.ensemble.source.pool_sizes(draw)
         most = draw.n_reference * _MOMENT_SAMPLE
@@ -127,9 +132,8 @@ class Group:
         if draw.treatment is Treatment.NONE:
             return None
         if self._analytic is not None:
-            nulls = self._analytic
             largest = max(_SIGMAS_OF_LAW * (draw.normalisation_sigma or 0.0), _LEAST_RANGE)
-            return NullMoments.of_law(lambda x: nulls.at_yield(x).law, largest)
+            return NullMoments.of_nulls(self._analytic, largest)
         toys = (self.null, *self.yields.values())
         if not self.yields or min(len(each.done) for each in toys) < FEWEST_PER_YIELD:
             return None
@@ -166,7 +170,7 @@ class Group:
                 yield self.t(toys), null
             else:
                 n_toys = len(self.null_t)
-                yield self.t_of_data(toys, nu), AnalyticNull(self.analytic_of_data.law.sf, "analytic", n_toys)
+                yield self.t_of_data(toys, nu), AnalyticNull.of(self.analytic_of_data.law, n_toys)
 
     @cached_property
     def null_t(self) -> Float64:
@@ -216,7 +220,7 @@ class Group:
 
     @property
     def quoted(self) -> str:
-        """Return the null whose p is quoted: the law of the convex test, the toys of the network."""
+        """Return the null whose p is quoted: the law of t where it is known, the toys of the network."""
         return "R_0" if self.analytic is None else "analytic"
 
     def null_p(self) -> dict[tuple[float, int], float]:
@@ -233,14 +237,14 @@ class Group:
         }
         values = np.array(list(t.values()))
         if self.analytic_of_data is not None:
-            p = AnalyticNull(self.analytic_of_data.law.sf).p(values)
+            p = AnalyticNull.of(self.analytic_of_data.law).p(values)
         else:
             p = rankdata(-values, method="max") / len(values)
         return dict(zip(t, p.tolist(), strict=True))
 
     @property
     def law_name(self) -> Literal["chi2", "analytic"]:
-        """Return the null that is a law: chi2 of the network, the analytic one of the convex test."""
+        """Return the null that is a law: chi2 of the network, the analytic one of tests that know theirs."""
         return "chi2" if self.analytic is None else "analytic"
 
     @cached_property
@@ -250,7 +254,7 @@ class Group:
         law = (
             Chi2Null(round(self.capacity), n_toys)
             if self.analytic is None
-            else AnalyticNull(self.analytic.law.sf, "analytic", n_toys)
+            else AnalyticNull.of(self.analytic.law, n_toys)
         )
         shifted = [EmpiricalNull(self.t(toys), null_name(nu)) for nu, toys in self.shifted.items()]
         return {null.name: null for null in (EmpiricalNull(self.null_t, "R_0"), *shifted, law)}

@@ -24,6 +24,8 @@ from covad.inference.goodness import (
 from covad.inference.power import power_curve
 from covad.inference.significance import median_z
 from covad.inference.verdict import judge
+from covad.nplm.adaptive.smallest_p import SmallestP
+from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 from covad.results.collect import Group, RunToys, null_name
 from covad.results.fitted import fitted_nuisances
@@ -262,15 +264,18 @@ def _bins(group: Group, n_toys: int) -> tuple[int, ...]:
 
 
 def _null(group: Group, seed: int) -> NullSummary:
-    """Compare R_0 with chi2 (network) or the analytic law (convex)."""
+    """Compare R_0 with chi2 (network) or the analytic law (of tests that know theirs)."""
     t, bins = group.null_t, _bins(group, len(group.null_t))
     if group.analytic is None:
         dof = round(group.capacity)
         distribution = chi2_law(dof)
         moments = (float(dof), float(np.sqrt(2.0 * dof)), float(dof), ())
+        table: tuple[tuple[float, float], ...] = ()
     else:
         law = distribution = group.analytic.law
-        moments = (law.mean, law.std, law.effective_dof, tuple(law.weights.tolist()))
+        weights = tuple(law.weights.tolist()) if isinstance(law, GeneralisedChi2) else ()
+        moments = (law.mean, law.std, law.effective_dof, weights)
+        table = law.tabulated.pairs if isinstance(law, SmallestP) else ()
     name = group.law_name
     return NullSummary(
         test=group.test,
@@ -284,6 +289,7 @@ def _null(group: Group, seed: int) -> NullSummary:
             *moments,
             goodness=one_sample(t, distribution, seed, bins),
             false_positives=false_positives(t, group.nulls[name], "R_0"),
+            table=table,
         ),
         signs=group.signs,
     )

@@ -21,7 +21,7 @@ from covad.results.overview import (
 from covad.results.summary import ClosureSummary, Summary
 from covad.runs.checks import SpaceReach
 from covad.study import Collisions, Study
-from covad.study.plan import nuisance_names, space_label
+from covad.study.plan import nuisance_names, reach_test, space_label
 from covad.study.systematics import NORMALISATION
 
 
@@ -42,7 +42,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
             yield told + _alarms(overview)
     for space in summary.spaces:
         name = space_label((space.embedding, space.order))
-        yield f"closure reach of {name}, convex test: {reach_text(space.reach)}"
+        yield f"closure reach of {name}, {reach_test(summary.study)}: {reach_text(space.reach)}"
     for line in at_central_nu(summary, summary.main_configuration):
         if line.null == quoted_null(summary, line.test):
             percent = 100 * line.injected / summary.main.expected

@@ -14,7 +14,7 @@ from covad.inference.verdict import Verdict
 from covad.results.spaces import SpaceSummary
 from covad.results.summary import ClosureSummary, NullLaw, SignalPower, SignalSignificance, Summary, select
 from covad.runs.checks import Validation
-from covad.study.plan import default_result, default_test
+from covad.study.plan import LAWFUL, default_result, default_test, tests_of_rule
 from covad.toys.drawing import TOLERATED_OFFSET
 
 #: Threshold at which the short answers quote false positives.
@@ -45,9 +45,11 @@ def signs_text(summary: Summary, configuration: str | None = None) -> str:
         largest[test] = signs
     told = ", ".join(f"{test} test: by {signs.text}" for test, signs in sorted(largest.items()))
     by_law = " The law of the convex test knows that: its Z is that of observed data."
+    if "convex" not in summary.tests:
+        by_law = ""
     return (
         f"Negative weights make t of toys larger than that of observed data ({told}). Z by toys is one among "
-        f"toys, observed data will have less.{by_law if 'convex' in summary.tests else ''}"
+        f"toys, observed data will have less.{by_law}"
     )
 
 
@@ -135,7 +137,7 @@ def response_overview(summary: Summary, space: SpaceSummary) -> ResponseOverview
 def quoted_test(summary: Summary) -> tuple[str, str]:
     """Return the test that the short answers are about, whose p is quoted, and the null of that p."""
     test = default_test(summary.study)
-    return test, "analytic" if test == "convex" else "R_0"
+    return test, "analytic" if test in LAWFUL else "R_0"
 
 
 def closure_of_quoted(summary: Summary, configuration: str) -> ClosureOverview | None:
@@ -148,7 +150,7 @@ def closure_of_rule(summary: Summary, rule: str, configuration: str) -> ClosureO
 
     None where one of them has no toys at shifted nu.
     """
-    needed = quoted_first(summary) if rule == "joint" else [rule]
+    needed = [test for test in quoted_first(summary) if test in tests_of_rule(rule)]
     found = [closure_overview(summary, test, configuration) for test in needed]
     known = [overview for overview in found if overview is not None]
     if len(known) < len(found):

@@ -24,6 +24,7 @@ from covad.inference.nuisances import NuisanceToys
 from covad.inference.significance import Significance
 from covad.inference.signs import SignOffset
 from covad.inference.verdict import Verdict
+from covad.nplm.adaptive.smallest_p import TabulatedLaw
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 from covad.results.manifest import Manifest, ToyVersions
@@ -116,21 +117,27 @@ class EnsembleSummary(ToyCounts):
 
 @dataclass(frozen=True)
 class NullLaw(Record):
-    """The law that t of R_0 should follow: chi2 (network) or the analytic generalised chi2 (convex)."""
+    """The law that t of R_0 should follow: chi2 (network), or an analytic one.
+
+    That of the convex test is a generalised chi2, that of the adaptive test a table of (t, log P).
+    """
 
     name: Literal["chi2", "analytic"]
     mean: float
     std: float
     effective_dof: float
-    weights: tuple[float, ...]  # of the chi2_1 in the generalised chi2; none for chi2
+    weights: tuple[float, ...]  # of the chi2_1 in the generalised chi2; none for other laws
     goodness: tuple[GoodnessOfFit, ...]
     false_positives: tuple[FalsePositives, ...]
+    table: tuple[tuple[float, float], ...] = ()  # t and log P(t' > t) of the adaptive test
 
     @property
     def distribution(self) -> Law:
         if self.name == "chi2":
             law: Law = chi2(self.effective_dof)
             return law
+        if self.table:
+            return TabulatedLaw(*np.array(self.table).T)
         return GeneralisedChi2(np.array(self.weights))
 
     @property
@@ -149,7 +156,7 @@ class NullSummary(Record):
 
     test: str
     configuration: str
-    capacity: float  # the mean of t that the test is tuned to
+    capacity: float  # the mean of t that the test is tuned to; of the adaptive test the largest of its scales
     n_toys: int
     mean: float
     std: float
@@ -159,7 +166,7 @@ class NullSummary(Record):
 
 @dataclass(frozen=True)
 class ClosureSummary(Record):
-    """One ensemble of background against the null: R_0 for the network, the analytic law for the convex test.
+    """One ensemble of background against the null: R_0 for the network, the analytic law for other tests.
 
     R_0 is a point of its own where the null is a law. The verdict and its reason are those of all points of
     a test and configuration; goodness of fit has no say in them.

@@ -12,6 +12,7 @@ embedded/        events of the response and check splits at several nu, by conte
 pools/           embedded events that toys are drawn from, per embedding and order of the response
 checks/          how well the responses describe fresh events
 basis/           basis and ridge of the convex test, for every configuration
+members/         scales and ridges of the adaptive test, for every configuration
 clip/            W of the network with the scan that led to it, for every configuration
 made/            notes of all that the stages made: sizes, digests, recipes
 toys/            blocks of pseudo-experiments

@@ -31,7 +31,7 @@ from covad.study.plan import (
     signal_points,
     sizes_of,
     space,
-    tuned_convex,
+    tuned_on_bumps,
 )
 from covad.toys.ensembles import Source, draw_recipe
 
@@ -67,9 +67,9 @@ class Products:
         """
         study = self.study
         if stage == "tune":
-            bases = study.configurations if study.tests.convex else ()
+            bases = [(test, c) for test in tuned_on_bumps(study, study.sizes) for c in study.configurations]
             return [
-                *(self.basis(c, sources.get(space(c))) for c in bases),
+                *(self.basis(c, sources.get(space(c)), test) for test, c in bases),
                 *(self.clip(c, sources.get(space(c))) for c in clips_to_tune(study, fixed_clips(study))),
             ]
         if not isinstance(study.source, Collisions):
@@ -249,8 +249,8 @@ class Products:
             return {}
         study = self.study
         sizes = dict.fromkeys(sizes_of(study, c) for c in study.configurations if space(c) == where)
-        tests = [reach_convex(study), *(tuned_convex(study, each) for each in sizes)]
-        described = [test.describe() for test in tests if test is not None]
+        tests = [reach_convex(study), *(t for each in sizes for t in tuned_on_bumps(study, each).values())]
+        described = [test.describe() for test in tests]
         return {"smoothed_for": [*described, {"network": study.tests.network is not None}]}
 
     def checks(self, space: Space, fold: int) -> Product:
@@ -269,14 +269,15 @@ class Products:
             ),
         )
 
-    def basis(self, configuration: Configuration, source: Source | None) -> Product:
-        """Return basis and ridge of the convex test; `source` is None while its pools are missing."""
-        convex = tuned_convex(self.study, sizes_of(self.study, configuration))
+    def basis(self, configuration: Configuration, source: Source | None, test: str = "convex") -> Product:
+        """Return bumps and ridges of a test; `source` is None while its pools are missing."""
+        tuned = tuned_on_bumps(self.study, sizes_of(self.study, configuration)).get(test)
         recipe = None
-        if source is not None and convex is not None:
+        if source is not None and tuned is not None:
             events = source.digest_of(null_draw(self.study, configuration))
-            recipe = {"events": events, "convex": convex.describe()}
-        return self._product("tune", f"basis/{configuration.slug}.json", recipe)
+            recipe = {"events": events, test: tuned.describe()}
+        folder = {"convex": "basis", "adaptive": "members"}[test]
+        return self._product("tune", f"{folder}/{configuration.slug}.json", recipe)
 
     def clip(self, configuration: Configuration, source: Source | None) -> Product:
         """Return W of the network with the scan that led to it."""

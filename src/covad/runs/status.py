@@ -29,6 +29,7 @@ from covad.study.plan import (
     plan,
     requests,
     space_label,
+    tuned_on_bumps,
 )
 from covad.toys.drawing import PoolOffset, PoolSource, pool_offset
 from covad.toys.pools import Cost
@@ -82,7 +83,7 @@ class RunStatus:
     learning: Sequence[StageProgress]
     clips: Clips
     clips_to_tune: Sequence[Configuration]
-    bases_to_choose: Sequence[Configuration]
+    bases_to_choose: Sequence[tuple[str, Configuration]]
     ensembles: Sequence[EnsembleStatus]
     corrupt: Sequence[Path]
     #: Toys that the report tells of; None if there is no report.
@@ -113,8 +114,9 @@ class RunStatus:
     @property
     def stages(self) -> list[StageProgress]:
         """Return all stages that the study has, and the report."""
-        network, convex = self.study.tests.network, self.study.tests.convex
-        tuned = (network is not None and network.clip == "tune") + (convex is not None)
+        network = self.study.tests.network
+        on_bumps = tuned_on_bumps(self.study, self.study.sizes)
+        tuned = (network is not None and network.clip == "tune") + len(on_bumps)
         parts = tuned * len(self.study.configurations)
         left = len(self.clips_to_tune) + len(self.bases_to_choose)
         stored = self.total("done") + self.total("failed")

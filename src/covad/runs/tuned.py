@@ -1,4 +1,4 @@
-"""What the stage `tune` chose for every configuration: the basis of the convex test, W of the network."""
+"""What the stage `tune` chose for every configuration: bumps and ridges, and W of the network."""
 
 from __future__ import annotations
 
@@ -8,24 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covad.errors import CovadError, FileFormatError
+from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.adaptive.members import Member, Members
 from covad.nplm.convex.basis import GaussianBasis
 from covad.nplm.convex.convex import ConvexTest
 from covad.runs.products import Products
 from covad.storage.json_files import read_json
 from covad.storage.records import restore
-from covad.study.plan import Sources, fixed_clips, space
+from covad.study.plan import Sources, fixed_clips, space, tuned_on_bumps
 
 if TYPE_CHECKING:
     from covad.inference.clip import ClipChoice
 
 
-def read_bases(products: Products, sources: Sources) -> dict[str, ConvexTest]:
-    """Return the convex test with the basis and ridge that were chosen, by slug, as far as they are there."""
-    bases = {}
-    for configuration in products.study.configurations:
-        product = products.basis(configuration, sources.get(space(configuration)))
-        if product.made:
-            bases[configuration.slug] = _restore_convex(read_json(product.verified()), str(product.path))
+def read_bases(products: Products, sources: Sources) -> dict[tuple[str, str], ConvexTest | AdaptiveTest]:
+    """Return the tests with the bumps that were chosen, by name and slug, as far as they are there."""
+    bases: dict[tuple[str, str], ConvexTest | AdaptiveTest] = {}
+    for test in tuned_on_bumps(products.study, products.study.sizes):
+        for configuration in products.study.configurations:
+            product = products.basis(configuration, sources.get(space(configuration)), test)
+            if product.made:
+                content, where = read_json(product.verified()), str(product.path)
+                bases[test, configuration.slug] = restore_test(content, where)
     return bases
 
 
@@ -48,18 +52,46 @@ def read_clip_choices(products: Products, sources: Sources) -> dict[str, ClipCho
     return choices
 
 
-def plain_convex(test: ConvexTest) -> dict[str, Any]:
-    """Return basis and ridge of a convex test as JSON data."""
+def plain_test(test: ConvexTest | AdaptiveTest) -> dict[str, Any]:
+    """Return bumps and ridges of a test as JSON data."""
+    if isinstance(test, AdaptiveTest):
+        members = test.members
+        return {
+            "scales": [_plain_basis(scale) for scale in members.scales],
+            "capacities": list(members.capacities),
+            "members": [vars(member) | {"scales": list(member.scales)} for member in members.members],
+            "constant": members.constant,
+        }
     if not isinstance(test.basis, GaussianBasis):
         raise TypeError("only a basis of bumps is stored")
-    arrays = {name: array.tolist() for name, array in test.basis.arrays().items()}
-    return {"ridge": test.ridge, "basis": test.basis.settings(), "arrays": arrays}
+    return {"ridge": test.ridge, **_plain_basis(test.basis)}
 
 
-def _restore_convex(content: Mapping[str, Any], where: str) -> ConvexTest:
-    """Return the convex test that `plain_convex` described."""
+def restore_test(content: Mapping[str, Any], where: str) -> ConvexTest | AdaptiveTest:
+    """Return the test that `plain_test` described."""
     try:
-        arrays = {name: np.array(values) for name, values in content["arrays"].items()}
-        return ConvexTest(GaussianBasis.restore(arrays, content["basis"]), content["ridge"])
-    except (AttributeError, KeyError, TypeError, CovadError) as failure:
+        if "members" not in content:
+            return ConvexTest(_restore_basis(content), content["ridge"])
+        members = Members(
+            scales=tuple(_restore_basis(scale) for scale in content["scales"]),
+            capacities=tuple(map(float, content["capacities"])),
+            members=tuple(
+                Member(tuple(map(int, each["scales"])), float(each["spread"]), float(each["ridge"]))
+                for each in content["members"]
+            ),
+            constant=bool(content["constant"]),
+        )
+        _ = members.tests, members.columns
+        return AdaptiveTest(members)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, CovadError) as failure:
         raise FileFormatError(f"{where}: cannot be understood ({failure})") from failure
+
+
+def _plain_basis(basis: GaussianBasis) -> dict[str, Any]:
+    arrays = {name: array.tolist() for name, array in basis.arrays().items()}
+    return {"basis": basis.settings(), "arrays": arrays}
+
+
+def _restore_basis(content: Mapping[str, Any]) -> GaussianBasis:
+    arrays = {name: np.array(values) for name, values in content["arrays"].items()}
+    return GaussianBasis.restore(arrays, content["basis"])

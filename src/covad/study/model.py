@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from covad.errors import UnknownNameError
-from covad.nplm.settings import MOST_EXPECTED, SIGMAS, ConvexSettings, NetworkSettings, Sizes
+from covad.nplm.settings import (
+    MOST_EXPECTED,
+    SIGMAS,
+    AdaptiveSettings,
+    ConvexSettings,
+    NetworkSettings,
+    Sizes,
+)
 from covad.settings import Index, NuEntry, Positive, Real, Settings, ToyCount
 from covad.study.points import nuisances_of, numbered_points
 from covad.study.sources import AnySource, Collisions, LatentSection, PoolSection
@@ -29,17 +36,18 @@ _NO_NUISANCES = "no nuisances"
 
 
 class Tests(Settings):
-    """The tests to run, one or both."""
+    """The tests to run, one or several."""
 
     __test__ = False
 
     network: NetworkSettings | None = None
     convex: ConvexSettings | None = None
+    adaptive: AdaptiveSettings | None = None
 
     @model_validator(mode="after")
     def _at_least_one(self) -> Self:
-        if self.network is None and self.convex is None:
-            raise ValueError("at least one of network and convex is needed")
+        if self.network is None and self.convex is None and self.adaptive is None:
+            raise ValueError("at least one of network, convex and adaptive is needed")
         return self
 
 
@@ -100,7 +108,8 @@ class Study(Settings):
     units of its sigma; with `prior`, at truths thrown from the prior of all nuisances; and, with
     `worst_direction`, at two sigma on both sides along the direction in which the checks expect t to move
     most. `result` is the test whose p-value is quoted: by default the convex one where the study has it;
-    joint is the smaller p of both.
+    most. `result` is the test whose p-value is quoted: by default the convex one where the study has it, else
+    the adaptive one; joint is the smaller p of network and convex test.
     """
 
     seed: Index
@@ -113,7 +122,7 @@ class Study(Settings):
     nu_norm: tuple[_Yields, ...] = (-3.0, -1.5, 1.5, 3.0)
     prior: bool = True
     worst_direction: bool = False
-    result: Literal["convex", "network", "joint"] | None = None
+    result: Literal["adaptive", "convex", "network", "joint"] | None = None
     signals: dict[str, Annotated[tuple[_Yield, ...], Field(min_length=1)]] = Field(default_factory=dict)
     toys: ToyCount = 400
     cluster: BatchCluster | None = None
@@ -177,8 +186,8 @@ class Study(Settings):
                     f"nu_norm: {low:g} and {high:g} are nearer than {_NEAREST_YIELDS:g} sigma, which says "
                     "nothing of how t moves with the yield"
                 )
-        for test in ("network", "convex"):
-            if self.result in (test, "joint") and getattr(self.tests, test) is None:
+        for test in ("network", "convex") if self.result == "joint" else (self.result,):
+            if test is not None and getattr(self.tests, test) is None:
                 raise ValueError(f"result: {self.result} needs the {test} test, which tests lacks")
         for number, configuration in enumerate(self.configurations):
             if configuration.nu is not None:

@@ -7,16 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.convex.capacity import default_capacity
 from covad.nplm.convex.convex import ConvexTest
 from covad.settings import Nu
 from covad.study import Collisions, Configuration, Sizes, Study
 from covad.study.systematics import NORMALISATION
 from covad.toys.drawing import largest_number
 from covad.toys.ensembles import Draw, Ensemble, Request, Source, Stream, Treatment, TunedTest
-from covad.toys.tests import ChosenConvex, TunedConvex, TunedNetwork
+from covad.toys.tests import ChosenTest, TunedAdaptive, TunedConvex, TunedNetwork
 
 #: The tests that a study may have, in the order of tables.
-TESTS = ("network", "convex")
+TESTS = ("network", "convex", "adaptive")
+#: Those of them that know the law of t without toys.
+_HAVE_LAW = (TunedNetwork.has_law, TunedConvex.has_law, TunedAdaptive.has_law)
+LAWFUL = tuple(name for name, known in zip(TESTS, _HAVE_LAW, strict=True) if known)
 #: Sigma up to which signals are drawn.
 _NEAR = 1.0
 #: Points of the prior at which pools are embedded: no fewer, and for each nuisance so many at least, so that
@@ -30,8 +35,8 @@ Space = tuple[str, int]
 Sources = Mapping[Space, Source]
 #: W of the network by the slug of the configuration, as far as it is known.
 Clips = Mapping[str, float]
-#: The convex test with its basis by the slug of the configuration, as far as it is chosen.
-Bases = Mapping[str, ConvexTest]
+#: Tests with their bumps by name and by the slug of the configuration, as far as they are chosen.
+Bases = Mapping[tuple[str, str], ConvexTest | AdaptiveTest]
 #: The points along the worst direction by space, the positive side first, as far as they are known.
 WorstPoints = Mapping[Space, Sequence[Nu]]
 
@@ -57,8 +62,8 @@ def plan(
 ) -> list[Entry]:
     """Return all ensembles of the study; those along the worst direction as far as `worst` knows it.
 
-    Toys of the convex test are drawn and judged with its basis, but counted by an identity that does not
-    hold it: without `bases` its ensembles are there all the same.
+    Toys of tests on bumps are drawn and judged with these, but counted by an identity that does not hold
+    them: without `bases` their ensembles are there all the same.
     """
     entries = []
     for configuration in study.configurations:
@@ -67,11 +72,11 @@ def plan(
         if study.tests.network is not None:
             clip = clips.get(slug)
             tests["network"] = tuned_network(study, source, clip) if source and clip else None
-        convex = tuned_convex(study, sizes_of(study, configuration))
-        if convex is not None and bases is not None:
-            tests["convex"] = ChosenConvex(convex, bases[slug]) if slug in bases else None
-        elif convex is not None:
-            tests["convex"] = convex
+        for name, tuned in tuned_on_bumps(study, sizes_of(study, configuration)).items():
+            chosen = None if bases is None else bases.get((name, slug))
+            tests[name] = tuned
+            if bases is not None:
+                tests[name] = None if chosen is None else ChosenTest(tuned, chosen)
         found = [(0.0, draw) for draw in draws(study, configuration)]
         found += worst_draws(study, configuration, worst or {})
         for along, draw in found:
@@ -178,15 +183,24 @@ def null_draw(study: Study, configuration: Configuration) -> Draw:
     )
 
 
-def default_result(study: Study) -> Literal["convex", "network", "joint"]:
+def default_result(study: Study) -> Literal["adaptive", "convex", "network", "joint"]:
     """Return whose p-value is quoted: what the study names, else the test with an analytic null, if there."""
-    return study.result or ("convex" if study.tests.convex is not None else "network")
+    if study.result is not None:
+        return study.result
+    if study.tests.convex is not None:
+        return "convex"
+    return "adaptive" if study.tests.adaptive is not None else "network"
 
 
 def default_test(study: Study) -> str:
-    """Return the test that is meant if none is named: that of the result; of both, the convex one."""
+    """Return the test that is meant if none is named: that of the result; of two, the convex one."""
     result = default_result(study)
     return "convex" if result == "joint" else result
+
+
+def tests_of_rule(rule: str) -> tuple[str, ...]:
+    """Return the tests that a p by this rule is made of."""
+    return ("network", "convex") if rule == "joint" else (rule,)
 
 
 def nuisance_names(study: Study) -> tuple[str, ...]:
@@ -227,8 +241,24 @@ def tuned_convex(study: Study, sizes: Sizes) -> TunedConvex | None:
     return TunedConvex(**given, **dict(sizes))
 
 
+def tuned_adaptive(study: Study, sizes: Sizes) -> TunedAdaptive | None:
+    """Return the adaptive test of the study for datasets of these sizes, None if the study has none."""
+    if study.tests.adaptive is None:
+        return None
+    return TunedAdaptive(**dict(study.tests.adaptive), **dict(sizes))
+
+
+def tuned_on_bumps(study: Study, sizes: Sizes) -> dict[str, TunedConvex | TunedAdaptive]:
+    """Return the tests of the study whose bumps are chosen once for a run, by their names."""
+    tuned = {"convex": tuned_convex(study, sizes), "adaptive": tuned_adaptive(study, sizes)}
+    return {name: test for name, test in tuned.items() if test is not None}
+
+
 def reach_convex(study: Study, expected: float | None = None) -> TunedConvex:
     """Return the convex test that the closure reach is measured with: the study's, or a default one.
+
+    Of the adaptive test it is its widest scale: what a response leaves is smooth, and no member has less
+    spread of t to hold it against.
 
     It is tuned for so many `expected` events, those of the study unless told, beside a reference that is as
     many times larger as the study's.
@@ -237,7 +267,20 @@ def reach_convex(study: Study, expected: float | None = None) -> TunedConvex:
     if expected is not None:
         reference = max(round(expected * sizes.reference / sizes.expected), 1)
         sizes = Sizes(expected=expected, reference=reference)
+    if (adaptive := study.tests.adaptive) is not None:
+        return TunedConvex(
+            bumps=adaptive.bumps[0],
+            capacity=min(adaptive.capacities[0], default_capacity(adaptive.bumps[0], sizes.expected)),
+            seed=adaptive.seed,
+            expected=sizes.expected,
+            reference=sizes.reference,
+        )
     return tuned_convex(study, sizes) or TunedConvex(**dict(sizes))
+
+
+def reach_test(study: Study) -> str:
+    """Name the test of `reach_convex`."""
+    return "convex test" if study.tests.adaptive is None else "widest scale of the adaptive test"
 
 
 def fixed_clips(study: Study) -> dict[str, float]:
@@ -253,9 +296,10 @@ def clips_to_tune(study: Study, known: Clips) -> list[Configuration]:
     return [] if study.tests.network is None else [c for c in study.configurations if c.slug not in known]
 
 
-def bases_to_choose(study: Study, known: Bases) -> list[Configuration]:
-    """Return configurations whose convex test has no basis yet: it depends on the space and the sizes."""
-    return [] if study.tests.convex is None else [c for c in study.configurations if c.slug not in known]
+def bases_to_choose(study: Study, known: Bases) -> list[tuple[str, Configuration]]:
+    """Return tests and configurations without bumps yet: these depend on the space and the sizes."""
+    tests = tuned_on_bumps(study, study.sizes)
+    return [(test, c) for test in tests for c in study.configurations if (test, c.slug) not in known]
 
 
 def main_configuration(study: Study) -> Configuration:

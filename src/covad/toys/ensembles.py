@@ -266,7 +266,12 @@ class TunedTest(Hashable, Protocol):
 
     @property
     def capacity(self) -> float:
-        """Return the mean of t under the null, to which the test is tuned."""
+        """Return the mean of t under the null, to which the test is tuned; of several, the largest."""
+        ...
+
+    @property
+    def has_law(self) -> bool:
+        """Return whether the law of t is known without toys."""
         ...
 
     def describe(self) -> dict[str, Any]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from covad.nplm.convex.capacity import default_capacity, with_capacity
+from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.adaptive.members import choose_members
+from covad.nplm.convex.capacity import EVENTS_PER_CAPACITY, default_capacity, with_capacity
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32
 from covad.nplm.fit import NplmTest
 from covad.nplm.network.architecture import count_parameters
-from covad.nplm.settings import ConvexSettings, NetworkSettings, Sizes
+from covad.nplm.settings import AdaptiveSettings, ConvexSettings, NetworkSettings, Sizes
 from covad.settings import Count, Positive
 from covad.toys.ensembles import Source
 
 
 class TunedNetwork(NetworkSettings):
     """The paper's network in a latent space of so many `dimensions`, all weights within +-`clip`."""
+
+    has_law: ClassVar[bool] = False
 
     clip: Positive
     dimensions: Count = 4
@@ -62,6 +66,8 @@ class TunedConvex(ConvexSettings, Sizes):
     width and ridge follow from the settings and the source: `chosen` chooses them once for all workers.
     """
 
+    has_law: ClassVar[bool] = True
+
     capacity: Annotated[float, Field(gt=1.0)] = Field(
         default_factory=lambda given: default_capacity(given["bumps"], given["expected"])
     )
@@ -94,22 +100,78 @@ class TunedConvex(ConvexSettings, Sizes):
         return self.chosen(source).test
 
 
-@dataclass(frozen=True)
-class ChosenConvex:
-    """The convex test with its basis and ridge as they were chosen for a run.
+class TunedAdaptive(AdaptiveSettings, Sizes):
+    """The smallest p over convex tests, whose bumps are chosen as those of the convex test are."""
 
-    Toys are known by the settings alone: the basis follows from them and the source.
+    has_law: ClassVar[bool] = True
+
+    @property
+    def capacity(self) -> float:
+        """Return the largest capacity of a scale."""
+        return min(self.capacities[-1], 1.0 + self.expected / EVENTS_PER_CAPACITY)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings under frozen keys, as those of the network."""
+        settings = {
+            "kind": "adaptive",
+            "capacities": self.capacities,
+            "bumps": self.bumps,
+            "spreads": self.spreads,
+            "together": self.together,
+            "seed": self.seed,
+            "expected": self.expected,
+            "reference": self.reference,
+        }
+        return settings | self.model_dump(mode="json", exclude=set(settings), exclude_defaults=True)
+
+    def choose(self, events: Float32, reference_share: float = 1.0) -> AdaptiveTest:
+        """Choose scales and ridges by their rules, from events that no toy uses; see `TunedConvex`."""
+        sizes = Sizes(expected=self.expected, reference=max(round(self.reference * reference_share), 1))
+        return AdaptiveTest(choose_members(events, self, sizes))
+
+    def chosen(self, source: Source) -> ChosenAdaptive:
+        return ChosenAdaptive(self, self.choose(source.basis_events(), source.reference_share))
+
+    def build(self, source: Source) -> NplmTest:
+        return self.chosen(source).test
+
+
+@dataclass(frozen=True)
+class ChosenTest:
+    """A test with its bumps and ridges as they were chosen for a run.
+
+    Toys are known by the settings alone: the bumps follow from them and the source.
     """
 
-    settings: TunedConvex
-    test: ConvexTest = field(compare=False, repr=False)
+    settings: TunedConvex | TunedAdaptive
+    test: ConvexTest | AdaptiveTest = field(compare=False, repr=False)
 
     @property
     def capacity(self) -> float:
         return self.settings.capacity
+
+    @property
+    def has_law(self) -> bool:
+        return self.settings.has_law
 
     def describe(self) -> dict[str, Any]:
         return self.settings.describe()
 
     def build(self, source: Source) -> NplmTest:  # noqa: ARG002
         return self.test
+
+
+@dataclass(frozen=True)
+class ChosenConvex(ChosenTest):
+    """The convex test with its basis and ridge."""
+
+    settings: TunedConvex
+    test: ConvexTest = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ChosenAdaptive(ChosenTest):
+    """The adaptive test with its members."""
+
+    settings: TunedAdaptive
+    test: AdaptiveTest = field(compare=False, repr=False)

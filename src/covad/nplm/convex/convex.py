@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from covad.nplm.likelihood import (
     split_nuisances,
 )
 from covad.nplm.maximise import Maximum
+
+if TYPE_CHECKING:
+    from covad.nplm.convex.law import ConvexNulls
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,18 @@ class ConvexTest:
     def h(self, parameters: Float64, z: Float32) -> Float64:
         """Return h(z) of each event, summed in float64."""
         return np.asarray(evaluate(self.basis, z).astype(np.float64) @ parameters)
+
+    def nulls(
+        self,
+        sample: Dataset,
+        nu: Float64 | None = None,
+        n_reference: int | None = None,
+        further: Float64 | None = None,
+    ) -> ConvexNulls:
+        """Return the law of t for datasets like `sample`; see `covad.nplm.convex.law`."""
+        from covad.nplm.convex.law import analytic_nulls  # it needs this class
+
+        return analytic_nulls(self, sample, nu, n_reference, further)
 
     def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> TauFit:  # noqa: ARG002
         """Maximise tau. Nothing is random here: the seed, which the interface offers, is not used."""

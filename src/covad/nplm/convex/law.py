@@ -29,6 +29,7 @@ from covad.errors import DatasetError
 from covad.nplm.convex.convex import ConvexProblem, ConvexTest
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Dataset, Float32, Float64
+from covad.nplm.fit import Fit, TauFit
 from covad.nplm.likelihood import BLOCK, nuisance_shift, nuisance_slopes
 
 _DEGENERATE = "the basis is degenerate on the reference: a ridge > 0 is needed"
@@ -139,6 +140,10 @@ class ConvexNull:
         """Return t in second order for one realisation of y, the score at the truth."""
         return float(y @ self.form @ y)
 
+    def t_of(self, tau: TauFit, delta: Fit) -> float:
+        """Return t of the fits of a dataset: it is the same by every law."""
+        return tau.statistic(delta)
+
 
 @dataclass(frozen=True)
 class ConvexNulls:
@@ -149,6 +154,11 @@ class ConvexNulls:
     auxiliary: Float64  # precision, by column or as a matrix
     n_basis: int
     free_yield: bool
+
+    @property
+    def moves(self) -> bool:
+        """Return that the law of t moves with the yield."""
+        return True
 
     def at_yield(self, log_yield: float = 0.0) -> ConvexNull:
         """Return the null where the true yield is e^{log_yield} times as large."""

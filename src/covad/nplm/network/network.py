@@ -53,6 +53,16 @@ class NetworkTest:
             PackedEvents.of(dataset), self.widths, GaussianPenalty.of_nuisances(dataset), dtype
         )
 
+    def nulls(
+        self,
+        sample: Dataset,  # noqa: ARG002
+        nu: Float64 | None = None,  # noqa: ARG002
+        n_reference: int | None = None,  # noqa: ARG002
+        further: Float64 | None = None,  # noqa: ARG002
+    ) -> None:
+        """Return nothing: no law of t is known without toys."""
+        return
+
     def h(self, parameters: Float64, z: Float32) -> Float64:
         """Return h(z) of each event, in float64."""
         a, first = z.astype(np.float64), 0

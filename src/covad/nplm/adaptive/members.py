@@ -1,0 +1,178 @@
+"""The members of the adaptive test: convex tests on bumps of several widths, each with its ridge.
+
+A scale is a set of bumps of one width; its bumps stand for one size of excess. All scales together, and a
+constant, are one stacked basis, in whose columns every member has its own: one scale with a ridge, or all of
+them in one ridge. The rules look at events of the reference alone, never at a signal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.errors import DatasetError
+from covad.nplm.convex.basis import Basis, GaussianBasis, StackedBasis
+from covad.nplm.convex.capacity import (
+    EVENTS,
+    EVENTS_PER_CAPACITY,
+    CapacityError,
+    with_capacity,
+)
+from covad.nplm.convex.convex import ConvexTest
+from covad.nplm.convex.family import ConvexFamily
+from covad.nplm.dataset import Float32, Float64
+from covad.nplm.fit import Fit, TauFit
+from covad.nplm.settings import AdaptiveSettings, Sizes
+
+#: A scale that is limited by the events is left out unless its capacity is this much that of the one before.
+_APART = 1.25
+#: Share of the largest capacity that a scale takes where its own cannot be had.
+_WITHIN_REACH = 0.9
+
+
+@dataclass(frozen=True)
+class Member:
+    """One convex test of the family: the numbers of its scales, and the ridge on their bumps."""
+
+    scales: tuple[int, ...]
+    spread: float  # of h, that the ridge stands for
+    ridge: float
+
+
+@dataclass(frozen=True)
+class Members:
+    """All members, in the columns of one stacked basis. `scales` have no constant of their own."""
+
+    scales: tuple[GaussianBasis, ...]
+    capacities: tuple[float, ...]  # of the scales, for names
+    members: tuple[Member, ...]
+    constant: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.members or not self.scales:
+            raise DatasetError("an adaptive test needs at least one member")
+        if any(scale.constant for scale in self.scales):
+            raise DatasetError("the scales of an adaptive test share one constant")
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @cached_property
+    def basis(self) -> StackedBasis:
+        return StackedBasis(self.scales, self.constant)
+
+    @cached_property
+    def tests(self) -> tuple[ConvexTest, ...]:
+        """Return the members as tests of their own."""
+        return tuple(ConvexTest(self._basis_of(member), member.ridge) for member in self.members)
+
+    @cached_property
+    def family(self) -> ConvexFamily | None:
+        """Return the members as tests that are fitted together; None without a constant."""
+        return ConvexFamily.of(self.tests) if self.constant else None
+
+    @cached_property
+    def columns(self) -> tuple[NDArray[np.intp], ...]:
+        """Return which columns of the stacked basis each member has, in its own order."""
+        ends = np.cumsum([scale.n_ridged for scale in self.scales])
+        parts = np.split(np.arange(ends[-1]), ends[:-1])
+        last = [np.array([ends[-1]])] if self.constant else []
+        return tuple(np.concatenate([*(parts[k] for k in m.scales), *last]) for m in self.members)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return what people call the members: 'capacity 45, spread 3', or 'all widths, spread 3'."""
+        return tuple(self._name(member) for member in self.members)
+
+    def without_constant(self) -> Members:
+        """Return the same members where the yield is left to a nuisance."""
+        return replace(self, constant=False)
+
+    def spread_out(self, member: int, parameters: Float64) -> Float64:
+        """Return the parameters of a member as those of the stacked basis: zero where it has no column."""
+        stacked = np.zeros(self.basis.n_columns)
+        stacked[self.columns[member]] = parameters
+        return stacked
+
+    def _basis_of(self, member: Member) -> Basis:
+        if len(member.scales) == 1:
+            return replace(self.scales[member.scales[0]], constant=self.constant)
+        return StackedBasis(tuple(self.scales[k] for k in member.scales), self.constant)
+
+    def _name(self, member: Member) -> str:
+        if len(member.scales) > 1:
+            return f"all widths, spread {member.spread:g}"
+        return f"capacity {self.capacities[member.scales[0]]:.3g}, spread {member.spread:g}"
+
+
+@dataclass(frozen=True)
+class AdaptiveFit(TauFit):
+    """The fit of the member that saw most, in the columns of the stacked basis; t and p of all members."""
+
+    member: int
+    member_t: Float64
+    log_p: Float64
+
+    def statistic(self, null: Fit) -> float:  # noqa: ARG002
+        """Return -2 log of the smallest p."""
+        return float(-2.0 * self.log_p.min())
+
+
+def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> Members:
+    """Choose scales and ridges from events of the reference that no test uses.
+
+    The bumps of a scale are as wide as gives it its capacity with the ridge of the convex test, and no scale
+    has more capacity than `sizes` allow (`covad.nplm.convex.capacity`). A single scale is all scales.
+    """
+    scales: list[GaussianBasis] = []
+    capacities: list[float] = []
+    most = 1.0 + sizes.expected / EVENTS_PER_CAPACITY
+    for number, (target, bumps) in enumerate(zip(settings.capacities, settings.bumps, strict=True)):
+        wanted = min(target, most)
+        if capacities and wanted < _APART * capacities[-1]:
+            break
+        seed = np.random.SeedSequence(settings.seed, spawn_key=(number,))
+        found = _scale(pool, bumps, seed, wanted, sizes)
+        if found is None or (capacities and found[1] < _APART * capacities[-1]):
+            continue
+        scales.append(found[0])
+        capacities.append(found[1])
+    if not scales:
+        raise CapacityError(f"none of the capacities {list(settings.capacities)} can be had")
+    some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
+    events = pool[np.sort(some)]
+    every = tuple(range(len(scales)))
+    asked: list[tuple[tuple[int, ...], float]] = [
+        ((k,), spread) for k in every for spread in settings.spreads
+    ]
+    asked += [(every, spread) for spread in settings.together]
+    members = []
+    for numbers, spread in dict.fromkeys(asked):
+        basis = StackedBasis(tuple(scales[k] for k in numbers))
+        members.append(Member(numbers, spread, ConvexTest.with_prior(basis, events, spread).ridge))
+    return Members(tuple(scales), tuple(capacities), tuple(members))
+
+
+def _scale(
+    pool: Float32,
+    bumps: int,
+    seed: np.random.SeedSequence,
+    target: float,
+    sizes: Sizes,
+) -> tuple[GaussianBasis, float] | None:
+    """Return bumps of one width, and their capacity; None if they have more than asked for at any width."""
+    bumps = min(bumps, max(len(pool) // 2, 1))
+    target = min(target, 1.0 + bumps / 2.0)
+    try:
+        test = with_capacity(pool, bumps, seed, target, sizes=sizes)
+    except CapacityError as failure:
+        if failure.most is None:
+            return None
+        target = _WITHIN_REACH * failure.most
+        test = with_capacity(pool, bumps, seed, target, sizes=sizes)
+    if not isinstance(test.basis, GaussianBasis):
+        raise TypeError("a scale is a basis of bumps of one width")
+    return replace(test.basis, constant=False), target
