@@ -1,7 +1,7 @@
 """A background in which systematics of different kinds do the same: a study that has them all.
 
-The jets of every event are scaled together by e^{SMEARING u}, where u is a standard normal number that no file
-keeps. One sigma of two nuisances moves u by STEP, so that all jets have 2.5 % more momentum:
+The jets of every event are scaled together by e^{SMEARING u}, with a normal u that no file keeps. One
+sigma of two nuisances moves u by STEP, so that all jets have 2.5 % more momentum:
 
 - `moved` scales the jets, by a function of the user;
 - `weighed` leaves them, and gives the event the ratio of the densities of u, phi(u - STEP nu) / phi(u).
@@ -54,7 +54,7 @@ def scale(events, amount):
 
 
 def smeared(process: str, n_events: int, seed: int, shift: float = 0.0) -> Iterator[Events]:
-    """Yield events of a process with u of a mean that is shifted by so many sigma, and weights to shift it."""
+    """Yield events of a process, u shifted by so many sigma, with the weights that shift it by one more."""
     rng = np.random.default_rng([seed, 1])
     for block in Simulation(process, n_events, seed).blocks():
         u = rng.normal(size=len(block))
@@ -116,7 +116,7 @@ def write_world(folder: Path, seed: int, scale: float = 1.0) -> dict[str, Any]:
             "splits": splits,
             "embeddings": {"contrastive": {"alpha": 0}},
             "training": {"steps": 400, "warm_up": 50, "validate_every": 100},
-            "response": {"epochs": 8, "fits": 2, "bootstrap": True},
+            "response": {"hidden": [32, 32], "epochs": 8, "fits": 2, "bootstrap": True},
         },
         "sizes": {"expected": 3000, "reference": 12_000},
         "tests": {"convex": {"bumps": 100}},
@@ -124,5 +124,5 @@ def write_world(folder: Path, seed: int, scale: float = 1.0) -> dict[str, Any]:
         "nu": [0, *({name: 1} for name in NAMES)],
         "nu_norm": [],
         "prior": False,
-        "toys": 400,
+        "toys": 200,
     }

@@ -6,9 +6,7 @@ Seeds are fixed. With others, a mean that is right is called wrong once in a tho
 """
 
 import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 from calibration.kinds import KindsRun, apart, mean_of, point
