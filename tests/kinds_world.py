@@ -17,8 +17,8 @@ log-linearly, which gives another yield.) Two further ones scale the jets of w e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,55 @@ SMEARING, STEP = 0.25, 0.1
 SIGMA = SMEARING * STEP
 UNCERTAINTY = 0.3
 NAMES = ("ttbar_rate", "jet_energy_scale", "w_model", "moved", "weighed")
-SPLITS = {
-    "encoder": 40_000,
-    "response": 120_000,
-    "check": 60_000,
-    "basis": 10_000,
-    "reference": 80_000,
-    "data": 100_000,
-}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many events and toys a study has, and how large its networks are."""
+
+    splits: Mapping[str, int]
+    sizes: Mapping[str, int]
+    bumps: int
+    toys: int
+    encoder: Mapping[str, int]
+    training: Mapping[str, Any]
+    response: Mapping[str, Any]
+
+
+#: A minute of CPU: the encoder has hardly learned anything, but any map of events will do.
+SMALL = Size(
+    {
+        "encoder": 4500,
+        "response": 24_000,
+        "check": 12_000,
+        "basis": 2000,
+        "reference": 24_000,
+        "data": 24_000,
+    },
+    {"expected": 2000, "reference": 8000},
+    bumps=30,
+    toys=120,
+    encoder={"width": 8, "layers": 2, "heads": 2, "feed_forward": 16, "projector": 8},
+    training={"steps": 40, "batch": 128, "warm_up": 5, "validate_every": 20, "validation_share": 0.4},
+    response={"hidden": [16, 16], "epochs": 8, "batch": 1024, "fits": 2, "bootstrap": True},
+)
+#: Ten minutes on a free core.
+FULL = Size(
+    {
+        "encoder": 40_000,
+        "response": 120_000,
+        "check": 60_000,
+        "basis": 10_000,
+        "reference": 80_000,
+        "data": 100_000,
+    },
+    {"expected": 3000, "reference": 12_000},
+    bumps=100,
+    toys=400,
+    encoder={},
+    training={"steps": 400, "warm_up": 50, "validate_every": 100},
+    response={"hidden": [64, 64], "epochs": 8, "fits": 2, "bootstrap": True},
+)
 MODULE = '''"""All jets of an event have e^amount of their momentum."""
 
 import numpy as np
@@ -86,12 +127,12 @@ def write(path: Path, process: str, n_events: int, seed: int, shift: float = 0.0
     return str(path)
 
 
-def write_world(folder: Path, seed: int, scale: float = 1.0) -> dict[str, Any]:
+def write_world(folder: Path, seed: int, size: Size) -> dict[str, Any]:
     """Write all files and the user's module; return the study that takes them."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "jets.py").write_text(MODULE)
-    splits = {role: round(scale * number) for role, number in SPLITS.items()}
-    numbers = {process: round(share * sum(splits.values())) + 1 for process, share in SHARES.items()}
+    total = sum(size.splits.values())
+    numbers = {process: round(share * total) + 1 for process, share in SHARES.items()}
     files = [
         write(folder / f"{process}.h5", process, number, seed + place)
         for place, (process, number) in enumerate(numbers.items())
@@ -113,16 +154,17 @@ def write_world(folder: Path, seed: int, scale: float = 1.0) -> dict[str, Any]:
             "kind": "events",
             "background": {"files": files},
             "systematics": systematics,
-            "splits": splits,
+            "splits": dict(size.splits),
             "embeddings": {"contrastive": {"alpha": 0}},
-            "training": {"steps": 400, "warm_up": 50, "validate_every": 100},
-            "response": {"hidden": [32, 32], "epochs": 8, "fits": 2, "bootstrap": True},
+            "encoder": dict(size.encoder),
+            "training": dict(size.training),
+            "response": dict(size.response),
         },
-        "sizes": {"expected": 3000, "reference": 12_000},
-        "tests": {"convex": {"bumps": 100}},
+        "sizes": dict(size.sizes),
+        "tests": {"convex": {"bumps": size.bumps}},
         "configurations": [{"treatment": "none"}, {"treatment": "profiled"}],
         "nu": [0, *({name: 1} for name in NAMES)],
         "nu_norm": [],
         "prior": False,
-        "toys": 200,
+        "toys": size.toys,
     }

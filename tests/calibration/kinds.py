@@ -12,7 +12,7 @@ import torch
 from calibration.limits import Normal
 from kinds_world import NAMES, UNCERTAINTY
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
+from scipy.stats import chi2
 
 from covad.events.processes import BACKGROUND
 from covad.nplm.dataset import Dataset, Response
@@ -30,6 +30,7 @@ from covad.runs.directory import RunDirectory
 from covad.runs.models import load_models
 from covad.settings import Nu
 from covad.study.plan import Entry
+from covad.toys.drawing import pool_offset
 from covad.toys.ensembles import Source, Treatment
 
 Float64 = NDArray[np.float64]
@@ -44,9 +45,10 @@ def point(name: str | None = None, nu: float = 1.0) -> Nu:
     return tuple(nu if each == name else 0.0 for each in NAMES)
 
 
-def mean_of(values: Sequence[float] | Float64) -> Normal:
+def mean_of(values: Sequence[float] | Float64, common: float = 0.0) -> Normal:
+    """Return the mean over toys; a share of their variance is `common` to all."""
     found = np.asarray(values, dtype=np.float64)
-    return Normal(float(found.mean()), float(found.std(ddof=1) / np.sqrt(len(found))))
+    return Normal(float(found.mean()), float(found.std(ddof=1) * np.sqrt(1.0 / len(found) + common)))
 
 
 def apart(one: Normal, other: Normal) -> float:
@@ -191,18 +193,26 @@ class KindsRun:
             if entry.configuration.treatment is treatment and entry.draw.nu == nu
         )
 
-    def t(self, treatment: Treatment, nu: Nu) -> Float64:
-        """Return t of the toys of the run."""
+    @cached_property
+    def offset(self) -> float:
+        """The share of the standard deviation of t that its means have in common, from finite pools."""
+        ensemble = self.entry(Treatment.PROFILED, point()).ensemble
+        assert ensemble is not None
+        return pool_offset(ensemble).share
+
+    def t(self, treatment: Treatment, nu: Nu) -> Normal:
+        """Return the mean of t over the toys of the run."""
         entry = self.entry(treatment, nu)
         assert entry.ensemble is not None
-        return np.asarray(self.collected.toys[entry.ensemble.identity].t, dtype=np.float64)
+        return mean_of(self.collected.toys[entry.ensemble.identity].t, self.offset**2)
 
-    def fitted(self, nu: Nu) -> Float64:
-        """Return the shape nuisances of the Delta fits of the run's toys, (toys, nuisances)."""
-        entry = self.entry(Treatment.PROFILED, nu)
+    def fitted(self, name: str) -> Normal:
+        """Return the mean of a nuisance in the Delta fits of the run's toys at its +1."""
+        entry = self.entry(Treatment.PROFILED, point(name))
         assert entry.ensemble is not None
         table = self.collected.toys[entry.ensemble.identity].table()
-        return np.array(table.column("nu_delta").to_pylist(), dtype=np.float64)
+        fitted = np.array(table.column("nu_delta").to_pylist(), dtype=np.float64)
+        return mean_of(fitted[:, NAMES.index(name)], self.offset)
 
     def drawn(self, nu: Nu, index: int) -> Dataset:
         """Draw a toy as the run does, for a test that profiles all nuisances."""
@@ -230,7 +240,7 @@ class KindsRun:
             inverse = np.linalg.inv(information + np.diag(precision))
             expected.append(float((inverse @ information)[k, k]))
             errors.append(float(np.sqrt(inverse[k, k])))
-        return mean_of(found), float(np.mean(expected)), float(np.mean(errors))
+        return mean_of(found, self.offset), float(np.mean(expected)), float(np.mean(errors))
 
     def t_with_one(self, tested: str, true: str | None, n_toys: int) -> tuple[Normal, Normal]:
         """Test toys with one nuisance alone, which stands for that of the toys; return means of t and nu."""
@@ -251,9 +261,4 @@ class KindsRun:
             outcome = likelihood_ratio(one, test, 0)
             t.append(outcome.t)
             nu.append(float(outcome.delta.nu[0]))
-        return mean_of(t), mean_of(nu)
-
-
-def rare(sigmas: float) -> float:
-    """Return the two-sided chance of so many standard errors."""
-    return float(2.0 * norm.sf(abs(sigmas)))
+        return mean_of(t, self.offset**2), mean_of(nu, self.offset)
