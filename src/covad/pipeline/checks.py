@@ -20,7 +20,7 @@ from covad.messages import counted
 from covad.parallel import run_jobs
 from covad.pipeline.encoder import fold_label
 from covad.pipeline.reach import space_reach
-from covad.pipeline.response import corner_pairs, embedded_pairs
+from covad.pipeline.response import corner_pairs, embedded_nominal, embedded_pairs
 from covad.response.density import of_equal_weight
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
@@ -71,15 +71,15 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     labels = np.pad(labels, (0, len(pairs) - len(labels)), constant_values=UNLABELLED)
     shuffled = np.random.default_rng(derived_seed(study, "check")).permutation(len(pairs))
     pairs, labels = pairs.take(shuffled), labels[shuffled]
-    basis = embedded_pairs(data, embedding, fold, "basis")
-    basis_events = basis.nominal[basis.nominal_passes]
-    equal = of_equal_weight(basis_events, basis.nominal_weights, derived_seed(study, "basis"))
+    basis = embedded_nominal(data, embedding, fold, "basis")
+    weights = None if (basis.weights == 1.0).all() else basis.weights
+    equal = of_equal_weight(basis.z, weights, derived_seed(study, "basis"))
     name = f"{space_label(space)}{fold_label(data, fold)}"
     found = space_reach(
         study,
         model,
         pairs,
-        basis_events[equal],
+        basis.z[equal],
         lambda planes: corner_pairs(data, embedding, fold, planes, _PAIR_EVENTS),
         data.source.response.bootstrap,
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.embedding.embed import EmbeddingCache
+from covad.embedding.embed import Embedded, EmbeddingCache
 from covad.embedding.encoder import Encoder
 from covad.embedding.metrics import Learned
 from covad.errors import TrainingError
@@ -130,6 +130,13 @@ def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) ->
     return _embedded(data, embedding, fold, data.rows[role], digest, grid_of(data), alternatives)
 
 
+def embedded_nominal(data: CollisionData, embedding: str, fold: int, role: str) -> Embedded:
+    """Embed the events of a role at nu = 0 alone."""
+    digest = data.products.embedded_digest(embedding, fold, role)
+    centre = tuple(0.0 for _ in data.systematics)
+    return _family(data, embedding, fold, data.rows[role], digest, [centre])[centre]
+
+
 def corner_pairs(
     data: CollisionData, embedding: str, fold: int, planes: Sequence[Pair], n_events: int
 ) -> Pairs:
@@ -160,6 +167,20 @@ def _embedded(
     points: Sequence[Nu],
     alternatives: Sequence[Alternative] = (),
 ) -> Pairs:
+    centre = tuple(0.0 for _ in data.systematics)
+    family = _family(data, embedding, fold, rows, digest, [centre, *points], alternatives)
+    return Pairs.align(family.pop(centre), family)
+
+
+def _family(
+    data: CollisionData,
+    embedding: str,
+    fold: int,
+    rows: NDArray[np.int64],
+    digest: str,
+    points: Sequence[Nu],
+    alternatives: Sequence[Alternative] = (),
+) -> dict[Nu, Embedded]:
     cache = EmbeddingCache(
         data.directory.path / "embedded",
         Encoder.load(data.products.encoder(embedding, fold).verified()),
@@ -167,7 +188,5 @@ def _embedded(
         data.selection,
         digest,
     )
-    centre = tuple(0.0 for _ in data.systematics)
     with data.open(BACKGROUND) as files:
-        family = cache.family(files.pieces(rows), [centre, *points], alternatives)
-    return Pairs.align(family.pop(centre), family)
+        return cache.family(files.pieces(rows), points, alternatives)
