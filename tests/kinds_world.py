@@ -1,7 +1,7 @@
 """A background in which systematics of different kinds do the same: a study that has them all.
 
 The jets of every event are scaled together by e^{SMEARING u}, with a normal u that no file keeps. One
-sigma of two nuisances moves u by STEP, so that all jets have 2.5 % more momentum:
+sigma of two nuisances moves u by STEP, so that all jets have 5 % more momentum:
 
 - `moved` scales the jets, by a function of the user;
 - `weighed` leaves them, and gives the event the ratio of the densities of u, phi(u - STEP nu) / phi(u).
@@ -29,7 +29,7 @@ from covad.events.layout import Events
 from covad.simulation.simulate import Simulation
 
 SHARES = {"w": 0.56, "qcd": 0.32, "z": 0.07, "ttbar": 0.05}
-SMEARING, STEP = 0.25, 0.1
+SMEARING, STEP = 0.25, 0.2
 SIGMA = SMEARING * STEP
 UNCERTAINTY = 0.3
 NAMES = ("ttbar_rate", "jet_energy_scale", "w_model", "moved", "weighed")
@@ -62,7 +62,7 @@ SMALL = Size(
     bumps=30,
     toys=120,
     encoder={"width": 8, "layers": 2, "heads": 2, "feed_forward": 16, "projector": 8},
-    training={"steps": 40, "batch": 128, "warm_up": 5, "validate_every": 20, "validation_share": 0.4},
+    training={"steps": 120, "batch": 128, "warm_up": 10, "validate_every": 60, "validation_share": 0.4},
     response={"hidden": [16, 16], "epochs": 8, "batch": 1024, "fits": 2, "bootstrap": True},
 )
 #: Ten minutes on a free core.
