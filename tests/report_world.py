@@ -273,6 +273,7 @@ def _ensemble(
             reference=52_000,
             nu=nu,
             nu_norm=0.0,
+            along_worst=0.0,
             prior=False,
             signal=signal,
             injected=injected,

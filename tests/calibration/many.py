@@ -78,8 +78,9 @@ class ManyNuisances:
             nu = rng.normal(size=self.world.n_nuisances)
             yield nu, self.world.toy(rng, nu)
 
-    def outcomes(self, n: int) -> list[Judged]:
-        found = (likelihood_ratio(toy, self.test, 0) for toy in self.toys(n))
+    def outcomes(self, n: int, test: NplmTest | None = None) -> list[Judged]:
+        """Test toys at nu = 0, with the convex test unless told."""
+        found = (likelihood_ratio(toy, test or self.test, index) for index, toy in enumerate(self.toys(n)))
         return [Judged(outcome.t, outcome.delta, outcome.status) for outcome in found]
 
 

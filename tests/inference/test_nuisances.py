@@ -9,6 +9,7 @@ from covad.inference.nuisances import (
     difference_variance,
     judge_nuisances,
     nuisance_covariance,
+    nuisances_of_toys,
     yield_deviation,
 )
 from covad.nplm.dataset import Dataset, Normalisation, Response
@@ -152,3 +153,14 @@ def test_the_covariance_is_that_of_fits(nu):
     fitted = [fit_nuisances(ONE_NUISANCE.toy(rng, nu)).nu[0] for _ in range(300)]
     sigma = np.sqrt(nuisance_covariance(sample(), np.array([nu, 0.0]), ONE_NUISANCE.n_reference)[0, 0])
     assert pulls(fitted, nu, sigma).within(5.0)
+
+
+def test_toys_tell_mean_and_width_of_fitted_minus_true_values():
+    truth = np.array([[0.0, 1.0], [0.0, -1.0], [0.0, 3.0]])
+    without_h = truth + np.array([[0.5, 0.0], [0.5, 1.0], [0.5, -1.0]])
+    first, second = nuisances_of_toys(("a", "b"), truth, without_h, truth)
+    assert (first.name, first.n_toys, first.mean, first.std) == ("a", 3, 0.5, 0.0)
+    assert (second.mean, second.std) == pytest.approx((0.0, 1.0))
+    assert (first.mean_with_h, second.std_with_h) == (0.0, 0.0)
+    assert first.biased
+    assert not second.biased

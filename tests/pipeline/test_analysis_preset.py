@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from covad.cli.main import commands
-from covad.results import open_run
+from covad.results.run import open_run
 from covad.study.presets import preset_text
 
 #: Keys of the preset with few events, steps and toys in their place; nuisances and points stay as they are.

@@ -1,6 +1,7 @@
 """Toys along the worst direction, and pruned nuisances, from the study file to the summary."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -102,13 +103,9 @@ def test_a_finished_run_keeps_all_and_says_where_it_points(run):
     assert ranked["names"] == list(NAMES)
 
 
-def test_toys_elsewhere_are_what_they_are_without_the_direction(run, tmp_path):
-    """Without the key, pools and toys of the other points are the same to the bit."""
+def test_toys_elsewhere_are_what_they_are_without_the_direction(run):
     path, _, _ = run
-    plain = run_here(three(worst_direction=False), tmp_path / "plain")
-    mine, theirs = open_run(path), open_run(plain)
-    for configuration in ("covariant-none", "covariant-profiled"):
-        assert (mine.toys(configuration).t == theirs.toys(configuration).t).all()
+    assert dry_run(three(worst_direction=False), path)[-1] == "toys: 20 are there, 0 are computed"
 
 
 def test_pruned_nuisances_are_unknown_to_the_test(run, tmp_path, monkeypatch):
@@ -117,6 +114,8 @@ def test_pruned_nuisances_are_unknown_to_the_test(run, tmp_path, monkeypatch):
     monkeypatch.setattr(ranking, "PRUNED_INFORMATION", 1e9)
     monkeypatch.setattr(ranking, "PRUNED_SHIFT", 1e9)
     study = three(prune=True, worst_direction=False)
+    shutil.copytree(path, tmp_path / "run")
+    (tmp_path / "run" / "checks" / "covariant_linear.json").unlink()
     run_here(study, tmp_path / "run")
     g = pools_of(tmp_path / "run").reference.sample.response.linear
     assert not g.any()
@@ -133,7 +132,7 @@ def test_pruned_nuisances_are_unknown_to_the_test(run, tmp_path, monkeypatch):
     ("changes", "message"),
     [
         (
-            {"source": {"kind": "latent", "nuisances": 3}},
+            {"source": {"kind": "latent", "nuisances": 3}, "nu": [[0, 0, 0]]},
             "only a response that the run fits",
         ),
         ({"source": TINY["source"]}, "worst_direction: one systematic has no other direction"),

@@ -58,6 +58,15 @@ class Response:
     def n_nuisances(self) -> int:
         return int(self.linear.shape[1])
 
+    def replaced(self, rows: NDArray[np.int64], other: Response) -> Response:
+        """Return the response in which some events have that of others."""
+        linear, quadratic = self.linear.copy(), None
+        linear[rows] = other.linear
+        if self.quadratic is not None:
+            quadratic = self.quadratic.copy()
+            quadratic[rows] = other.quadratic
+        return Response(linear, quadratic)
+
     def check(self, n_events: int, where: str) -> None:
         """Raise if the columns do not fit `n_events` events or are not finite; `where` is for the message."""
         if self.linear.ndim != 2 or len(self.linear) != n_events:

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from covad.events.weights import effective_number
 from covad.inference.misfit import MatchedEvents, Misfit
@@ -35,8 +36,8 @@ _BLOCK = 1 << 15
 _OF_NULL = 1 << 16
 #: The largest dataset or reference that a study can ask for (`covad.nplm.settings.Sizes`).
 _LARGEST = 1e8
-#: Points of nu, 0 among them, at which the response of all events is kept in memory.
-_KEPT = 13
+#: Numbers of the response at moved events that are kept in memory; beyond, they are computed for each test.
+_KEPT = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,9 @@ class _Block:
 
     z: Mapping[Nu, Float32]
     weights: Mapping[Nu, Float64]  # 1, or that of the event, where it passes the selection, 0 where not
-    response: Mapping[Nu, Response]  # at nu = 0, and at all others where there are few
+    response: Response  # at nu = 0
+    moved: Mapping[Nu, NDArray[np.int64]]  # events that are elsewhere than at nu = 0
+    moved_response: Mapping[Nu, Response]  # of these, where it is kept
     density: Float64 | None  # positive weights at nu = 0, if the events have any
 
 
@@ -163,12 +166,11 @@ class _Matched(Mapping[Nu, MatchedEvents]):
 
 @dataclass(frozen=True)
 class _FreshEvents:
-    """The check split with its response, evaluated once for all tests, or anew for each at many nu."""
+    """The check split with its response; events that do not move at some nu are evaluated at nu = 0 alone."""
 
     model: ResponseModel
     blocks: tuple[_Block, ...]
     centre: Nu
-    still: frozenset[Nu]  # where no event moves
     normalisation: float | None  # sigma of the yield
     reference_ratio: float  # N_R / N_D
     correlation: Float64 | None  # of the auxiliary measurements
@@ -184,26 +186,27 @@ class _FreshEvents:
     ) -> _FreshEvents:
         centre = tuple(0.0 for _ in next(iter(pairs.z)))
         z = {centre: pairs.nominal, **pairs.z}
-        still = frozenset(nu for nu, events in z.items() if events is pairs.nominal)
-        kept = [nu for nu in z if nu == centre or (nu not in still and len(z) <= _KEPT)]
         counts = {centre: pairs.nominal_counts, **{nu: pairs.counts(nu) for nu in pairs.z}}
         density = None
         if pairs.nominal_weights is not None:
             density = np.zeros(len(pairs))
             here = pairs.nominal_passes
             density[here] = positive_weights(pairs.nominal[here], pairs.nominal_weights)
-        blocks = []
+        blocks, room = [], _KEPT
         for start in range(0, len(pairs), _BLOCK):
             part = slice(start, start + _BLOCK)
-            blocks.append(
-                _Block(
-                    {nu: events[part] for nu, events in z.items()},
-                    {nu: there[part] for nu, there in counts.items()},
-                    {nu: response_of(model, z[nu][part]) for nu in kept},
-                    None if density is None else density[part],
-                )
-            )
-        return cls(model, tuple(blocks), centre, still, normalisation, reference_ratio, correlation)
+            at = {nu: events[part] for nu, events in z.items()}
+            moved = {nu: np.flatnonzero((there != at[centre]).any(axis=1)) for nu, there in at.items()}
+            response, moved_response = response_of(model, at[centre]), dict[Nu, Response]()
+            for nu, rows in moved.items():
+                room -= len(rows) * model.shape.n_columns
+                if room < 0:
+                    break
+                moved_response[nu] = response_of(model, at[nu][rows])
+            weights = {nu: there[part] for nu, there in counts.items()}
+            dense = None if density is None else density[part]
+            blocks.append(_Block(at, weights, response, moved, moved_response, dense))
+        return cls(model, tuple(blocks), centre, normalisation, reference_ratio, correlation)
 
     @property
     def points(self) -> tuple[Nu, ...]:
@@ -256,7 +259,7 @@ class _FreshEvents:
         linear, totals = np.zeros((2, heads, k)), np.zeros((2, 1 + sums.shape[-1]))
         for block in self.blocks:
             z, weights = block.z[self.centre], block.weights[self.centre]
-            columns = self._columns(evaluate(test.basis, z), block.response[self.centre], self.centre)
+            columns = self._columns(evaluate(test.basis, z), block.response, self.centre)
             with torch.no_grad():
                 g = self.model.by_head(torch.from_numpy(z))[:, :, :k].numpy().astype(np.float64)
             beyond = g - g.mean(axis=0)
@@ -274,13 +277,16 @@ class _FreshEvents:
         return first, second
 
     def _matched(self, test: ConvexTest, block: _Block) -> _Matched:
-        nominal, here = evaluate(test.basis, block.z[self.centre]), block.response[self.centre]
+        nominal, here = evaluate(test.basis, block.z[self.centre]), block.response
 
         def make(nu: Nu) -> MatchedEvents:
-            there, bumps = here, nominal
-            if nu not in self.still:
-                bumps = evaluate(test.basis, block.z[nu])
-                there = block.response[nu] if nu in block.response else response_of(self.model, block.z[nu])
+            there, bumps, rows = here, nominal, block.moved[nu]
+            if len(rows):
+                z = block.z[nu][rows]
+                known = block.moved_response.get(nu)
+                bumps = nominal.copy()
+                bumps[rows] = evaluate(test.basis, z)
+                there = here.replaced(rows, response_of(self.model, z) if known is None else known)
             return MatchedEvents(
                 nominal=self._columns(nominal, here, nu),
                 shifted=self._columns(bumps, there, nu),
@@ -301,7 +307,7 @@ class _FreshEvents:
             if block.density is not None
         ]
         bumps = [evaluate(test.basis, block.z[self.centre]) for block in some]
-        responses = [block.response[self.centre] for block in some]
+        responses = [block.response for block in some]
         n_basis = test.n_parameters
         nulls = {}
         for nu in (self.centre, *(() if self.many else self.axes)):

@@ -295,7 +295,7 @@ def _null(group: Group, seed: int) -> NullSummary:
     )
 
 
-def _closure(group: Group, seed: int, dependence: PriorDependence | None) -> Iterator[ClosureSummary]:
+def _closure(group: Group, seed: int, dependence: PriorDependence | None = None) -> Iterator[ClosureSummary]:
     """Judge every planned ensemble of background by the law, where there is one, or by R_0.
 
     R_0 and other yields are among the points that have to close; where the null is made of their toys, each

@@ -32,6 +32,7 @@ CHANGEABLE_KEYS = (
     "nu",
     "nu_norm",
     "prior",
+    "worst_direction",
     "result",
     "signals",
     "source.correlations",
