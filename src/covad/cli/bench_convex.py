@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -61,29 +62,27 @@ def bench_convex(
 ) -> Iterator[ConvexCost]:
     """Measure every row and its baseline in turns."""
     pool = background(POOL, np.random.default_rng(0))
-    toys = []
-    for turn in range(2):
-        toy = world.toy(np.random.default_rng([9, turn]), expected_signal=turn * SIGNAL * world.expected)
-        toys.append((toy, fit_nuisances(toy)))
+    toys: list[tuple[str, Dataset, Fit]] = []
+    for kind, share in (("background", 0.0), ("with a signal", SIGNAL)):
+        toy = world.toy(np.random.default_rng([9, len(toys)]), expected_signal=share * world.expected)
+        toys.append((kind, toy, fit_nuisances(toy)))
     for bumps, spread in single:
         test = with_capacity(pool, bumps, spread=spread)
-        for kind, (toy, null) in zip(("background", "with a signal"), toys, strict=True):
+        for kind, toy, null in toys:
             yield _compare(
                 f"fit, {bumps} bumps, spread {spread:g}, {kind}",
-                lambda test=test, toy=toy, null=null: test.fit(toy, null, 0),
+                partial(test.fit, toy, null, 0),
                 "Newton with Hessians",
-                lambda test=test, toy=toy, null=null: _newton(test, toy, null),
+                partial(_newton, test, toy, null),
                 rounds,
             )
-    rule = _rule(pool)
-    tests = family_of(rule)
-    family = ConvexFamily.of(tests)
-    for kind, (toy, null) in zip(("background", "with a signal"), toys, strict=True):
+    family = ConvexFamily.of(family_of(_rule(pool)))
+    for kind, toy, null in toys:
         yield _compare(
-            f"family of {len(tests)}, {family.basis.n_ridged} bumps, {kind}",
-            lambda toy=toy, null=null: family.fit(toy, null),
+            f"family of {len(family.tests)}, {family.basis.n_ridged} bumps, {kind}",
+            partial(family.fit, toy, null),
             "one by one",
-            lambda toy=toy, null=null: [test.fit(toy, null, 0) for test in tests],
+            partial(_one_by_one, family, toy, null),
             rounds,
         )
     yield _compare(
@@ -99,6 +98,10 @@ def bench_convex(
 
 def _rule(pool: Float32) -> WidthRule:
     return WidthRule.of(pool, max(bumps for _, bumps in MEMBERS), 0)
+
+
+def _one_by_one(family: ConvexFamily, toy: Dataset, null: Fit) -> object:
+    return [test.fit(toy, null, 0) for test in family.tests]
 
 
 def _newton(test: ConvexTest, toy: Dataset, null: Fit) -> object:

@@ -30,7 +30,7 @@ ROUGH = 0.1
 STIFFENED = 1e-6
 #: The most that a step is shortened at once.
 SHORTEST = 0.1
-#: What is left to change falls with a step by this multiple of the last factor, but not faster than by the other.
+#: What is left to change falls by this multiple of the last factor, but not faster than by the other.
 MARGIN, FASTEST = 3.0, 0.05
 
 

@@ -145,7 +145,7 @@ class WidthRule:
 
     @cached_property
     def _known(self) -> dict[tuple[float, int, int], tuple[Float64, dict[float, float]]]:
-        """Return what was computed so far, by width, bumps and share: the matrix, and capacities by spread."""
+        """Return what was computed, by width, bumps and share: the matrix, and capacities by spread."""
         return {}
 
     def _gram(self, width: float, n_bumps: int, share: int) -> Float64:

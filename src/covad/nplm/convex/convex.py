@@ -97,7 +97,7 @@ class ConvexTest:
 
 
 def best_of(found: Maximum, start: Float64, null: Fit) -> Maximum:
-    """Return what was found, or h = 0 if that is higher: t is never negative, whatever became of the climb."""
+    """Return what was found, or h = 0 if that is higher: t is never negative, whatever the climb did."""
     if 2.0 * found.value >= null.value and np.isfinite(found.value):
         return found
     return replace(found, theta=start, value=0.5 * null.value)
