@@ -30,9 +30,11 @@ def figures():
 
 def test_every_promised_figure_is_there(figures):
     assert asdict(figures).keys() >= PROMISED
-    *numbers, costs = asdict(figures).values()
+    *numbers, costs, convex = asdict(figures).values()
     assert [cost["nuisances"] for cost in costs] == [1, 10, 50]
     numbers += [value for cost in costs for value in cost.values()]
+    assert len(convex) == 11
+    numbers += [cost[key] for cost in convex for key in ("core_seconds", "baseline_core_seconds")]
     assert all(value > 0.0 and np.isfinite(value) for value in numbers)
 
 
@@ -44,7 +46,16 @@ def test_speedups_are_against_the_whole_training(figures):
 
 def test_the_table_names_every_solver(figures):
     table = bench.format_table(figures)
-    for words in ("PyTorch Adam, full batch", "chunks of 1000", "one start", "search", "convex", "50 "):
+    for words in (
+        "PyTorch Adam, full batch",
+        "chunks of 1000",
+        "one start",
+        "search",
+        "convex",
+        "50 ",
+        "family of 9",
+        "Newton",
+    ):
         assert words in table
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from covad.cli.adam import PAPER_TRAINING, AdamSettings, train
+from covad.cli.bench_convex import ConvexCost, bench_convex
 from covad.nplm.convex.capacity import with_capacity
 from covad.nplm.dataset import Dataset, Float64, Normalisation
 from covad.nplm.fit import NplmTest
@@ -84,6 +85,7 @@ class ToyTimes:
     convex_core_seconds: float
     convex_speedup: float
     by_nuisances: tuple[NuisanceCost, ...]
+    convex_costs: tuple[ConvexCost, ...]
 
 
 def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> ToyTimes:
@@ -111,7 +113,10 @@ def bench_toys(fast: bool, world: LatentWorld = PAPER_WORLD) -> ToyTimes:
     training = 1e-3 * PAPER_TRAINING.epochs * mean["torch_adam_ms_per_epoch"]
     speedups = {f"{name}_speedup": training / mean[f"{name}_core_seconds"] for name in tests}
     costs = _measure_nuisances(world, {name: tests[name] for name in ("convex", "one_start")}, repetitions)
-    return ToyTimes(torch_adam_core_seconds=training, by_nuisances=costs, **mean, **speedups)
+    convex = tuple(bench_convex(world, repetitions.rounds))
+    return ToyTimes(
+        torch_adam_core_seconds=training, by_nuisances=costs, convex_costs=convex, **mean, **speedups
+    )
 
 
 def _measure_nuisances(
@@ -261,4 +266,9 @@ def format_table(times: ToyTimes) -> str:
             f"{cost.convex_ms:7.0f} ms {convex:5.2f} x {cost.convex_mb:4.0f} MB"
             f"{cost.one_start_ms:7.0f} ms {one_start:5.2f} x {cost.one_start_mb:4.0f} MB"
         )
+    lines += ["", "the convex test:"]
+    lines += [
+        f"{cost.what:44s}{cost.core_seconds:12.3f} s    {cost.speedup:8.1f} times {cost.baseline}"
+        for cost in times.convex_costs
+    ]
     return "\n".join(lines)

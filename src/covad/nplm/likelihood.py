@@ -165,17 +165,19 @@ def grown_sums(
     (columns, fits), they are zero, and the sums are not computed.
     """
     totals, slopes = np.zeros(thetas.shape[1]), np.zeros(thetas.shape)
-    parts = [(x, fits, np.ascontiguousarray(thetas[x, fits], dtype=precision)) for x, fits in spans]
+    parts: list[tuple[slice, slice, Columns]] = [
+        (x, fits, np.ascontiguousarray(thetas[x, fits], dtype=precision)) for x, fits in spans
+    ]
     for start in range(0, len(weights), BLOCK):
         rows = slice(start, start + BLOCK)
-        block = columns[rows].astype(precision, copy=False)
-        f = np.zeros((len(block), len(totals)), dtype=precision)
+        block: Columns = columns[rows].astype(precision, copy=False)
+        f: Columns = np.zeros((len(block), len(totals)), dtype=precision)
         for x, fits, theta in parts:
             f[:, fits] += block[:, x] @ theta
-        grown = np.exp(f, dtype=np.float64)
-        grown *= weights[rows, None]
-        totals += grown.sum(axis=0)
-        grown = grown.astype(precision, copy=False)
+        density = np.exp(f, dtype=np.float64)
+        density *= weights[rows, None]
+        totals += density.sum(axis=0)
+        grown: Columns = density.astype(precision, copy=False)
         for x, fits, _ in parts:
             slopes[x, fits] += block[:, x].T @ grown[:, fits]
     return totals, slopes

@@ -26,9 +26,11 @@ HALVINGS = 40
 BUDGET, RESTARTS = 15, 3
 #: Change of 2 log L by a step beyond which its gradient may be rounded to float32.
 ROUGH = 0.1
+#: Part of its diagonal that is added to a curvature: columns may be the same twice, and rounding is no slope.
+STIFFENED = 1e-6
 #: The most that a step is shortened at once.
 SHORTEST = 0.1
-#: What is left to change falls with a step by this multiple of the last factor, but not faster than by the other.
+#: What is left to change falls by this multiple of the last factor, but not faster than by the other.
 MARGIN, FASTEST = 3.0, 0.05
 
 
@@ -159,7 +161,7 @@ class Climb:
         self._here: tuple[Float64, float, Float64] | None = None  # theta, value, gradient
         self._step = np.zeros_like(start)
         try:
-            factor = cho_factor(curvature)
+            factor = cho_factor(curvature + np.diag(STIFFENED * np.diag(curvature)))
         except (np.linalg.LinAlgError, ValueError):
             self.over = True
         else:

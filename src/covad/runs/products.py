@@ -35,7 +35,7 @@ from covad.toys.ensembles import Source, draw_recipe
 #: By stage. Raise that of a stage when it computes another thing from the same settings, or when a default of
 #: a setting of its recipes changes: recipes hold what differs from the defaults, so that a setting that covad
 #: gets later ends no run. What is made from its products is made anew by itself.
-RECIPES = {"events": 1, "encoder": 1, "response": 2, "pools": 2, "checks": 2, "tune": 2}
+RECIPES = {"events": 1, "encoder": 1, "response": 2, "pools": 2, "checks": 2, "tune": 3}
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
 LEARNING_STAGES = ("events", "encoder", "response", "pools", "checks")
 

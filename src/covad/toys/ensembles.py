@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 #: Raised whenever a change of covad changes the toys: old blocks are then not mistaken for new ones.
-TOY_SCHEMA = 2
+TOY_SCHEMA = 3
 #: Toys are computed and stored in blocks that never cross a multiple of this.
 BLOCK = 10
 #: Sigma beyond which no truth of the prior is thrown: pools have to hold the largest yield.

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from covad.errors import DatasetError
-from covad.nplm.convex.capacity import capacity, default_capacity, with_capacity
+from covad.nplm.convex.capacity import WidthRule, capacity, default_capacity, with_capacity
 from covad.nplm.convex.law import analytic_null
 from covad.nplm.settings import Sizes
 from covad.toys import latent_world as latent
@@ -122,3 +124,23 @@ def test_what_the_features_cannot_do_is_said():
         with_capacity(POOL, 20, 3, 35.0)
     with pytest.raises(DatasetError, match="cannot be had: it is at least 1"):
         with_capacity(POOL, 20, 3, 0.5)
+
+
+def test_one_rule_serves_several_capacities_spreads_and_numbers_of_bumps() -> None:
+    """The mean of t, by the eigenvalues of the law, is what was asked for; 1 % is what the rule promises."""
+    rule = WidthRule.of(POOL, 60, 3, SIZES)
+    for target, spread, n_bumps in ((10.0, 3.0, None), (20.0, 10.0, 60), (20.0, 3.0, 40), (35.0, 10.0, None)):
+        test = rule.test(target, spread, n_bumps)
+        assert test.basis.n_ridged == (n_bumps or 60)
+        assert capacity(test, POOL, SIZES) == pytest.approx(target, rel=0.01)
+    alone = with_capacity(POOL, 60, 3, 20.0, 10.0, SIZES)
+    shared = rule.test(20.0, 10.0)
+    assert (alone.basis.width, alone.ridge) == (shared.basis.width, shared.ridge)
+
+
+def test_few_events_are_enough_for_the_width() -> None:
+    """A fifth of the events moves the capacity by less than 1 %."""
+    pool = latent.background(20_000, np.random.default_rng(31))
+    rule = WidthRule.of(pool, 60, 3)
+    few = replace(rule, events=rule.events[::5]).test(30.0)
+    assert capacity(few, pool, Sizes()) == pytest.approx(30.0, rel=0.01)

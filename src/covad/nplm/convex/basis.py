@@ -6,10 +6,12 @@ constant. The rules for centres and widths look at that pool alone, never at a s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covad.errors import DatasetError, FileFormatError, TooFewEventsError
 from covad.nplm.dataset import Float32, Float64
@@ -81,19 +83,30 @@ class GaussianBasis:
         return len(self.centres)
 
     def fill(self, events: Float32, out: Float32) -> None:
+        for rows, exponents in self._exponents(events):
+            np.exp(exponents, out=out[rows, : self.n_ridged])
+        if self.constant:
+            out[:, self.n_ridged] = 1.0
+
+    def exponents(self, events: Float32) -> Float32:
+        """Return -|u - c|^2 / 2 s^2 of each event and bump."""
+        out = np.empty((len(events), self.n_ridged), dtype=np.float32)
+        for rows, exponents in self._exponents(events):
+            out[rows] = exponents
+        return out
+
+    def _exponents(self, events: Float32) -> Iterator[tuple[slice, Float32]]:
         if events.shape[1] != self.centres.shape[1]:
             raise DatasetError(f"events have {events.shape[1]} dimensions, the bumps {self.centres.shape[1]}")
         # A matrix turns (u, |u|^2, 1) into -|u - c|^2 / 2 s^2, so that BLAS does the distances.
         norms = np.square(self.centres).sum(axis=1)
         lifted_centres = np.vstack([self.centres.T, np.full(len(norms), -0.5), -0.5 * norms])
-        exponent = (lifted_centres / self.width**2).astype(np.float32)
+        matrix = (lifted_centres / self.width**2).astype(np.float32)
+        u = self.scale(events).astype(np.float32)
+        lifted = np.column_stack([u, np.einsum("ij,ij->i", u, u), np.ones(len(u), np.float32)])
         for start in range(0, len(events), BLOCK):
             rows = slice(start, start + BLOCK)
-            u = self.scale(events[rows]).astype(np.float32)
-            lifted = np.column_stack([u, np.einsum("ij,ij->i", u, u), np.ones(len(u), np.float32)])
-            np.exp(lifted @ exponent, out=out[rows, : self.n_ridged])
-        if self.constant:
-            out[:, self.n_ridged] = 1.0
+            yield rows, lifted[rows] @ matrix
 
     def arrays(self) -> dict[str, Float64]:
         """Return the numbers that define the basis, for a file; `widths` holds the one width."""
@@ -170,13 +183,21 @@ def spread_centres(u: Float64, n_centres: int, rng: np.random.Generator) -> Floa
     """
     trials = 2 + int(np.log(n_centres))
     centres = np.empty((n_centres, u.shape[1]))
-    centres[0] = u[rng.integers(len(u))]
-    distance = np.square(u - centres[0]).sum(axis=1)
+    axes = np.ascontiguousarray(u.T)  # events of a coordinate side by side: sums then run in vectors
+
+    def squared_distances(chosen: NDArray[np.integer[Any]]) -> Float64:
+        total = np.zeros((len(chosen), len(u)))
+        for axis in axes:
+            total += np.square(axis - axis[chosen, None])
+        return total
+
+    first = rng.integers(len(u))
+    centres[0], distance = u[first], squared_distances(np.array([first]))[0]
     for j in range(1, n_centres):
         if not distance.any():
             raise TooFewEventsError(f"{n_centres} centres were asked for among {j} different points")
         drawn = rng.choice(len(u), size=trials, p=distance / distance.sum())
-        left = np.minimum(distance, np.square(u[:, None] - u[drawn]).sum(axis=2).T)
+        left = np.minimum(distance, squared_distances(drawn))
         best = int(left.sum(axis=1).argmin())
         centres[j], distance = u[drawn[best]], left[best]
     return centres

@@ -7,16 +7,19 @@ cluster and narrow in one with many. So the width is chosen as W is, by what it 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
 from covad.errors import DatasetError
-from covad.nplm.convex.basis import GaussianBasis, evaluate
+from covad.nplm.convex.basis import BLOCK, GaussianBasis, evaluate
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
-from covad.nplm.dataset import Float32
+from covad.nplm.dataset import Float32, Float64
 from covad.nplm.settings import ConvexSettings, Sizes
 
 #: Parameters of the paper's network, 4-4-4-1: the mean of its t.
@@ -28,6 +31,12 @@ EVENTS = 20_000
 #: Widths that bracket the right one, in units of the median distance of two centres. They go from wide to
 #: narrow: bumps that are too narrow to hold an event have little capacity again.
 WIDTHS = 2.0 ** np.arange(7, -7, -1)
+#: One of so many events is enough for a first guess of the width.
+FEW = 8
+#: Precision of log width and of log capacity.
+PRECISION = 1e-3
+#: Secants from the guess to the end, the step that tells the first slope, and the longest step.
+SECANTS, NEARBY, FARTHEST = 6, 0.05, 0.3
 _USUAL = ConvexSettings()
 
 
@@ -63,6 +72,114 @@ def capacity(test: ConvexTest, events: Float32, sizes: Sizes) -> float:
     return null.law.mean
 
 
+@dataclass(frozen=True)
+class WidthRule:
+    """The rule for the width of bumps at given centres; what it computes serves all tests that it chooses.
+
+    The `events` are reference events that no test uses.
+    """
+
+    basis: GaussianBasis
+    events: Float32
+    sizes: Sizes
+
+    @classmethod
+    def of(
+        cls,
+        pool: Float32,
+        n_bumps: int = _USUAL.bumps,
+        seed: int | np.random.SeedSequence = _USUAL.seed,
+        sizes: Sizes | None = None,
+    ) -> WidthRule:
+        """Draw the centres from a pool, which may be sorted."""
+        basis = GaussianBasis.from_pool(pool, n_bumps, seed)
+        some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
+        return cls(basis, pool[np.sort(some)], sizes or Sizes())
+
+    def test(self, target: float, spread: float = _USUAL.spread, bumps: int | None = None) -> ConvexTest:
+        """Return the test of capacity `target` with the ridge of `spread`; of the first so many `bumps`.
+
+        A few of the events tell the width roughly, all of them tell it to the end. Raise CapacityError if no
+        width has the capacity.
+        """
+        basis = replace(self.basis, centres=self.basis.centres[:bumps])
+        few, every = (
+            lambda log_width, share=share: self._capacity(log_width, spread, basis.n_ridged, share)
+            for share in (FEW, 1)
+        )
+        widths = np.log(_median_distance(basis) * WIDTHS)
+        try:
+            log_width = _root(few, target, widths, basis.n_ridged, FEW * PRECISION)
+        except CapacityError:
+            log_width = _root(every, target, widths, basis.n_ridged, PRECISION)
+        else:
+            log_width = self._polished(log_width, few, every, target, widths, basis.n_ridged)
+        return ConvexTest.with_prior(replace(basis, width=_rounded(log_width)), self.events, spread)
+
+    def _polished(
+        self,
+        guess: float,
+        few: Callable[[float], float],
+        every: Callable[[float], float],
+        target: float,
+        widths: Float64,
+        n_bumps: int,
+    ) -> float:
+        """Go from the root of a few events to that of all by secants; start anew if they lead astray."""
+        log_width, found = guess, every(guess)
+        slope = (few(guess + NEARBY) - few(guess)) / NEARBY
+        for _ in range(SECANTS):
+            if abs(found - target) < PRECISION * target:
+                return log_width
+            step = (target - found) / slope if slope < 0 else np.inf
+            if abs(step) > FARTHEST:
+                break
+            before, found = found, every(log_width + step)
+            log_width, slope = log_width + step, (found - before) / step
+        return _root(every, target, widths, n_bumps, PRECISION)
+
+    @cached_property
+    def _exponents(self) -> Float32:
+        """Return those of bumps of width 1, (events, bumps)."""
+        return replace(self.basis, width=1.0).exponents(self.events)
+
+    @cached_property
+    def _known(self) -> dict[tuple[float, int, int], tuple[Float64, dict[float, float]]]:
+        """Return what was computed, by width, bumps and share: the matrix, and capacities by spread."""
+        return {}
+
+    def _gram(self, width: float, n_bumps: int, share: int) -> Float64:
+        """Return the mean of x x^T over one of `share` events, x the bumps and a 1."""
+        exponents = self._exponents[::share, :n_bumps]
+        total = np.zeros((n_bumps + 1, n_bumps + 1))
+        for start in range(0, len(exponents), BLOCK):
+            rows = exponents[start : start + BLOCK]
+            x = np.ones((len(rows), n_bumps + 1), dtype=np.float32)
+            np.exp(rows * np.float32(width**-2), out=x[:, :-1])
+            total += x.T @ x
+        return np.asarray(total / len(exponents))
+
+    def _capacity(self, log_width: float, spread: float, n_bumps: int, share: int) -> float:
+        """Return the mean of t: the trace of Q V, see `law`; F, C and the ridge follow from one matrix."""
+        key = width, *_ = _rounded(log_width), n_bumps, share
+        if key not in self._known:
+            self._known[key] = self._gram(width, n_bumps, share), {}
+        gram, by_spread = self._known[key]
+        if spread in by_spread:
+            return by_spread[spread]
+        information, mean = self.sizes.expected * gram, gram[-1]
+        scatter = self.sizes.expected**2 / self.sizes.reference * (gram - np.outer(mean, mean))
+        ridge = np.append(np.full(n_bumps, np.trace(gram[:-1, :-1]) / spread**2), 0.0)
+        try:
+            inverse = cho_solve(cho_factor(information + np.diag(ridge)), np.eye(n_bumps + 1))
+        except np.linalg.LinAlgError:
+            by_spread[spread] = 0.0  # bumps that hold no event
+        else:
+            moved = inverse @ (information + scatter)
+            by_spread[spread] = float(np.trace(moved) + ridge @ np.einsum("ij,ji->i", moved, inverse))
+        return by_spread[spread]
+
+
 def with_capacity(
     pool: Float32,
     n_bumps: int = _USUAL.bumps,
@@ -85,34 +202,32 @@ def with_capacity(
         n_bumps = max(points // 2, 1)
     usual = default_capacity(n_bumps, sizes.expected)
     wanted = min(target or usual, usual) if discrete else target or usual
-    basis = GaussianBasis.from_pool(pool, n_bumps, seed)
-    some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
-    events = pool[np.sort(some)]
+    rule = WidthRule.of(pool, n_bumps, seed, sizes)
     try:
-        return _of_capacity(basis, events, wanted, spread, sizes)
+        return rule.test(wanted, spread)
     except CapacityError as failure:
         if failure.most is None or not (discrete or target is None):
             raise
-        return _of_capacity(basis, events, 0.9 * failure.most, spread, sizes)
+        return rule.test(0.9 * failure.most, spread)
 
 
-def _of_capacity(
-    basis: GaussianBasis, events: Float32, target: float, spread: float, sizes: Sizes
-) -> ConvexTest:
-    """Return the test whose bumps are as wide as gives it the capacity `target` on these events."""
+def _median_distance(basis: GaussianBasis) -> float:
+    """Return the median distance of two centres."""
     distances = np.linalg.norm(basis.centres[:, None] - basis.centres[None], axis=2)
-    median_distance = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
+    return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
 
-    def at(log_width: float) -> ConvexTest:
-        # four digits, so that no rounding of a matrix library moves the bumps
-        width = float(f"{np.exp(log_width):.4g}")
-        return ConvexTest.with_prior(replace(basis, width=width), events, spread)
 
-    def capacity_at(log_width: float) -> float:
-        return capacity(at(log_width), events, sizes)
+def _rounded(log_width: float) -> float:
+    """Return the width to four digits, so that no rounding of a matrix library moves the bumps."""
+    return float(f"{np.exp(log_width):.4g}")
 
+
+def _root(
+    capacity_at: Callable[[float], float], target: float, widths: Float64, n_bumps: int, precision: float
+) -> float:
+    """Return the log of the width at which the capacity, found from wide to narrow bumps, is the target."""
     tried: dict[float, float] = {}
-    for log_width in np.log(median_distance * WIDTHS):
+    for log_width in widths:
         tried[log_width] = capacity_at(log_width)
         if tried[log_width] >= target:
             break
@@ -122,7 +237,6 @@ def _of_capacity(
     if tried[narrow] < target:
         most = max(tried.values())
         raise CapacityError(
-            f"a capacity of {target:.4g} cannot be had with {basis.n_ridged} bumps: it is at most {most:.3g}",
-            most,
+            f"a capacity of {target:.4g} cannot be had with {n_bumps} bumps: it is at most {most:.3g}", most
         )
-    return at(brentq(lambda log_width: capacity_at(log_width) - target, narrow, wide, xtol=1e-3))
+    return float(brentq(lambda log_width: capacity_at(log_width) - target, narrow, wide, xtol=precision))

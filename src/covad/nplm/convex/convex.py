@@ -54,7 +54,8 @@ class ConvexTest:
         if not spread > 0:
             raise DatasetError(f"the spread of h must be positive, not {spread}")
         bumps = evaluate(basis, pool)[:, : basis.n_ridged]
-        ridge = float(np.square(bumps, dtype=np.float64).sum(axis=1).mean()) / spread**2
+        squares = np.einsum("ij,ij->i", bumps, bumps)
+        ridge = float(squares.mean(dtype=np.float64)) / spread**2
         return cls(basis, float(f"{ridge:.6g}"))
 
     @property
@@ -96,7 +97,7 @@ class ConvexTest:
 
 
 def best_of(found: Maximum, start: Float64, null: Fit) -> Maximum:
-    """Return what was found, or h = 0 if that is higher: t is never negative, whatever became of the climb."""
+    """Return what was found, or h = 0 if that is higher: t is never negative, whatever the climb did."""
     if 2.0 * found.value >= null.value and np.isfinite(found.value):
         return found
     return replace(found, theta=start, value=0.5 * null.value)

@@ -99,7 +99,8 @@ class ConvexFamily:
         )
         seconds = (time.process_time() - clock) / len(maxima)
         return tuple(
-            tau_fit(best, dataset, *h, seconds) for best, *h in zip(maxima, h_data, h_reference, strict=True)
+            tau_fit(best, dataset, data, reference, seconds)
+            for best, data, reference in zip(maxima, h_data, h_reference, strict=True)
         )
 
 

@@ -41,7 +41,7 @@ class RidgedLikelihood:
         tenth of its bound, the product of both lengths in the metric of the curvature, at least.
         """
         gain = abs(float(gradient @ step))
-        bound = np.sqrt(gain * float(self.ridge @ np.square(theta)))
+        bound = float(np.sqrt(gain * float(self.ridge @ np.square(theta))))
         return 2.0 * (gain + max(abs(float((self.ridge * theta) @ step)), SHARE_OF_BOUND * bound))
 
 
