@@ -3,8 +3,8 @@
     python benchmarks/univariate.py --out toys.jsonl --test convex --toys 400
     python benchmarks/univariate.py --out toys.jsonl --summary
 
-Background Exp(1), 2000 events expected, reference 200 000, no nuisances; five signals, normal, Poisson on top.
-A test is any that `covad.toys.tests` can choose for a sample: `convex` is its class TunedConvex. All tests see
+Background Exp(1), 2000 events expected, reference 200 000, no nuisances; five signals, Poisson on top.
+A test is any that `covad.toys.tests` can choose for a sample: `convex` is its class TunedConvex. All see
 the same toys. Stopped runs go on where they were; `--ensemble` computes a part. The summary is a table.
 """
 
