@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from covad.storage.records import Record
+from covad.inference.significance import Significance
+from covad.runs.directory import RunDirectory
+from covad.storage.records import Record, restore
 
 #: In the run directory: what `covad tune-power` and `covad bench power` found.
 FOLDER = "power"
 TUNING = f"{FOLDER}/tuning.json"
+YARDSTICKS = f"{FOLDER}/yardsticks.json"
 
 
 @dataclass(frozen=True)
@@ -62,3 +65,72 @@ class PowerTuning(Record):
     def ranked(self) -> tuple[SettingPower, ...]:
         """Return the settings, those of the largest power first; those without one come last."""
         return tuple(sorted(self.settings, key=lambda s: -1.0 if s.mean is None else s.mean, reverse=True))
+
+
+@dataclass(frozen=True)
+class YardstickLine(Record):
+    """One test or yardstick on toys of one kind: how many are beyond Z = 2 of its null toys at nu = 0.
+
+    `target` is the signal that it knows, with its expected events; without `signal` the toys are background,
+    and `found` are false alarms.
+    """
+
+    name: str
+    target: tuple[str, float] | None
+    signal: str | None
+    injected: float
+    nu: tuple[float, ...]
+    toys: int
+    found: int
+    median: Significance | None  # None for background
+
+
+@dataclass(frozen=True)
+class Ceiling(Record):
+    """Z that a search would expect which knew the signal and all nuisances; `limited`: at least that."""
+
+    name: str
+    signal: str
+    injected: float
+    expected_z: float
+    limited: bool
+
+
+@dataclass(frozen=True)
+class YardstickTable(Record):
+    """What `covad bench power` found in one configuration of a run."""
+
+    configuration: str  # its slug
+    null_toys: int
+    lines: tuple[YardstickLine, ...]
+    ceilings: tuple[Ceiling, ...]
+    trials: float | None  # of the best of 1-D tests, at Z = 2
+    notes: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(line.name for line in self.lines))
+
+    @property
+    def signals(self) -> tuple[tuple[str, float], ...]:
+        """Return the signals with their expected events."""
+        found = ((line.signal, line.injected) for line in self.lines if line.signal is not None)
+        return tuple(dict.fromkeys(found))
+
+    def select(self, name: str, signal: str | None, injected: float = 0.0) -> tuple[YardstickLine, ...]:
+        """Return the lines of a yardstick on toys of one kind, at every nu."""
+        wanted = (name, signal, injected)
+        return tuple(line for line in self.lines if (line.name, line.signal, line.injected) == wanted)
+
+    def ceiling(self, name: str, signal: str, injected: float) -> Ceiling | None:
+        for each in self.ceilings:
+            if (each.name, each.signal, each.injected) == (name, signal, injected):
+                return each
+        return None
+
+
+def read_yardsticks(directory: RunDirectory) -> YardstickTable | None:
+    """Return what `covad bench power` kept in a run, None if it was not called."""
+    content = directory.read(YARDSTICKS)
+    path = str(directory.path / YARDSTICKS)
+    return None if content is None else restore(YardstickTable, content, path)

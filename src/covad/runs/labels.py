@@ -27,11 +27,11 @@ def read_labels(data: CollisionData, pools: Pools) -> Labels | None:
         if files.weighted:
             return None
         for role in _ROLES:
-            names: list[str] = []
+            names = []
             for piece in files.pieces(data.rows[role]):
                 events = Shifting(piece, data.systematics, data.selection).at(centre).events
                 known = np.array([*events.process_names, UNLABELLED_NAME])
-                names += known[events.process].tolist()
-            found[role] = np.array(names)
+                names.append(known[events.process])
+            found[role] = np.concatenate(names)
     sizes = {"reference": len(pools.reference), "data": len(pools.data[centre]), "basis": len(pools.basis)}
     return found if all(len(found[role]) == size for role, size in sizes.items()) else None
