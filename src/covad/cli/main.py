@@ -582,9 +582,9 @@ def tune_power(
     print_tuning(found)
 
 
-@commands.group(examples=("covad bench toys --fast",))
+@commands.group(examples=("covad bench toys --fast", "covad bench power RUN"))
 def bench() -> None:
-    """Measure the speed of the tests on this machine."""
+    """Measure the tests: their speed on this machine, their power beside yardsticks."""
 
 
 @bench.command("toys", examples=("covad bench toys --fast --json times.json",))
@@ -598,6 +598,35 @@ def bench_toys(fast: bool, json_file: Path | None) -> None:
     say(benchmark.format_table(times))
     if json_file:
         _write(json_file, json.dumps(asdict(times), indent=2) + "\n")
+
+
+@bench.command("power", examples=("covad bench power RUN --toys 100 --json power.json",))
+@click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--toys",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1, 10**6),
+    help="Toys of every ensemble: the first ones of the run.",
+)
+@click.option("--configuration", help="Slug or label of a configuration; default: the main one.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the table as JSON.")
+@loudness
+def bench_power(path: Path, toys: int, configuration: str | None, json_file: Path | None) -> None:
+    """The tests of a run beside yardsticks on the same toys (extra 'yardsticks').
+
+    Supervised classifiers that know the signal, a profiled chi2 in cells of z, the best of 1-D tests, a
+    classifier two-sample test; each calibrated by its own null toys at nu = 0. The table is kept in
+    RUN/power, and the report shows it. Ctrl-C stops it; the same command goes on from there.
+    """
+    from covad.cli.power import print_yardsticks
+    from covad.pipeline.yardsticks import bench_power as measure
+    from covad.storage.records import plain
+
+    found = measure(path, toys, configuration)
+    if json_file:
+        _write(json_file, json.dumps(plain(found), indent=2) + "\n")
+    print_yardsticks(found)
 
 
 @commands.command(short_help="Check this installation.", examples=("covad doctor",))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from covad.cli.console import result_console, table
 from covad.inference.intervals import proportion_interval
-from covad.results.power import FamilyPower, PowerTuning, SettingPower
+from covad.results.power import FamilyPower, PowerTuning, SettingPower, YardstickLine, YardstickTable
+from covad.results.summary import nu_text
 
 
 def print_tuning(found: Mapping[Path, PowerTuning]) -> None:
@@ -56,3 +57,44 @@ def _power(family: FamilyPower) -> str:
     error = 0.5 * ((interval.high or 0.0) - (interval.low or 0.0))
     told = f"{family.found / family.toys:.3f} ± {error:.3f}"
     return f"{told} ({formula})" if formula else told
+
+
+def print_yardsticks(found: YardstickTable) -> None:
+    """Print power at nu = 0 and false alarms at other nu, one line per test and yardstick."""
+    console = result_console()
+    shifted = [nu for nu in dict.fromkeys(line.nu for line in found.lines if line.signal is None) if any(nu)]
+    shown = table(f"Beyond Z = 2 of {found.null_toys} null toys at nu = 0, {found.configuration}")
+    shown.add_column("test")
+    for nu in shifted:
+        shown.add_column(f"false alarms, nu = {nu_text(nu)}", justify="right")
+    for signal, injected in found.signals:
+        shown.add_column(f"{injected:g} events of {signal}: power, Z", justify="right")
+    for name in found.names:
+        cells = [name]
+        for nu in shifted:
+            cells.append(", ".join(_counted(line) for line in found.select(name, None) if line.nu == nu))
+        for signal, injected in found.signals:
+            central = [line for line in found.select(name, signal, injected) if not any(line.nu)]
+            cells.append(", ".join(f"{_counted(line)}, {_z(found, line)}" for line in central))
+        shown.add_row(*cells)
+    console.print(shown)
+    if found.ceilings:
+        console.print(
+            "supervised: the Z that is expected with nuisances fixed, >= where simulated events are too few"
+        )
+    if found.trials is not None:
+        console.print(f"the best of 1-D tests counts as {found.trials:.1f} independent tests")
+    for note in found.notes:
+        console.print(f"note: {note}")
+
+
+def _counted(line: YardstickLine) -> str:
+    return "?" if line.rate is None else f"{line.rate:.2f}"
+
+
+def _z(found: YardstickTable, line: YardstickLine) -> str:
+    """Return the median Z of toys; of a supervised search, the Z that it expects."""
+    ceiling = found.ceiling(line.name, line.signal or "", line.injected)
+    if ceiling is not None:
+        return f"{'>= ' if ceiling.limited else ''}{ceiling.expected_z:.1f}"
+    return "" if line.median is None else line.median.text

@@ -237,7 +237,7 @@ def _table(bench: Bench, values: dict[tuple[str, Target | None], dict[Draw, Floa
             continue
         null = EmpiricalNull(by_draw[null_draw], "R_0")
         n_null = max(n_null, len(null.t))
-        if name == BestObservable.name:
+        if name == BestObservable.name and null.resolves(rate):
             of_best = trials(by_draw[null_draw], rate)
         for draw, t in by_draw.items():
             lines.append(
@@ -248,7 +248,7 @@ def _table(bench: Bench, values: dict[tuple[str, Target | None], dict[Draw, Floa
                     injected=draw.injected,
                     nu=draw.nu,
                     toys=len(t),
-                    found=int(np.count_nonzero(null.rejects(t, rate))),
+                    found=int(np.count_nonzero(null.rejects(t, rate))) if null.resolves(rate) else None,
                     median=None if draw.signal is None else median_z(t, null),
                 )
             )
@@ -258,8 +258,14 @@ def _table(bench: Bench, values: dict[tuple[str, Target | None], dict[Draw, Floa
         if isinstance(y, SupervisedCeiling)
     ]
     notes = list(bench.notes)
-    if not EmpiricalNull(np.zeros(max(n_null, 1)), "R_0").resolves(rate):
-        notes.append(f"{n_null} null toys do not resolve Z = 2: no toy counts as found; 44 do")
+    if any(line.found is None for line in lines):
+        notes.append(f"{n_null} null toys do not resolve Z = 2, 43 do: powers and rates are not known")
     return YardstickTable(
-        bench.configuration.slug, n_null, tuple(lines), tuple(ceilings), of_best, tuple(notes)
+        configuration=bench.configuration.slug,
+        made_of=tuple(sorted(e.identity for e in _ensembles(bench) if e.draw.signal is None)),
+        null_toys=n_null,
+        lines=tuple(lines),
+        ceilings=tuple(ceilings),
+        trials=of_best,
+        notes=tuple(notes),
     )

@@ -81,8 +81,12 @@ class YardstickLine(Record):
     injected: float
     nu: tuple[float, ...]
     toys: int
-    found: int
+    found: int | None  # None: the null toys are too few to resolve Z = 2
     median: Significance | None  # None for background
+
+    @property
+    def rate(self) -> float | None:
+        return None if self.found is None else self.found / self.toys
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,7 @@ class YardstickTable(Record):
     """What `covad bench power` found in one configuration of a run."""
 
     configuration: str  # its slug
+    made_of: tuple[str, ...]  # identities of the background ensembles whose toys it saw
     null_toys: int
     lines: tuple[YardstickLine, ...]
     ceilings: tuple[Ceiling, ...]

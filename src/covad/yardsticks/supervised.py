@@ -34,9 +34,8 @@ class OutOfFold:
             mine = signal[half_of == half][:_TRAINED]
             x = np.concatenate([background[:_TRAINED], mine])
             is_signal = np.arange(len(x)) >= len(x) - len(mine)
-            weights = np.where(is_signal, 0.5 / len(mine), 0.5 / (len(x) - len(mine))) * len(x)
             trees = boosted_trees(seed + half, max_iter=200, early_stopping=True, validation_fraction=0.2)
-            fitted.append(trees.fit(x, is_signal, sample_weight=weights))
+            fitted.append(trees.fit(x, is_signal))
         return cls((fitted[0], fitted[1]))
 
     def score(self, events: Float32, half_of: Halves) -> Float32:

@@ -31,13 +31,12 @@ class TwoSampleClassifier:
         x = np.concatenate([data, reference])
         is_data = np.arange(len(x)) < len(data)
         weights = np.concatenate([np.ones(len(data)), toy.dataset.weights])
-        # both classes weigh the same, so that the trees see shapes
-        weights[is_data] /= weights[is_data].sum()
-        weights[~is_data] /= weights[~is_data].sum()
         number = whole_seed(seed)
         trained = np.random.default_rng(number).random(len(x)) < 0.5
         trees = boosted_trees(number, max_iter=_TREES, max_leaf_nodes=_LEAVES, early_stopping=False)
-        trees.fit(x[trained], is_data[trained], sample_weight=weights[trained] * len(x))
+        # weights that are all the same would only cost time: classes need not be balanced to be told apart
+        uneven = bool(np.ptp(toy.dataset.weights) > 0.0)
+        trees.fit(x[trained], is_data[trained], sample_weight=weights[trained] if uneven else None)
         rest = ~trained
         return area(trees.predict_proba(x[rest])[:, 1], is_data[rest], weights[rest])
 
