@@ -1,6 +1,7 @@
 """`covad tune-power` and `covad bench power` on runs: what is kept, what is refused, and the same toys."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -127,14 +128,8 @@ def test_the_report_shows_yardsticks_of_its_own_toys_only(pooled):
     content = json.loads((pooled / YARDSTICKS).read_text())
     assert content["made_of"]
     others = [line for line in summary.ensembles if line.identity not in content["made_of"]]
-    elsewhere = read_evidence(pooled, _only(summary, others), toys.values)
+    elsewhere = read_evidence(pooled, replace(summary, ensembles=tuple(others)), toys.values)
     assert elsewhere.yardsticks is None
-
-
-def _only(summary, ensembles):
-    from dataclasses import replace
-
-    return replace(summary, ensembles=tuple(ensembles))
 
 
 def test_known_processes_are_left_out_in_turn(collided):
@@ -176,11 +171,8 @@ def test_a_study_without_a_process_can_be_written_once(collided, tmp_path):
 
 def test_the_commands_print_what_they_found(pooled, tmp_path):
     runner = CliRunner()
-    told = runner.invoke(
-        commands,
-        ["tune-power", str(pooled), "--capacity", "3", "--bumps", "12", "--anomalies", "2", "--json"]
-        + [str(tmp_path / "power.json")],
-    )
+    small = ["--capacity", "3", "--bumps", "12", "--anomalies", "2", "--json", str(tmp_path / "power.json")]
+    told = runner.invoke(commands, ["tune-power", str(pooled), *small])
     assert told.exit_code == 0, told.output
     assert "random bumps" in told.output
     assert json.loads((tmp_path / "power.json").read_text())[str(pooled)]["settings"]
