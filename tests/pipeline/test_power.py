@@ -11,7 +11,7 @@ from finished_run import TINY, here, make_run
 from toy_world import latent_pools
 
 from covad.cli.main import commands
-from covad.errors import StudyError, UnknownNameError
+from covad.errors import PlanError, StudyError, UnknownNameError
 from covad.pipeline import run_study
 from covad.pipeline.leave_out import leave_out
 from covad.pipeline.tune_power import Grid, tune_power
@@ -85,6 +85,16 @@ def test_a_signal_counts_only_when_it_is_asked_for(pooled):
     assert [f.family for f in with_signal.settings[0].families] == ["random bumps", "bump"]
     with pytest.raises(UnknownNameError, match="no signal 'lq'"):
         tune_power(pooled, GRID, 3, signals=("lq",))
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [({"capacities": (1.0,)}, "a capacity is"), ({"capacities": (np.nan,)}, "a capacity is")]
+    + [({"spreads": (np.nan,)}, "a spread is"), ({"spreads": (0.0,)}, "a spread is")],
+)
+def test_settings_that_no_test_has_are_refused(grid, words):
+    with pytest.raises(PlanError, match=words):
+        Grid(**grid)
 
 
 def test_another_test_has_to_be_known(pooled):

@@ -515,7 +515,7 @@ def export(path: Path, out: Path | None) -> None:
         "covad tune-power without_ttbar/RUN --signal ttbar",
     ),
 )
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", metavar="RUNS", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--capacity", "capacities", multiple=True, type=float, help="Default: 10, 20, 45 and 90.")
 @click.option("--spread", "spreads", multiple=True, type=float, help="Default: 3 and 10.")
 @click.option("--bumps", type=click.IntRange(2, 5000), help="Bumps of the convex test; default: the study's.")
@@ -572,6 +572,8 @@ def tune_power(
         say(f"wrote {study_file}; next: covad run {study_file} --out {folder / 'RUN'} --until checks")
         say(f"then: covad tune-power {folder / 'RUN'} --signal {process}")
         return
+    if others and not toys:
+        raise click.UsageError("--test needs --toys N: there is no formula for the power of another test")
     given = {"capacities": capacities, "spreads": spreads}
     grid = Grid(bumps=bumps, others=others, **{key: value for key, value in given.items() if value})
     found = {path: tune(path, grid, n_bumps, toys, signals) for path in runs}
@@ -582,7 +584,10 @@ def tune_power(
     print_tuning(found)
 
 
-@commands.group(examples=("covad bench toys --fast", "covad bench power RUN"))
+@commands.group(
+    short_help="Measure the tests: their speed, their power.",
+    examples=("covad bench toys --fast", "covad bench power RUN"),
+)
 def bench() -> None:
     """Measure the tests: their speed on this machine, their power beside yardsticks."""
 
@@ -600,7 +605,11 @@ def bench_toys(fast: bool, json_file: Path | None) -> None:
         _write(json_file, json.dumps(asdict(times), indent=2) + "\n")
 
 
-@bench.command("power", examples=("covad bench power RUN --toys 100 --json power.json",))
+@bench.command(
+    "power",
+    short_help="The tests of a run beside yardsticks, on the same toys.",
+    examples=("covad bench power RUN --toys 100 --json power.json",),
+)
 @click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
 @click.option(
     "--toys",

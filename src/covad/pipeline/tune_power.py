@@ -75,6 +75,14 @@ class Grid:
     bumps: int | None = None  # None: those of the study
     others: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for capacity in self.capacities:
+            if not (np.isfinite(capacity) and capacity > 1.0):
+                raise PlanError(f"a capacity is a number above 1, not {capacity:g}")
+        for spread in self.spreads:
+            if not 1e-6 <= spread <= 1e6:
+                raise PlanError(f"a spread is a number from 1e-6 to 1e6, not {spread:g}")
+
     def settings(self, study: Study, sizes: Sizes) -> Iterator[tuple[str, ChoosableTest]]:
         """Yield the tests with their names."""
         for name in self.others:
