@@ -89,12 +89,22 @@ def test_a_signal_counts_only_when_it_is_asked_for(pooled):
 
 @pytest.mark.parametrize(
     ("grid", "words"),
-    [({"capacities": (1.0,)}, "a capacity is"), ({"capacities": (np.nan,)}, "a capacity is")]
-    + [({"spreads": (np.nan,)}, "a spread is"), ({"spreads": (0.0,)}, "a spread is")],
+    [
+        ({"capacities": (1.0,)}, "a capacity is"),
+        ({"capacities": (np.nan,)}, "a capacity is"),
+        ({"spreads": (np.nan,)}, "a spread is"),
+        ({"spreads": (0.0,)}, "a spread is"),
+    ],
 )
 def test_settings_that_no_test_has_are_refused(grid, words):
     with pytest.raises(PlanError, match=words):
         Grid(**grid)
+
+
+def test_a_study_file_is_sent_to_covad_run(tmp_path):
+    (tmp_path / "study.yaml").write_text("seed: 1\n")
+    with pytest.raises(StudyError, match="--until checks"):
+        tune_power(tmp_path / "study.yaml", GRID)
 
 
 def test_another_test_has_to_be_known(pooled):

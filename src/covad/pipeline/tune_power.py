@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from scipy.stats import norm
 
-from covad.errors import PlanError, TooFewEventsError, UnfinishedRunError, UnknownNameError
+from covad.errors import PlanError, StudyError, TooFewEventsError, UnfinishedRunError, UnknownNameError
 from covad.inference.expected_power import SecondOrderPower
 from covad.nplm.convex.capacity import CapacityError
 from covad.nplm.convex.convex import ConvexTest
@@ -112,6 +112,11 @@ def tune_power(
     `signals` are those of the study that count as anomalies: processes that were left out of its training.
     With `toys`, as many with and without an anomaly are fitted for each family, the same for all settings.
     """
+    if path.is_file():
+        raise StudyError(
+            f"{path}: is a file, but a space has to be trained first: "
+            f"`covad run {path} --out RUN --until checks`, then `covad tune-power RUN`"
+        )
     directory = RunDirectory(path)
     study = directory.study()
     sources = open_sources(study, directory)
