@@ -23,7 +23,7 @@ from covad.errors import ComparisonWarning, CovadError, WorkerError, extra_advic
 from covad.messages import duration_text
 from covad.parallel import cores, run_jobs
 
-EXTRAS = ("pythia", "dask", "onnx")
+EXTRAS = ("pythia", "dask", "onnx", "yardsticks")
 #: The packages whose versions are shown; the versions of all others are checked too.
 _SHOWN = (("numpy", "scipy", "numba", "torch"), ("h5py", "pyarrow", "pydantic", "matplotlib"))
 _INSTALL = install_advice("--force-reinstall -e .")

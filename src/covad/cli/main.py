@@ -504,9 +504,92 @@ def export(path: Path, out: Path | None) -> None:
         say(f"{made.path}: agrees with PyTorch to {made.largest_difference:.1e}")
 
 
-@commands.group(examples=("covad bench toys --fast",))
+@commands.command(
+    "tune-power",
+    short_help="Choose settings of a test, or a space, without any signal.",
+    examples=(
+        "covad tune-power RUN",
+        "covad tune-power RUN --capacity 20 --capacity 45 --spread 3 --toys 200",
+        "covad tune-power RUN_A RUN_B --json power.json",
+        "covad tune-power RUN --leave-out ttbar --to without_ttbar",
+        "covad tune-power without_ttbar/RUN --signal ttbar",
+    ),
+)
+@click.argument("runs", metavar="RUNS", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--capacity", "capacities", multiple=True, type=float, help="Default: 10, 20, 45 and 90.")
+@click.option("--spread", "spreads", multiple=True, type=float, help="Default: 3 and 10.")
+@click.option("--bumps", type=click.IntRange(2, 5000), help="Bumps of the convex test; default: the study's.")
+@click.option("--test", "others", multiple=True, help="Another test, by name; it is compared by toys alone.")
+@click.option(
+    "--anomalies",
+    "n_bumps",
+    default=40,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    help="Random anomalies in each space.",
+)
+@click.option(
+    "--toys",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 10**6),
+    help="Toys of each family, with and without an anomaly; 0: the formula alone.",
+)
+@click.option("--signal", "signals", multiple=True, help="Signal of the study that counts as an anomaly.")
+@click.option("--leave-out", "process", help="Write a study that is trained without this process; no more.")
+@click.option("--to", "folder", type=click.Path(path_type=Path), help="Folder of that study and its events.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the powers as JSON.")
+@loudness
+def tune_power(
+    runs: tuple[Path, ...],
+    capacities: tuple[float, ...],
+    spreads: tuple[float, ...],
+    bumps: int | None,
+    others: tuple[str, ...],
+    n_bumps: int,
+    toys: int,
+    signals: tuple[str, ...],
+    process: str | None,
+    folder: Path | None,
+    json_file: Path | None,
+) -> None:
+    """Compare settings by their power against anomalies that nobody tuned for.
+
+    Random bumps in the space, and known processes that are left out of reference and data in turn. Several
+    runs compare spaces: their alpha, their dimensions. The answer is kept in RUN/power. With --leave-out a
+    study is written whose encoder never sees the process either.
+    """
+    from covad.cli.power import print_tuning
+    from covad.pipeline.leave_out import leave_out
+    from covad.pipeline.tune_power import Grid
+    from covad.pipeline.tune_power import tune_power as tune
+    from covad.storage.records import plain
+
+    if (process is None) != (folder is None) or (process is not None and len(runs) > 1):
+        raise click.UsageError("--leave-out PROCESS needs --to FOLDER, and one run")
+    if process is not None and folder is not None:
+        study_file = leave_out(runs[0], process, folder)
+        say(f"wrote {study_file}; next: covad run {study_file} --out {folder / 'RUN'} --until checks")
+        say(f"then: covad tune-power {folder / 'RUN'} --signal {process}")
+        return
+    if others and not toys:
+        raise click.UsageError("--test needs --toys N: there is no formula for the power of another test")
+    given = {"capacities": capacities, "spreads": spreads}
+    grid = Grid(bumps=bumps, others=others, **{key: value for key, value in given.items() if value})
+    found = {path: tune(path, grid, n_bumps, toys, signals) for path in runs}
+    if json_file:
+        _write(
+            json_file, json.dumps({str(path): plain(each) for path, each in found.items()}, indent=2) + "\n"
+        )
+    print_tuning(found)
+
+
+@commands.group(
+    short_help="Measure the tests: their speed, their power.",
+    examples=("covad bench toys --fast", "covad bench power RUN"),
+)
 def bench() -> None:
-    """Measure the speed of the tests on this machine."""
+    """Measure the tests: their speed on this machine, their power beside yardsticks."""
 
 
 @bench.command("toys", examples=("covad bench toys --fast --json times.json",))
@@ -520,6 +603,39 @@ def bench_toys(fast: bool, json_file: Path | None) -> None:
     say(benchmark.format_table(times))
     if json_file:
         _write(json_file, json.dumps(asdict(times), indent=2) + "\n")
+
+
+@bench.command(
+    "power",
+    short_help="The tests of a run beside yardsticks, on the same toys.",
+    examples=("covad bench power RUN --toys 100 --json power.json",),
+)
+@click.argument("path", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--toys",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1, 10**6),
+    help="Toys of every ensemble: the first ones of the run.",
+)
+@click.option("--configuration", help="Slug or label of a configuration; default: the main one.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the table as JSON.")
+@loudness
+def bench_power(path: Path, toys: int, configuration: str | None, json_file: Path | None) -> None:
+    """The tests of a run beside yardsticks on the same toys (extra 'yardsticks').
+
+    Supervised classifiers that know the signal, a profiled chi2 in cells of z, the best of 1-D tests, a
+    classifier two-sample test; each calibrated by its own null toys at nu = 0. The table is kept in
+    RUN/power, and the report shows it. Ctrl-C stops it; the same command goes on from there.
+    """
+    from covad.cli.power import print_yardsticks
+    from covad.pipeline.yardsticks import bench_power as measure
+    from covad.storage.records import plain
+
+    found = measure(path, toys, configuration)
+    if json_file:
+        _write(json_file, json.dumps(plain(found), indent=2) + "\n")
+    print_yardsticks(found)
 
 
 @commands.command(short_help="Check this installation.", examples=("covad doctor",))

@@ -12,6 +12,7 @@ from covad.inference.ranking import PriorClosure, TrainingSpread
 from covad.nplm.dataset import Float64
 from covad.observed.result import Observation, digest_of_nulls, read_observations
 from covad.results.latent import LatentSpace, Marginal, marginals, read_latent_space
+from covad.results.power import YardstickTable, read_yardsticks
 from covad.results.summary import EnsembleSummary, Summary, select
 from covad.runs.checks import SpaceChecks, read_checks
 from covad.runs.directory import RunDirectory, space_name
@@ -33,6 +34,7 @@ class Evidence:
     spaces: Mapping[str, LatentSpace] = field(default_factory=dict)
     observed: tuple[Observation, ...] = ()
     outdated: tuple[str, ...] = ()  # answers that do not hold for the study as it is
+    yardsticks: YardstickTable | None = None
 
     def toys(
         self, test: str, configuration: str, signal: str | None = None, injected: float = 0.0
@@ -87,9 +89,17 @@ def read_evidence(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Evid
     return replace(
         read_answers(run, summary),
         t=t,
+        yardsticks=_valid_yardsticks(directory, summary),
         checks={name: found for name, found in checks.items() if found is not None},
         spaces={name: read_latent_space(product) for name, product in pools.items() if product.made},
     )
+
+
+def _valid_yardsticks(directory: RunDirectory, summary: Summary) -> YardstickTable | None:
+    """Return the yardsticks that were measured on toys which the run still has."""
+    found = read_yardsticks(directory)
+    known = {line.identity for line in summary.ensembles}
+    return found if found is not None and known.issuperset(found.made_of) else None
 
 
 def read_answers(run: Path, summary: Summary) -> Evidence:

@@ -34,6 +34,7 @@ from covad.report.tables.prior import prior_table
 from covad.report.tables.processes import process_table
 from covad.report.tables.ranking import ranking_table
 from covad.report.tables.table import Table, shown
+from covad.report.tables.yardsticks import yardstick_table
 from covad.report.texts import glossary
 from covad.results.overview import quoted_first
 from covad.results.summary import Summary
@@ -164,6 +165,8 @@ def power(evidence: Evidence) -> Chapter:
     chapter = Chapter("power", "Power", figures=list(study_figures.power_figures(evidence.summary)))
     if not chapter.figures:
         chapter.missing.append(f"Power curves: {_FEW} with signals in a profiled configuration.")
+    if yardsticks := yardstick_table(evidence.summary, evidence.yardsticks):
+        chapter.tables.append(yardsticks)
     return chapter
 
 

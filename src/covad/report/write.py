@@ -105,6 +105,8 @@ def _digest(evidence: Evidence) -> str:
     checks = {name: plain(found) for name, found in evidence.checks.items()}
     observed = [observation.to_json() for observation in evidence.observed]
     content = [__version__, REPORT_VERSION, summary, checks, observed, evidence.outdated]
+    if evidence.yardsticks is not None:
+        content.append(plain(evidence.yardsticks))
     digest = hashlib.sha256(canonical(content, allow_nan=True))
     for toys in evidence.t.values():
         digest.update(toys.tobytes())

@@ -18,6 +18,7 @@ made/            notes of all that the stages made: sizes, digests, recipes
 toys/            blocks of pseudo-experiments
 aside/           what was made for the study as it was before, by digest
 observed/        answers for observed files, one per question
+power/           what `covad tune-power` and `covad bench power` found; power/toys: yardsticks by toy
 learning.lock    who makes what toys share at the moment; toys.*.lock: who computes toys
 """
 
@@ -48,6 +49,7 @@ _REMEDIES = {
     "make everything anew",
     "manifest.json": "run again: it is written anew, without the times so far",
     "summary.json": "`covad report` writes it anew",
+    "power/yardsticks.json": "`covad bench power` writes it anew",
 }
 
 

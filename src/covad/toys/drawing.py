@@ -53,15 +53,26 @@ def assemble(draw: Draw, reference: LatentEvents, data: LatentEvents, seeds: Toy
         reference=reference.z,
         data=data.z,
         weights=reference.weights_for(draw.expected),
-        reference_response=_known(draw, reference),
-        data_response=_known(draw, data),
+        reference_response=known_response(draw, reference),
+        data_response=known_response(draw, data),
         measured=measured,
         normalisation=normalisation,
         correlation=correlation,
     )
 
 
-def _known(draw: Draw, events: LatentEvents) -> Response:
+def draw_from(there: pools.Pools, draw: Draw, seeds: ToySeeds) -> Dataset:
+    """Return one toy of rows of pools: which ones depends on the sizes of the pools, not on their columns."""
+    true_nuisances(draw, there.reference.sample.response.n_nuisances)
+    reference = there.reference.pick(draw.n_reference, np.random.default_rng(seeds.reference))
+    rng = np.random.default_rng(seeds.data)
+    data = there.background(draw.nu, draw.prior).pick_poisson(draw.expected_background, rng)
+    if draw.signal:
+        data = data.joined(there.signal(draw.signal, draw.nu).pick_poisson(draw.injected, rng))
+    return assemble(draw, reference, data, seeds)
+
+
+def known_response(draw: Draw, events: LatentEvents) -> Response:
     """Return as much of the response as the treatment and the order let the test know."""
     if draw.treatment is Treatment.NONE:
         return Response.none(len(events))
@@ -153,14 +164,7 @@ class PoolSource:
         return draw.thrown(points[int(rng.integers(len(points)))], rng)
 
     def draw(self, draw: Draw, seeds: ToySeeds) -> Dataset:
-        there = pool_files.open_verified(self.directory, self.digest)
-        true_nuisances(draw, there.reference.sample.response.n_nuisances)
-        reference = there.reference.pick(draw.n_reference, np.random.default_rng(seeds.reference))
-        rng = np.random.default_rng(seeds.data)
-        data = there.background(draw.nu, draw.prior).pick_poisson(draw.expected_background, rng)
-        if draw.signal:
-            data = data.joined(there.signal(draw.signal, draw.nu).pick_poisson(draw.injected, rng))
-        return assemble(draw, reference, data, seeds)
+        return draw_from(pool_files.open_verified(self.directory, self.digest), draw, seeds)
 
     def basis_events(self) -> Float32:
         return pool_files.open_verified(self.directory, self.digest).basis

@@ -1,0 +1,274 @@
+"""Power against anomalies that nobody tuned for: the way to choose settings of tests, and spaces."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from scipy.stats import norm
+
+from covad.errors import PlanError, StudyError, TooFewEventsError, UnfinishedRunError, UnknownNameError
+from covad.inference.expected_power import SecondOrderPower
+from covad.nplm.convex.capacity import CapacityError
+from covad.nplm.convex.convex import ConvexTest
+from covad.nplm.dataset import Float32, Float64
+from covad.nplm.fit import NplmTest, Status
+from covad.nplm.likelihood import fit_nuisances
+from covad.nplm.settings import Sizes
+from covad.nplm.statistic import likelihood_ratio
+from covad.results.power import TUNING, FamilyPower, PowerTuning, SettingPower
+from covad.runs.collisions import CollisionData, derived_seed
+from covad.runs.directory import RunDirectory
+from covad.runs.labels import read_labels
+from covad.runs.sources import open_sources
+from covad.storage.records import plain
+from covad.storage.sealed import write_sealed
+from covad.study import Collisions, Configuration, Study
+from covad.study.plan import main_configuration, null_draw, sizes_of, space, space_label
+from covad.toys import tests
+from covad.toys.anomalies import (
+    AnomalyFamily,
+    as_signal,
+    check_sizes,
+    left_out,
+    random_bumps,
+    toy_seeds,
+)
+from covad.toys.drawing import PoolSource, known_response
+from covad.toys.ensembles import Draw, Source, Treatment, TunedTest
+from covad.toys.pool_files import open_verified
+from covad.toys.pools import LatentEvents, Pool, Pools
+from covad.toys.tests import TunedConvex
+
+log = logging.getLogger(__name__)
+
+#: The threshold at which powers are compared.
+Z = 2.0
+#: Processes that are more of the background than this are no anomalies.
+_LARGEST_SHARE = 0.2
+#: Reference events from which the moments of a null are estimated, in units of a toy's.
+_MOMENT_SAMPLE = 4
+#: Events of a source without pools, in units of what toys need.
+_GATHERED = 4
+
+
+class ChoosableTest(TunedTest, Protocol):
+    """A test by its settings that can be chosen for a sample, as `covad.toys.tests` has them."""
+
+    def choose(self, events: Float32, reference_share: float = 1.0) -> NplmTest: ...
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is compared: convex tests of these capacities and spreads, and other tests by their names.
+
+    A test `adaptive` would be the class TunedAdaptive of `covad.toys.tests`; without a formula for its power
+    it is compared by toys alone.
+    """
+
+    capacities: tuple[float, ...] = (10.0, 20.0, 45.0, 90.0)
+    spreads: tuple[float, ...] = (3.0, 10.0)
+    bumps: int | None = None  # None: those of the study
+    others: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for capacity in self.capacities:
+            if not (np.isfinite(capacity) and capacity > 1.0):
+                raise PlanError(f"a capacity is a number above 1, not {capacity:g}")
+        for spread in self.spreads:
+            if not 1e-6 <= spread <= 1e6:
+                raise PlanError(f"a spread is a number from 1e-6 to 1e6, not {spread:g}")
+
+    def settings(self, study: Study, sizes: Sizes) -> Iterator[tuple[str, ChoosableTest]]:
+        """Yield the tests with their names."""
+        for name in self.others:
+            kind = getattr(tests, f"Tuned{name.capitalize()}", None)
+            if name == "convex" or kind is None or not hasattr(kind, "choose"):
+                raise UnknownNameError(f"there is no other test '{name}' that can be chosen for a sample")
+            yield name, kind(**dict(sizes))
+        usual = study.tests.convex
+        bumps = self.bumps or (usual.bumps if usual is not None else TunedConvex(**dict(sizes)).bumps)
+        seed = usual.seed if usual is not None else 0
+        for capacity in self.capacities:
+            if capacity >= bumps:
+                log.warning("capacity %g needs more than %d bumps: left out (--bumps)", capacity, bumps)
+                continue
+            for spread in self.spreads:
+                yield (
+                    "convex",
+                    TunedConvex(bumps=bumps, capacity=capacity, spread=spread, seed=seed, **dict(sizes)),
+                )
+
+
+def tune_power(
+    path: Path, grid: Grid, n_bumps: int = 40, toys: int = 0, signals: Sequence[str] = ()
+) -> PowerTuning:
+    """Compare settings in every space of a run, and keep the answer in RUN/power/tuning.json.
+
+    `signals` are those of the study that count as anomalies: processes that were left out of its training.
+    With `toys`, as many with and without an anomaly are fitted for each family, the same for all settings.
+    """
+    if path.is_file():
+        raise StudyError(
+            f"{path}: is a file, but a space has to be trained first: "
+            f"`covad run {path} --out RUN --until checks`, then `covad tune-power RUN`"
+        )
+    directory = RunDirectory(path)
+    study = directory.study()
+    sources = open_sources(study, directory)
+    notes: list[str] = []
+    lines: list[SettingPower] = []
+    for where, configuration in _one_per_space(study).items():
+        if where not in sources:
+            raise UnfinishedRunError(
+                f"{path}: the space '{space_label(where)}' has no pools yet; `covad run` goes on"
+            )
+        draw, source = null_draw(study, configuration), sources[where]
+        background = _background(source, draw)
+        families = list(_families(study, directory, background, draw, n_bumps, signals, notes))
+        settings = list(grid.settings(study, sizes_of(study, configuration)))
+        found: dict[ChoosableTest, list[FamilyPower]] = {each: [] for _, each in settings}
+        for family in families:
+            log.info("tune-power: %s, %s", space_label(where), family.name)
+            chosen = _chosen([each for _, each in settings], family, notes)
+            for each, power in _family_power(family, chosen, draw, toys, study.seed).items():
+                found[each].append(power)
+        for name, each in settings:
+            if len(found[each]) == len(families):
+                numbers = {key: getattr(each, key, None) for key in ("bumps", "capacity", "spread")}
+                lines.append(SettingPower(space_label(where), name, families=tuple(found[each]), **numbers))
+    if not lines:
+        raise PlanError(f"{path}: none of the settings can be had in its spaces: {'; '.join(notes)}")
+    tuning = PowerTuning(study.seed, tuple(lines), tuple(dict.fromkeys(notes)))
+    write_sealed(path / TUNING, plain(tuning))
+    return tuning
+
+
+def _one_per_space(study: Study) -> dict[tuple[str, int], Configuration]:
+    """Return for every space the main configuration, or the first that profiles, or the first."""
+    main = main_configuration(study)
+    ordered = sorted(study.configurations, key=lambda c: (c != main, c.treatment is not Treatment.PROFILED))
+    chosen: dict[tuple[str, int], Configuration] = {}
+    for configuration in ordered:
+        chosen.setdefault(space(configuration), configuration)
+    return {where: chosen[where] for where in study.spaces}
+
+
+def _background(source: Source, draw: Draw) -> Pools:
+    """Return the pools of a source; of one that has fresh events for every toy, enough of them."""
+    if isinstance(source, PoolSource):
+        return open_verified(source.directory, source.digest)
+    seeds = toy_seeds(0, "background", 0, False)
+    large = replace(draw, n_reference=_GATHERED * draw.n_reference, expected=_GATHERED * draw.expected)
+    sample = source.draw(large, seeds)
+    return Pools(
+        Pool(LatentEvents(sample.reference, sample.reference_response)),
+        source.basis_events(),
+        {draw.nu: Pool(LatentEvents(sample.data, sample.data_response))},
+    )
+
+
+def _families(
+    study: Study,
+    directory: RunDirectory,
+    background: Pools,
+    draw: Draw,
+    n_bumps: int,
+    signals: Sequence[str],
+    notes: list[str],
+) -> Iterator[AnomalyFamily]:
+    yield random_bumps(background, draw, n_bumps, derived_seed(study, "anomalies"))
+    for name in signals:
+        if name not in study.signals:
+            known = ", ".join(study.signals) or "none"
+            raise UnknownNameError(f"{directory.path}: the study has no signal '{name}' (it has {known})")
+        yield as_signal(background, draw, name, study.signals[name])
+    if not isinstance(study.source, Collisions):
+        notes.append("no process can be left out: this study does not start from events with labels")
+        return
+    labels = read_labels(CollisionData.of_run(study, directory), background)
+    if labels is None:
+        notes.append("no process was left out: the events have weights, and pools do not keep their labels")
+        return
+    notes.append("processes were left out of reference and data; the encoder was trained with their labels")
+    for process, share in _shares(labels).items():
+        if share > _LARGEST_SHARE:
+            continue
+        family = left_out(background, draw, process, labels)
+        try:
+            check_sizes(family, draw)
+        except TooFewEventsError as few:
+            notes.append(f"{process} was not left out: {few}")
+            continue
+        yield family
+
+
+def _shares(labels: Mapping[str, np.ndarray]) -> dict[str, float]:
+    names, counts = np.unique(labels["data"], return_counts=True)
+    return {str(name): float(n / counts.sum()) for name, n in zip(names, counts, strict=True)}
+
+
+def _chosen(
+    settings: Sequence[ChoosableTest], family: AnomalyFamily, notes: list[str]
+) -> dict[ChoosableTest, NplmTest]:
+    """Choose the basis of every setting from the family's own background; leave out what cannot be had."""
+    found = {}
+    for each in settings:
+        try:
+            share = family.background.reference.effective_share
+            found[each] = each.choose(family.background.basis, share)
+        except CapacityError as failure:
+            notes.append(f"{family.name}: a setting was left out: {failure}")
+    return found
+
+
+def _family_power(
+    family: AnomalyFamily, chosen: Mapping[ChoosableTest, NplmTest], draw: Draw, toys: int, seed: int
+) -> dict[ChoosableTest, FamilyPower]:
+    """Return the power of every test against the anomalies of a family.
+
+    The threshold is that of the law, or of the toys without anomaly for a test that has none here.
+    """
+    check_sizes(family, draw)
+    wide = min(_MOMENT_SAMPLE * draw.n_reference, len(family.background.reference))
+    sample = family.toy(replace(draw, n_reference=wide), toy_seeds(seed, family.name, 0, False), None)
+    with_anomaly, without = (_t_of_toys(family, chosen, draw, toys, seed, there) for there in (True, False))
+    found = {}
+    for key, test in chosen.items():
+        formula, threshold = None, np.inf
+        if isinstance(test, ConvexTest):
+            order = SecondOrderPower.of(test, sample, draw.n_reference)
+            threshold = order.null.law.isf(float(norm.sf(Z)))
+            events = [(a.pool.sample, a.injected) for a in family.anomalies]
+            powers = [order.power(each.z, known_response(draw, each), n, Z) for each, n in events]
+            formula = float(np.mean(powers))
+        elif toys:
+            threshold = float(np.quantile(without[key], norm.cdf(Z)))
+        beyond = [int((t[key] > threshold).sum()) for t in (with_anomaly, without)]
+        found[key] = FamilyPower(family.name, len(family.anomalies), formula, toys, *beyond)
+    return found
+
+
+def _t_of_toys(
+    family: AnomalyFamily,
+    chosen: Mapping[ChoosableTest, NplmTest],
+    draw: Draw,
+    toys: int,
+    seed: int,
+    with_anomaly: bool,
+) -> dict[ChoosableTest, Float64]:
+    """Fit all tests to the same toys; every toy has the next anomaly of the family."""
+    t = {key: np.zeros(toys) for key in chosen}
+    for index in range(toys):
+        seeds = toy_seeds(seed, family.name, index, with_anomaly)
+        anomaly = family.turn(index, toys) if with_anomaly else None
+        dataset = family.toy(draw, seeds, anomaly)
+        delta = fit_nuisances(dataset)
+        for key, test in chosen.items():
+            result = likelihood_ratio(dataset, test, seeds.fit, delta)
+            t[key][index] = -np.inf if result.status is Status.FAILED else result.t
+    return t

@@ -1,0 +1,51 @@
+"""Power in second order: the rate of false alarms without a signal, and that of toys with a weak one."""
+
+import numpy as np
+import pytest
+
+from covad.inference.expected_power import SecondOrderPower
+from covad.nplm.convex.capacity import with_capacity
+from covad.nplm.dataset import Response
+from covad.nplm.settings import Sizes
+from covad.nplm.statistic import likelihood_ratio
+from covad.toys import latent_world as latent
+from covad.toys.latent_world import LatentWorld
+
+WORLD = LatentWorld(6000, 1500.0)
+
+
+@pytest.fixture(scope="module")
+def power() -> SecondOrderPower:
+    sizes = Sizes(expected=1500.0, reference=6000)
+    pool = latent.background(8000, np.random.default_rng(1))
+    test = with_capacity(pool, 20, 0, 8.0, 3.0, sizes)
+    return SecondOrderPower.of(test, WORLD.toy(np.random.default_rng(2)), 6000)
+
+
+def signal_power(power: SecondOrderPower, injected: float) -> float:
+    z = latent.signal(3000, np.random.default_rng(3))
+    return power.power(z, latent_response(z), injected, 2.0)
+
+
+def latent_response(z):
+    return Response(latent.response(z, 1))
+
+
+def test_without_signal_it_is_the_rate_of_false_alarms(power):
+    """4000 draws: the rate 0.0228 has a standard deviation of 0.0024, and 0.012 is five of them."""
+    assert signal_power(power, 1e-9) == pytest.approx(0.0228, abs=0.012)
+
+
+def test_it_grows_with_the_signal(power):
+    powers = [signal_power(power, n) for n in (10.0, 40.0, 160.0)]
+    assert powers == sorted(powers)
+    assert powers[-1] > powers[0] + 0.2
+
+
+def test_toys_with_a_weak_signal_agree(power):
+    """100 toys: three standard deviations are at most 0.15; the formula may be too high, by up to 1.9."""
+    injected, threshold = 60.0, power.null.law.isf(0.02275)
+    toys = (WORLD.toy(np.random.default_rng([4, i]), expected_signal=injected) for i in range(100))
+    found = np.mean([likelihood_ratio(toy, power.test, 0).t > threshold for toy in toys])
+    formula = signal_power(power, injected)
+    assert found - 0.15 < formula < 1.9 * found + 0.15

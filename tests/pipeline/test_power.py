@@ -1,0 +1,203 @@
+"""`covad tune-power` and `covad bench power` on runs: what is kept, what is refused, and the same toys."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from finished_run import TINY, here, make_run
+from toy_world import latent_pools
+
+from covad.cli.main import commands
+from covad.errors import PlanError, StudyError, UnknownNameError
+from covad.pipeline import run_study
+from covad.pipeline.leave_out import leave_out
+from covad.pipeline.tune_power import Grid, tune_power
+from covad.pipeline.wide_pools import WidePools, with_inputs
+from covad.pipeline.yardsticks import bench_power
+from covad.report.evidence import read_evidence
+from covad.report.tables.yardsticks import yardstick_table
+from covad.results import collect
+from covad.results.compute import current_summary
+from covad.results.power import TUNING, YARDSTICKS, read_yardsticks
+from covad.runs.collisions import CollisionData
+from covad.runs.directory import RunDirectory
+from covad.runs.sources import open_sources
+from covad.study import parse_study
+from covad.study.reading import read_study
+from covad.toys.drawing import draw_from
+from covad.toys.pool_files import open_pools, write_pools
+
+POOLS = {
+    "seed": 3,
+    "sizes": {"expected": 200, "reference": 800},
+    "tests": {"convex": {"bumps": 8}},
+    "configurations": [{"treatment": "profiled"}],
+    "nu": [0, 1],
+    "nu_norm": [],
+    "prior": False,
+    "signals": {"bump": [40]},
+    "toys": 45,
+}
+GRID = Grid(capacities=(3.0, 5.0), spreads=(3.0,), bumps=12)
+
+
+@pytest.fixture(scope="module")
+def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run from pools: z alone, and no labels."""
+    folder = tmp_path_factory.mktemp("pooled")
+    write_pools(folder / "pools", latent_pools(3000))
+    source = {"kind": "pools", "path": str(folder / "pools"), "embedding": "latent"}
+    run_study(parse_study(POOLS | {"source": source}, "here"), folder / "run", here)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def collided(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run from events, with inputs and labels."""
+    source = TINY["source"] | {"signals": {"lq": {"simulate": 300}}}
+    return make_run(
+        tmp_path_factory.mktemp("collided") / "run",
+        source=source,
+        tests={"convex": {"bumps": 5}},
+        configurations=[{"treatment": "profiled"}],
+        signals={"lq": [20]},
+        toys=2,
+    )
+
+
+def test_settings_are_ranked_and_kept(pooled):
+    found = tune_power(pooled, GRID, n_bumps=4, toys=3)
+    assert {(s.capacity, s.spread) for s in found.settings} == {(3.0, 3.0), (5.0, 3.0)}
+    means = [setting.mean for setting in found.ranked]
+    assert means == sorted(means, reverse=True)
+    assert all(family.toys == 3 for setting in found.settings for family in setting.families)
+    assert (pooled / TUNING).exists()
+    assert "no process can be left out" in found.notes[0]
+    assert tune_power(pooled, GRID, n_bumps=4, toys=3) == found
+
+
+def test_a_signal_counts_only_when_it_is_asked_for(pooled):
+    usual, with_signal = (tune_power(pooled, GRID, 3, signals=names) for names in ((), ("bump",)))
+    assert [f.family for f in usual.settings[0].families] == ["random bumps"]
+    assert [f.family for f in with_signal.settings[0].families] == ["random bumps", "bump"]
+    with pytest.raises(UnknownNameError, match="no signal 'lq'"):
+        tune_power(pooled, GRID, 3, signals=("lq",))
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ({"capacities": (1.0,)}, "a capacity is"),
+        ({"capacities": (np.nan,)}, "a capacity is"),
+        ({"spreads": (np.nan,)}, "a spread is"),
+        ({"spreads": (0.0,)}, "a spread is"),
+    ],
+)
+def test_settings_that_no_test_has_are_refused(grid, words):
+    with pytest.raises(PlanError, match=words):
+        Grid(**grid)
+
+
+def test_a_study_file_is_sent_to_covad_run(tmp_path):
+    (tmp_path / "study.yaml").write_text("seed: 1\n")
+    with pytest.raises(StudyError, match="--until checks"):
+        tune_power(tmp_path / "study.yaml", GRID)
+
+
+def test_another_test_has_to_be_known(pooled):
+    with pytest.raises(UnknownNameError, match="no other test 'wishful'"):
+        tune_power(pooled, Grid((3.0,), (3.0,), 12, ("wishful",)), 3)
+
+
+def test_yardsticks_stand_beside_the_tests_of_the_run(pooled):
+    found = bench_power(pooled, 45)
+    expected = {"convex", "profiled chi2 in cells of z", "best of 1-D tests", "supervised on z"}
+    assert expected | {"classifier two-sample test on z"} == set(found.names)
+    assert found.null_toys == 45
+    for line in found.lines:
+        assert line.found is not None
+        if line.signal is None and not any(line.nu):
+            assert line.found <= 1  # one of 45 is beyond the quantile that it defines
+    (ceiling,) = found.ceilings
+    assert ceiling.expected_z > 2.0
+    assert read_yardsticks(RunDirectory(pooled)) == found
+
+
+def test_kept_toys_are_not_computed_again(pooled, monkeypatch):
+    first = bench_power(pooled, 45)
+    monkeypatch.setattr("covad.pipeline.yardsticks.draw_from", lambda *_: pytest.fail("drawn again"))
+    assert bench_power(pooled, 45) == first
+
+
+def test_few_null_toys_claim_no_power(pooled):
+    found = bench_power(pooled, 20)
+    assert all(line.found is None for line in found.lines)
+    assert "do not resolve Z = 2" in found.notes[-1]
+
+
+def test_the_report_shows_yardsticks_of_its_own_toys_only(pooled):
+    bench_power(pooled, 45)
+    toys = collect(pooled)
+    summary = current_summary(toys)
+    table = yardstick_table(summary, read_evidence(pooled, summary, toys.values).yardsticks)
+    assert [row.keys[0] for row in table.rows][-1] == "convex test"
+    assert {column.group for column in table.columns} == {"false alarms", "bump, 20 %"}
+    content = json.loads((pooled / YARDSTICKS).read_text())
+    assert content["made_of"]
+    others = [line for line in summary.ensembles if line.identity not in content["made_of"]]
+    elsewhere = read_evidence(pooled, replace(summary, ensembles=tuple(others)), toys.values)
+    assert elsewhere.yardsticks is None
+
+
+def test_known_processes_are_left_out_in_turn(collided):
+    found = tune_power(collided, GRID, n_bumps=2)
+    families = [family.family for family in found.settings[0].families]
+    assert families[:2] == ["random bumps", "z left out"]
+    assert any("trained with their labels" in note for note in found.notes)
+
+
+def test_wide_pools_give_the_same_toys(collided):
+    directory = RunDirectory(collided)
+    study = directory.study()
+    (source,) = open_sources(study, directory).values()
+    pools = open_pools(source.directory, source.digest)
+    narrow = WidePools.of_z(pools, [(0.0,), (1.0,)])
+    wide = with_inputs(narrow, CollisionData.of_run(study, directory))
+    ensemble = next(entry.ensemble for entry in collect(collided).entries if entry.draw.signal == "lq")
+    seeds = ensemble.seeds(0)
+    toy = wide.seen(draw_from(wide.pools, ensemble.draw, seeds))
+    plain = source.draw(ensemble.draw, seeds)
+    np.testing.assert_array_equal(toy.dataset.data, plain.data)
+    np.testing.assert_array_equal(toy.dataset.reference, plain.reference)
+    assert toy.data["inputs"].shape == (len(plain.data), 57)
+    assert toy.data["observables"].shape[1] == 4 * 5
+
+
+def test_a_study_without_a_process_can_be_written_once(collided, tmp_path):
+    study_file = leave_out(collided, "z", tmp_path / "side")
+    study = read_study(study_file)
+    assert list(study.signals) == ["z"]
+    assert [path.name for path in study.source.background.files] == ["background.h5"]
+    assert study.source.splits.total < TINY["source"]["background"]["simulate"]
+    with pytest.raises(StudyError, match="is not overwritten"):
+        leave_out(collided, "z", tmp_path / "side")
+    with pytest.raises(UnknownNameError, match="process 'photon'"):
+        leave_out(collided, "photon", tmp_path / "other")
+    assert not list((tmp_path / "other").glob("*"))
+
+
+def test_the_commands_print_what_they_found(pooled, tmp_path):
+    runner = CliRunner()
+    small = ["--capacity", "3", "--bumps", "12", "--anomalies", "2", "--json", str(tmp_path / "power.json")]
+    told = runner.invoke(commands, ["tune-power", str(pooled), *small])
+    assert told.exit_code == 0, told.output
+    assert "random bumps" in told.output
+    assert json.loads((tmp_path / "power.json").read_text())[str(pooled)]["settings"]
+    told = runner.invoke(commands, ["bench", "power", str(pooled), "--toys", "45"])
+    assert told.exit_code == 0, told.output
+    assert "profiled chi2 in cells of z" in told.output
+    told = runner.invoke(commands, ["tune-power", str(pooled), "--leave-out", "z"])
+    assert told.exit_code == 2
