@@ -8,7 +8,7 @@ from pathlib import Path
 from covad.cli.console import result_console, table
 from covad.inference.intervals import proportion_interval
 from covad.results.power import FamilyPower, PowerTuning, SettingPower, YardstickLine, YardstickTable
-from covad.results.summary import nu_text
+from covad.results.truths import nu_text
 
 
 def print_tuning(found: Mapping[Path, PowerTuning]) -> None:

@@ -27,10 +27,10 @@ from covad.nplm.convex.quadratic import CurvedLikelihood
 from covad.nplm.dataset import Dataset, Float64
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import (
-    BLOCK,
     ColumnLikelihood,
     GaussianPenalty,
     QuadraticLikelihood,
+    grown_sums,
     join_nuisances,
     nuisance_shift,
 )
@@ -202,20 +202,10 @@ class _Fitted:
             expansions = [self.likelihood.expand(theta) for theta in thetas.T]
             gradients = np.column_stack([found.gradient for found in expansions])
             return np.array([found.value for found in expansions]), gradients
-        columns, weights, penalty = (
-            self.likelihood.reference,
-            self.likelihood.weights,
-            self.likelihood.penalty,
-        )
-        values = self.likelihood.data_sums @ thetas + [penalty.value(theta) for theta in thetas.T]
-        gradients = self.likelihood.score[:, None] + np.column_stack(
-            [penalty.gradient(theta) for theta in thetas.T]
-        )
-        for start in range(0, len(weights), BLOCK):
-            rows = slice(start, start + BLOCK)
-            block = columns[rows].astype(np.float64)
-            excess = np.expm1(block @ thetas)
-            excess *= weights[rows, None]
-            values -= excess.sum(axis=0)
-            gradients -= block.T @ excess
+        penalty, sums = self.likelihood.penalty, self.likelihood.data_sums
+        expected, slopes = grown_sums(self.likelihood.reference, self.likelihood.weights, thetas, np.float64)
+        values = sums @ thetas - (expected - self.likelihood.weights.sum())
+        values += [penalty.value(theta) for theta in thetas.T]
+        gradients = sums[:, None] - slopes
+        gradients += np.column_stack([penalty.gradient(theta) for theta in thetas.T])
         return values, gradients

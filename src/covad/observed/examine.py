@@ -28,6 +28,7 @@ from covad.inference.signs import SignNoise
 from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.adaptive.members import AdaptiveFit
 from covad.nplm.convex.convex import ConvexTest
+from covad.nplm.convex.law import ConvexNulls
 from covad.nplm.dataset import Dataset
 from covad.nplm.fit import Fit, Status
 from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances, log_yield
@@ -221,7 +222,7 @@ def _test(
         further = None if noise is None else noise.in_test(test, dataset, nu)
         laws = test.nulls(dataset, nu, further=further)
         law = laws.at_yield()
-        if isinstance(test, ConvexTest):
+        if isinstance(test, ConvexTest) and isinstance(laws, ConvexNulls):
             with_h = judge_with_h(test, dataset, outcome, names, laws)
         n_toys, how = len(group.null_t), "law of t at the fitted nuisances"
         if group.configuration.treatment is Treatment.NONE:

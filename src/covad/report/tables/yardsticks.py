@@ -9,7 +9,8 @@ from covad.report.names import share, signal_label, test_label
 from covad.report.tables.table import Cell, Column, Row, Table, interval_cell
 from covad.report.texts import texts
 from covad.results.power import YardstickLine, YardstickTable
-from covad.results.summary import Summary, nu_text
+from covad.results.summary import Summary
+from covad.results.truths import nu_text
 from covad.settings import Nu
 
 
