@@ -84,6 +84,13 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
         data.source.response.bootstrap,
     )
     log.info("closure reach of %s: %s", name, reach_text(found.reach))
+    if len(found.prior.nuisances) > 1:
+        worst = (f"{found.prior.name(e.nuisance)} {e.misfit.shift:.2g}" for e in found.prior.nuisances[:5])
+        log.info(
+            "described worst, by the shift of t at %g events in standard deviations, averaged over the prior: %s",
+            found.prior.n_events,
+            ", ".join(worst),
+        )
     _warn_of_yields(name, order, found.yields)
     # the probe is fitted on one half of the nominal events and judged on the other
     here = pairs.nominal_passes
