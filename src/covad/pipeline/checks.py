@@ -87,7 +87,7 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     if len(found.prior.nuisances) > 1:
         worst = (f"{found.prior.name(e.nuisance)} {e.misfit.shift:.2g}" for e in found.prior.nuisances[:5])
         log.info(
-            "described worst, by the shift of t at %g events in standard deviations, averaged over the prior: %s",
+            "described worst, by the shift of t at %g events over the prior, in standard deviations: %s",
             found.prior.n_events,
             ", ".join(worst),
         )
