@@ -168,9 +168,13 @@ def grown_sums(
     parts: list[tuple[slice, slice, Columns]] = [
         (x, fits, np.ascontiguousarray(thetas[x, fits], dtype=precision)) for x, fits in spans
     ]
+    buffer: Columns = np.empty((BLOCK, len(thetas)), dtype=precision)
     for start in range(0, len(weights), BLOCK):
         rows = slice(start, start + BLOCK)
-        block: Columns = columns[rows].astype(precision, copy=False)
+        block = columns[rows]
+        if columns.dtype != precision:
+            block = buffer[: len(block)]
+            np.copyto(block, columns[rows], casting="same_kind")
         f: Columns = np.zeros((len(block), len(totals)), dtype=precision)
         for x, fits, theta in parts:
             f[:, fits] += block[:, x] @ theta

@@ -194,13 +194,14 @@ class FamilyProblem:
     def _end(self, member: int, found: Climb, start: Float64) -> Maximum:
         """Return the maximum of a member, whose climb goes on alone if it did not get there."""
         likelihood = self.likelihoods[member]
-        if found.converged:
+        at_maximum = found.converged and not found.is_doubtful
+        if at_maximum:
             value = likelihood.log_likelihood(found.theta, found.value)
             best = Maximum(found.theta, value, Status.CONVERGED, found.passes)
             if self.dataset.reference_response.quadratic is None:
                 return best
         problem = self.problem(member)
-        if not found.converged:
+        if not at_maximum:
             alone = climb(problem.likelihood, found.theta if found.is_finite else start)
             best = replace(alone, evaluations=found.passes + alone.evaluations)
         return problem.bent(best, start)
