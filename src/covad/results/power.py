@@ -82,7 +82,7 @@ class YardstickLine(Record):
     nu: tuple[float, ...]
     toys: int
     found: int | None  # None: the null toys are too few to resolve Z = 2
-    median: Significance | None  # None for background
+    median: Significance | None  # None for background, and for too few toys
 
     @property
     def rate(self) -> float | None:
