@@ -110,7 +110,9 @@ def test_a_study_file_is_sent_to_covad_run(tmp_path):
 
 def test_another_test_has_to_be_known(pooled):
     with pytest.raises(UnknownNameError, match="no other test 'wishful'"):
-        tune_power(pooled, Grid((3.0,), (3.0,), 12, ("wishful",)), 3)
+        tune_power(pooled, Grid((3.0,), (3.0,), 12, ("wishful",)), 3, toys=43)
+    with pytest.raises(PlanError, match="needs 43 toys or more"):
+        tune_power(pooled, Grid((3.0,), (3.0,), 12, ("wishful",)), 3, toys=42)
 
 
 def test_yardsticks_stand_beside_the_tests_of_the_run(pooled):

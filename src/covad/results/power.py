@@ -40,10 +40,10 @@ class SettingPower(Record):
 
     space: str
     test: str
-    bumps: int | None
-    capacity: float | None
-    spread: float | None
     families: tuple[FamilyPower, ...]
+    capacity: float | None = None
+    bumps: int | None = None
+    spread: float | None = None
 
     @property
     def mean(self) -> float | None:
