@@ -208,7 +208,7 @@ class CollisionData:
         for entry in self.source.systematics:
             if not isinstance(entry, SamplesEntry):
                 continue
-            factors = sides(entry.down is None).values()
+            factors = sides(entry.one_sided).values()
             for name, by_nu in zip(entry.samples, factors, strict=True):
                 pieces = partial(self._alternative_pieces, name, entry.process, role, part, parts)
                 found.append(Alternative(self.source.nuisances.index(entry.name), by_nu, pieces, name))

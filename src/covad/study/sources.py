@@ -194,6 +194,11 @@ class Collisions(Settings):
             for name in pair:
                 if name not in self.nuisances:
                     raise ValueError(f"response.cross: no systematic is named {name}")
+                if any(entry.one_sided for entry in self.systematics if entry.name == name):
+                    raise ValueError(
+                        f"response.cross: {name} does not exist at both +1 and -1, where the mixed term is "
+                        "learned: take it out"
+                    )
             if pair[0] == pair[1]:
                 raise ValueError(f"response.cross: {pair[0]} has its own square without being asked for")
         # both parts of the encoder's split must fill a batch
