@@ -324,3 +324,17 @@ def test_two_nuisances_of_which_one_has_one_side_have_no_mixed_term(files, tmp_p
     grid = grid_of(data)
     assert grid == [(1.0, 0.0), (-1.0, 0.0), (2.0, 0.0), (-2.0, 0.0), (0.0, 1.0)]
     assert PriorAverage.over(grid).weights.sum() == pytest.approx(1.5)
+
+
+def test_separate_samples_take_no_place_of_a_signal(files, tmp_path):
+    """The signal has events that are called as the process of the sample is."""
+    study = kinds_study(
+        [files["w"], files["ttbar"]],
+        [KINDS[0], samples(files["model"])],
+        nu=[0, {"model": 1}, {"model": -1}],
+        source={"signals": {"x": {"files": [files["mixed"]]}}},
+        signals={"x": [20]},
+    )
+    run_study(study, tmp_path / "run", here, until="events", workers=1)
+    counts = json.loads((tmp_path / "run" / "selected.json").read_text())["counts"]
+    assert len({(count["events"], count["weights"]["total"]) for count in counts if count["role"] == "x"}) == 1

@@ -80,6 +80,11 @@ class CollisionData:
         """The nuisances in the order of nu: entries of one name are one."""
         return make_nuisances([entry.description for entry in self.source.systematics], self.source.folder)
 
+    @property
+    def acting(self) -> tuple[Nuisance, ...]:
+        """The nuisances as they act on any events: the place that separate samples take is in the background."""
+        return tuple(nuisance.without_samples for nuisance in self.systematics)
+
     @cached_property
     def columns(self) -> Columns:
         """Return what the systematics need of event files beside the events."""
