@@ -215,6 +215,15 @@ EVENTS = {
         (
             {
                 "systematics": [
+                    {"name": "gen-w", "kind": "samples", "process": "z", "up": {"files": ["a.h5"]}},
+                    {"name": "gen", "kind": "samples", "process": "w-z", "up": {"files": ["b.h5"]}},
+                ]
+            },
+            "source: systematics: separate samples get the same name in the run: rename one of them",
+        ),
+        (
+            {
+                "systematics": [
                     {"name": "jet_energy_scale"},
                     {"name": "gen", "kind": "samples", "process": "w", "up": {"files": ["a.h5"]}},
                 ],
