@@ -226,7 +226,7 @@ def test_leaving_out_a_column_forgets_its_correlated_measurement() -> None:
 
 @pytest.mark.parametrize("linked", ["by the response", "by the prior"])
 def test_what_is_pruned_together_is_judged_together(linked: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two nuisances that do the same absorb each other in a test that has one of them, in one with none not."""
+    """Two nuisances that do the same absorb each other in a test that has one of them."""
     rng = np.random.default_rng(11)
     phi = np.column_stack([rng.normal(size=(4000, N_BASIS - 1)), np.ones(4000)])
     g = 0.05 * phi[:, [0, 0 if linked == "by the response" else 1]]

@@ -337,4 +337,6 @@ def test_separate_samples_take_no_place_of_a_signal(files, tmp_path):
     )
     run_study(study, tmp_path / "run", here, until="events", workers=1)
     counts = json.loads((tmp_path / "run" / "selected.json").read_text())["counts"]
-    assert len({(count["events"], count["weights"]["total"]) for count in counts if count["role"] == "x"}) == 1
+    assert (
+        len({(count["events"], count["weights"]["total"]) for count in counts if count["role"] == "x"}) == 1
+    )

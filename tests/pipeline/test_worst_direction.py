@@ -127,7 +127,9 @@ def test_pruned_nuisances_are_unknown_to_the_test(run, tmp_path, monkeypatch):
     assert response.digest == Products(three(), RunDirectory(path)).response("covariant", 0, 1).digest
     t = open_run(tmp_path / "run").toys("covariant-profiled").t
     assert np.isfinite(t).all()
-    with pytest.raises(CovadError, match=r"value of 'met_soft_scale' cannot be used: .* leave the nuisance out"):
+    with pytest.raises(
+        CovadError, match=r"value of 'met_soft_scale' cannot be used: .* leave the nuisance out"
+    ):
         examine(tmp_path / "run", tmp_path / "none.h5", auxiliary={"met_soft_scale": 1.0})
 
 

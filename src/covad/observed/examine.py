@@ -165,8 +165,8 @@ def _expectations(
             )
         if value and name in run.pruned:
             raise CovadError(
-                f"the auxiliary value of '{name}' cannot be used: the tests of this run leave the nuisance out "
-                "(source.response.prune), so leave the value out, or run the study without prune"
+                f"the auxiliary value of '{name}' cannot be used: the tests of this run leave the nuisance "
+                "out (source.response.prune), so leave the value out, or run the study without prune"
             )
         measured[name] = float(value)
     return run.sizes.expected if expected is None else float(expected), measured

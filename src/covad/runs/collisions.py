@@ -82,7 +82,7 @@ class CollisionData:
 
     @property
     def acting(self) -> tuple[Nuisance, ...]:
-        """The nuisances as they act on any events: the place that separate samples take is in the background."""
+        """The nuisances as they act on any events: separate samples take the place of background alone."""
         return tuple(nuisance.without_samples for nuisance in self.systematics)
 
     @cached_property
