@@ -20,6 +20,37 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
+class PairMoments:
+    """Moments of two correlated nuisances, a and b, over their prior."""
+
+    product: float  # E[a b]
+    squares: float  # E[a^2 b^2]
+    first: float  # E[a^3 b]
+    second: float  # E[a b^3]
+
+    @classmethod
+    def of(cls, r: float, first_is_sign: bool, second_is_sign: bool) -> PairMoments:
+        """Return them for two Gaussians of correlation r, of which one or both are replaced by their sign."""
+        if first_is_sign and second_is_sign:
+            product = float(2.0 / np.pi * np.arcsin(r))
+            return cls(product, 1.0, product, product)
+        if first_is_sign or second_is_sign:
+            half = float(np.sqrt(2.0 / np.pi))
+            of_sign, of_other = half * r, half * (3.0 * r - r**3)
+            return cls(half * r, 1.0, *((of_sign, of_other) if first_is_sign else (of_other, of_sign)))
+        return cls(r, 1.0 + 2.0 * r**2, 3.0 * r, 3.0 * r)
+
+
+def prior_covariance(correlation: Float64, few: Sequence[int]) -> Float64:
+    """Return the covariance of the truths, of which those of the numbers `few` are signs."""
+    covariance = np.eye(len(correlation))
+    for a, b in combinations(range(len(correlation)), 2):
+        moments = PairMoments.of(float(correlation[a, b]), a in few, b in few)
+        covariance[a, b] = covariance[b, a] = moments.product
+    return covariance
+
+
+@dataclass(frozen=True)
 class PriorAverage:
     """How the mean of s(nu) over nu ~ N(0, 1)^K follows from the deltas at nu of the response's grid.
 
@@ -40,7 +71,8 @@ class PriorAverage:
 
     If the auxiliary values of k and l have the correlation r, each such pair adds 2 r delta_k.delta_l, its
     terms in delta_kk.delta_ll and delta_kl.delta_kl grow by 1 + 2 r^2, and there are 3 r delta_kl.delta_kk
-    and 3 r delta_kl.delta_ll; these two are left out of pairs measured apart.
+    and 3 r delta_kl.delta_ll; these two are left out of pairs measured apart. The truth of a nuisance that
+    exists at +-1 only has the sign of what is thrown: `PairMoments` has what follows.
     """
 
     points: tuple[Nu, ...]
@@ -84,21 +116,22 @@ class PriorAverage:
                 squares.append(even(axis, 1.0, 0.0) if few else even(axis, 1 / 9, 2 / 9))
         mixed = np.zeros((len(points), len(points)))
         slopes = [_slope(points, k) for k in range(len(axes))] if correlation is not None else []
+        signs = discrete(points)
         for k, m in combinations(range(len(axes)), 2):
             r = 0.0 if correlation is None else float(correlation[k, m])
-            growth = 1.0 + 2.0 * r**2
+            moments = PairMoments.of(r, k in signs, m in signs)
             both = np.outer(squares[k], squares[m])
-            mixed += growth * (both + both.T) / 4
+            mixed += moments.squares * (both + both.T) / 4
             planes = corners(axes[k], axes[m])
             if r:
                 linear = np.outer(slopes[k], slopes[m])
-                mixed += r * (linear + linear.T)
+                mixed += moments.product * (linear + linear.T)
             if all(tuple(nu.tolist()) in place for nu, _ in planes):
                 product = coefficients(planes)
-                mixed += growth * np.outer(product, product)
+                mixed += moments.squares * np.outer(product, product)
                 if r:
-                    uneven = np.outer(product, squares[k] + squares[m])
-                    mixed += 1.5 * r * (uneven + uneven.T)
+                    uneven = np.outer(product, moments.first * squares[k] + moments.second * squares[m])
+                    mixed += (uneven + uneven.T) / 2
         return cls(tuple(points), np.sum(each, axis=0), mixed)
 
     @staticmethod
@@ -173,7 +206,8 @@ class Measurement:
 
     def _crossed(self, pair: Pair, n_events: float) -> NoisyForm:
         r = 0.0 if self.correlation is None else float(self.correlation[pair])
-        matrix, misfit = (1.0 + 2.0 * r**2) * n_events * self.central.at(n_events).form, self.crossed[pair]
+        squares = PairMoments.of(r, False, False).squares  # of nuisances that exist everywhere
+        matrix, misfit = squares * n_events * self.central.at(n_events).form, self.crossed[pair]
         return NoisyForm.of(misfit.delta, misfit.noise, lambda rows: rows @ matrix)
 
     def _form(self, average: PriorAverage, n_events: float) -> NoisyForm:

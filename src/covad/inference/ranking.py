@@ -29,7 +29,7 @@ import numpy as np
 from covad.errors import InferenceError
 from covad.inference.intervals import LEVEL, check_level
 from covad.inference.misfit import Misfit
-from covad.inference.prior_average import Measurement, Pair, discrete
+from covad.inference.prior_average import Measurement, Pair, discrete, prior_covariance
 from covad.inference.shifts import NoisyForm, PredictedShift, ScalableNull
 from covad.nplm.dataset import Float64
 from covad.settings import Nu
@@ -190,7 +190,8 @@ def _left_out(
     at = null.without(*columns).at(n_events)
     matrix, prior = n_events * at.form, np.eye(len(columns))
     if measured.correlation is not None:
-        prior = measured.correlation[np.ix_(nuisances, nuisances)]
+        truths = prior_covariance(measured.correlation, discrete(tuple(measured.misfits)))
+        prior = truths[np.ix_(nuisances, nuisances)]
     effects = [slopes[number].delta for number in nuisances] + null.per_event.information[columns]
     noise = np.stack([slopes[number].noise for number in nuisances], axis=1)
     delta, noise = (np.delete(rows, columns, axis=-1) for rows in (effects, noise))
