@@ -61,7 +61,7 @@ def count_separate(data: CollisionData) -> SeparateYields:
             with data.open_files(name) as files:
                 found = _Sums()
                 _add({entry.process: found}, files, data.selection)
-                generated = sum(file.sum_of_weights.get(entry.process, 0.0) for file, _ in files.parts)
+                generated = _generated(entry, files)
             expected = nominal[entry.process]
             for what, sums in ((f"the sample '{name}'", found), ("source.background", expected)):
                 if sums.total <= 0.0:
@@ -71,11 +71,10 @@ def count_separate(data: CollisionData) -> SeparateYields:
                         "expectation: give it more events"
                     )
             scale = expected.total / found.total
-            given = data.source.background.processes.get(entry.process)
-            luminosity = data.source.luminosity
+            cross_section, luminosity = _cross_section(data, entry.process), data.source.luminosity
             by_cross_section = False
-            if given is not None and given.cross_section and luminosity and generated > 0.0:
-                by_cross_section, scale = True, luminosity * given.cross_section / generated
+            if cross_section is not None and luminosity and generated > 0.0:
+                by_cross_section, scale = True, luminosity * cross_section / generated
             lines.append(
                 SeparateYield(
                     sample=name,
@@ -89,6 +88,26 @@ def count_separate(data: CollisionData) -> SeparateYields:
                 )
             )
     return SeparateYields(tuple(lines))
+
+
+def _generated(entry: SamplesEntry, files: FileSet) -> float:
+    """Return the sum of generator weights of a separate sample; raise if some of its files have none."""
+    found = {file.path: file.sum_of_weights.get(entry.process) for file, _ in files.parts if len(file)}
+    known = [number for number in found.values() if number is not None]
+    if known and len(known) < len(found):
+        silent = next(path for path, number in found.items() if number is None)
+        raise StudyError(
+            f"{silent}: has no sum of generator weights of '{entry.process}', but another file of the same "
+            f"sample of '{entry.name}' has: write it into all of them, or into none"
+        )
+    return sum(known)
+
+
+def _cross_section(data: CollisionData, process: str) -> float | None:
+    """Return the cross section of a process, None if none is given, or if several are trained as it."""
+    processes = data.source.background.processes
+    meant = [entry for name, entry in processes.items() if (entry.label or name) == process]
+    return meant[0].cross_section if len(meant) == 1 else None
 
 
 def _add(sums: dict[str, _Sums], files: FileSet, selection: Selection) -> None:
