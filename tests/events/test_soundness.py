@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from samples import random_events
 
 from covad.errors import CovadError
 from covad.events.layout import Collection, EventLayout, Events
-from covad.events.soundness import _check_jump, check_soundness
-from covad.events.systematics import BUILT_IN, Systematic, UserSystematic, make_systematic
+from covad.events.soundness import _check_jump, check_ratios, check_soundness
+from covad.events.systematics import BUILT_IN, Systematic, UserSystematic, UserWeights, make_systematic
 from covad.events.users_code import load_function
 from covad.simulation.simulate import Simulation
 
@@ -163,3 +164,24 @@ def test_an_answer_that_depends_on_the_other_events_is_warned_of(
     caplog.clear()
     check_soundness(UserSystematic("mine", 0.02, lambda e, a: scaled(e, 1 + a)), events)
     assert not caplog.messages
+
+
+def test_random_numbers_in_the_order_of_the_events_are_warned_of(
+    events: Events, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fixed seed gives every piece of a file the same numbers again."""
+
+    def weigh(given: Events, amount: float) -> NDArray[np.float64]:
+        return 1.0 + amount * np.random.default_rng(1).uniform(size=len(given))
+
+    check_ratios(UserWeights("mine", 0.02, weigh), events)
+    assert "'mine': what becomes of an event depends on the events around it" in caplog.text
+    caplog.clear()
+
+    def shift(given: Events, amount: float) -> Events:
+        particles, numbers = given.particles.copy(), np.random.default_rng(1).uniform(size=(len(given), 1))
+        particles[:, given.layout.slots("jet"), 0] *= np.exp(amount * numbers).astype(np.float32)
+        return given.with_particles(particles)
+
+    check_soundness(UserSystematic("other", 0.02, shift), events)
+    assert "'other': what becomes of an event depends on the events around it" in caplog.text

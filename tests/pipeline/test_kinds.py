@@ -41,6 +41,10 @@ def weigh(events, amount):
     return np.exp(0.1 * amount * events.present("jet").sum(axis=1))
 
 
+def same_sides(events, amount):
+    return np.exp(0.01 * events.present("jet").sum(axis=1))
+
+
 def other_each_time(events, amount):
     return np.random.default_rng().uniform(0.9, 1.1, len(events))
 
@@ -84,6 +88,18 @@ def files(tmp_path_factory):
     found["bare"] = write(folder / "bare.h5", bare)
     found["model"] = write(folder / "model.h5", with_columns(sample("ttbar", 800, 7)), {"ttbar": 4000.0})
     found["down"] = write(folder / "down.h5", with_columns(sample("ttbar", 700, 8)))
+    halves = with_columns(sample("ttbar", 800, 13))
+    found["first"] = write(folder / "first.h5", halves[np.arange(400)], {"ttbar": 2000.0})
+    found["second"] = write(folder / "second.h5", halves[np.arange(400, 800)])
+    mev = sample("ttbar", 400, 14)
+    mev.particles[..., 0] *= 1000
+    found["mev"] = write(folder / "mev.h5", mev)
+    found["signal"] = write(folder / "signal.h5", with_columns(sample("lq", 1500, 15, "ttbar")))
+    heavy = {name: 2.0 * column for name, column in events["w"].variations.items()}
+    found["factors"] = write(folder / "factors.h5", replace(events["w"], variations=heavy))
+    lone = {name: column.copy() for name, column in events["w"].variations.items()}
+    lone["puUp"][8_999] = 1e3
+    found["lone"] = write(folder / "lone.h5", replace(events["w"], variations=lone))
     found["other"] = write(folder / "other.h5", sample("qcd", 300, 9))
     mixed = [with_columns(sample("ttbar", 200, 11)), with_columns(sample("w", 100, 12))]
     found["mixed"] = write(folder / "mixed.h5", concatenate(mixed))
@@ -138,8 +154,10 @@ def tried(study, folder):
         (
             ("ttbar", "zero"),
             KINDS[2],
-            r"'background': systematic 'pileup': .* must be positive; in event 11999$",
+            r"'background': systematic 'pileup': .* must be positive .*in event 11999$",
         ),
+        (("ttbar", "lone"), KINDS[2], r"'pileup': .* at most 1000; in event 11999$"),
+        (("w", "ttbar"), samples("mev"), "'model-ttbar-up': the median pt of .*: are the units the same"),
         (("strange", "ttbar"), KINDS[1], "'background': systematic 'jes': objects of jet cannot be matched"),
         (("ttbar", "marked"), own("half_nan"), r"'half_nan': the weight ratio is nan .* in event 11999$"),
         (("w", "ttbar"), own("other_each_time"), "must give the same answer whenever it is asked"),
@@ -168,7 +186,7 @@ def test_what_is_wrong_is_said_before_any_work_starts(files, tmp_path, backgroun
 @pytest.mark.parametrize(
     ("background", "entry", "message"),
     [
-        ("zero", KINDS[2], r"'background': systematic 'pileup': .* must be positive; in event 8999$"),
+        ("zero", KINDS[2], r"'background': systematic 'pileup': .* must be positive .*in event 8999$"),
         ("marked", own("half_nan"), r"'half_nan': the weight ratio is nan .* in event 8999$"),
     ],
 )
@@ -178,6 +196,67 @@ def test_one_bad_event_among_all_is_found_before_the_training(files, tmp_path, b
     tried(study, tmp_path)
     with pytest.raises(CovadError, match=message):
         run_study(study, tmp_path / "run", here, until="events", workers=1)
+
+
+def half_known(files):
+    """A study in which one of two files of a separate sample has the sum of generator weights."""
+    processes = {"w": {"yield": 100}, "ttbar": {"cross_section": 2.0, "sum_of_weights": 6000}}
+    entry = {"name": "model", "kind": "samples", "process": "ttbar"}
+    entry["up"] = {"files": [files["first"], files["second"]]}
+    return kinds_study(
+        [files["w"], files["ttbar"]],
+        [KINDS[0], entry],
+        background={"processes": processes},
+        source={"luminosity": 100.0},
+        sizes={"reference": 800},
+    )
+
+
+def test_a_sum_of_weights_that_only_some_files_have_is_refused(files, tmp_path):
+    with pytest.raises(CovadError, match=r"second\.h5: has no sum of generator weights of 'ttbar', but"):
+        run_study(half_known(files), tmp_path / "run", here, until="events", workers=1)
+
+
+def test_processes_that_are_trained_as_one_have_their_yield_replaced(files, tmp_path):
+    """The cross section of one of them is not that of all."""
+    processes = {"w": {"yield": 100, "label": "ttbar"}}
+    processes["ttbar"] = {"cross_section": 2.0, "sum_of_weights": 6000}
+    study = kinds_study(
+        [files["w"], files["ttbar"]],
+        [KINDS[0], samples(files["model"])],
+        background={"processes": processes},
+        source={"luminosity": 100.0},
+        sizes={"reference": 800},
+    )
+    run_study(study, tmp_path / "run", here, until="events", workers=1)
+    (line,) = CollisionData.of(study, RunDirectory(tmp_path / "run")).separate.samples
+    assert line.yield_ratio == pytest.approx(1.0)
+    assert not line.by_cross_section
+
+
+def test_separate_samples_do_not_take_the_place_of_a_signal(files, tmp_path):
+    study = kinds_study(
+        [files["w"], files["ttbar"]],
+        [KINDS[0], samples(files["model"])],
+        source={"signals": {"lq": {"files": [files["signal"]]}}},
+        signals={"lq": [20]},
+    )
+    with pytest.raises(CovadError, match=r"'lq': separate samples .* the place of 'ttbar', .* at event 0$"):
+        tried(study, tmp_path)
+
+
+def test_columns_that_are_factors_are_warned_of(files, tmp_path, caplog):
+    tried(kinds_study([files["factors"], files["ttbar"]], [KINDS[2] | {"only": ["w"]}]), tmp_path)
+    assert "'pileup' multiplies the weights by 2." in caplog.text
+    caplog.clear()
+    tried(kinds_study([files["w"], files["ttbar"]], [*KINDS, samples(files["model"])]), tmp_path)
+    assert "multiplies the weights" not in caplog.text
+    assert "does the same" not in caplog.text
+
+
+def test_two_sides_that_are_the_same_are_warned_of(files, tmp_path, caplog):
+    tried(kinds_study([files["w"], files["ttbar"]], [own("same_sides"), KINDS[0]]), tmp_path)
+    assert "'same_sides' does the same to all events at nu = +1 and -1" in caplog.text
 
 
 def test_correlated_signs_alone_are_no_prior(files, tmp_path):

@@ -125,6 +125,10 @@ def pair(first, second, value):
             [pair("pileup", "trigger", 0.3), pair("trigger", "pileup", 0.3)],
             "correlations.1: trigger and pileup stand there twice",
         ),
+        (
+            [pair("pileup", "trigger", 0), pair("trigger", "pileup", 0.3)],
+            "correlations.1: trigger and pileup stand there twice",
+        ),
         ([pair("pileup", "trigger", 1)], "source.correlations.0.value: it should be less than 1"),
         (
             [pair("pileup", "trigger", float("nan"))],
@@ -163,6 +167,15 @@ WEIGHTS = {"name": "pu", "kind": "weights"}
         ([WEIGHTS], "source.systematics.0: either up and down or a function is needed"),
         ([WEIGHTS | {"up": "a", "down": "b", "function": "m:f"}], "either up and down or a function"),
         ([WEIGHTS | {"up": "a", "down": "b", "sigma": 1}], "sigma does nothing beside up and down"),
+        ([WEIGHTS | {"up": "a", "down": "a"}], "source.systematics.0: up and down are both 'a'"),
+        ([WEIGHTS | {"kind": "varied", "up": "a", "down": "a"}], "systematics.0: up and down are both 'a'"),
+        (
+            [
+                {"name": "a-b", "kind": "samples", "process": "c", "up": {"files": ["a"]}},
+                {"name": "a", "kind": "samples", "process": "b-c", "up": {"files": ["b"]}},
+            ],
+            "systematics: two separate samples would be called 'a-b-c-up'",
+        ),
         ([WEIGHTS | {"up": "a", "dwn": "b"}], "source.systematics.0.dwn: there is no such key (is 'down'"),
         ([WEIGHTS | {"built_in": "slope", "up": "a"}], "systematics.0: up does nothing beside built_in"),
         ([{"name": "x", "kind": "varied", "up": "a"}], "source.systematics.0.down: this key is needed"),

@@ -61,7 +61,7 @@ def count_separate(data: CollisionData) -> SeparateYields:
             with data.open_files(name) as files:
                 found = _Sums()
                 _add({entry.process: found}, files, data.selection)
-                generated = sum(file.sum_of_weights.get(entry.process, 0.0) for file, _ in files.parts)
+                generated = _generated(entry, files)
             expected = nominal[entry.process]
             for what, sums in ((f"the sample '{name}'", found), ("source.background", expected)):
                 if sums.total <= 0.0:
@@ -70,11 +70,11 @@ def count_separate(data: CollisionData) -> SeparateYields:
                         f"{what} pass the cuts, and their weights add up to {sums.total:g}, which is no "
                         "expectation: give it more events"
                     )
-            scale, cross_section = expected.total / found.total, _cross_section(data, entry.process)
-            luminosity = data.source.luminosity
-            by_cross_section = bool(cross_section and luminosity and generated > 0.0)
-            if cross_section and luminosity and by_cross_section:
-                scale = luminosity * cross_section / generated
+            scale = expected.total / found.total
+            cross_section, luminosity = _cross_section(data, entry.process), data.source.luminosity
+            by_cross_section = False
+            if cross_section is not None and luminosity and generated > 0.0:
+                by_cross_section, scale = True, luminosity * cross_section / generated
             lines.append(
                 SeparateYield(
                     sample=name,
@@ -88,6 +88,19 @@ def count_separate(data: CollisionData) -> SeparateYields:
                 )
             )
     return SeparateYields(tuple(lines))
+
+
+def _generated(entry: SamplesEntry, files: FileSet) -> float:
+    """Return the sum of generator weights of a separate sample; raise if some of its files have none."""
+    found = {file.path: file.sum_of_weights.get(entry.process) for file, _ in files.parts if len(file)}
+    known = [number for number in found.values() if number is not None]
+    if known and len(known) < len(found):
+        silent = next(path for path, number in found.items() if number is None)
+        raise StudyError(
+            f"{silent}: has no sum of generator weights of '{entry.process}', but another file of the same "
+            f"sample of '{entry.name}' has: write it into all of them, or into none"
+        )
+    return sum(known)
 
 
 def _cross_section(data: CollisionData, process: str) -> float | None:

@@ -25,7 +25,7 @@ from covad.events.systematics import (
 )
 from covad.events.systematics.variation import of_processes
 from covad.pipeline.fingerprints import refuse_copied_files
-from covad.pipeline.selected import refuse_other_processes
+from covad.pipeline.selected import refuse_other_processes, refuse_replaced
 from covad.pipeline.sizes import Efficiencies, check_needs
 from covad.runs.collisions import CollisionData
 from covad.runs.selected import WeightSums
@@ -42,6 +42,10 @@ log = logging.getLogger(__name__)
 TRIED = 4000
 #: The largest |nu| that encoder and response learn from, and that of a truth from its prior in all but 0.3 %.
 LEARNED_NU, PRIOR_NU = 2.0, 3.0
+#: What both sides of a systematic may raise weights by, on average, or lower them by.
+ONE_SIDED = 0.1
+#: Ratio of momenta that tells MeV from GeV, and no generator from another.
+OTHER_UNITS = 100.0
 
 
 def _refuse_repeated_points(data: CollisionData) -> None:
@@ -146,8 +150,10 @@ def try_events(data: CollisionData) -> None:
     passed: dict[str, dict[Nu, int]] = {}
     sums: dict[str, dict[Nu, WeightSums]] = {}
     weighing = any(nuisance.weighs for nuisance in data.systematics)
+    background: Events | None = None
     for name in data.samples:
         events, numbers = _some_events(data, name)
+        background = events if background is None else background  # it comes first
         if name == BACKGROUND and (events.process == UNLABELLED).any():
             raise StudyError(
                 "source.background: has events without a process label, which the encoder needs to learn "
@@ -156,6 +162,9 @@ def try_events(data: CollisionData) -> None:
         with in_sample(name, numbers):
             if name in data.source.separate_samples:
                 refuse_other_processes(events, data.source.separate_processes[name])
+                _check_units(background, events, data.source.separate_processes[name])
+            elif name != BACKGROUND:
+                refuse_replaced(data, events)
             _check_users_code(data, events)
             at_points = _at_points(data, events)
             counted = {nu: len(shifted.events) for nu, shifted in at_points.items()}
@@ -205,8 +214,17 @@ def _try_shifts(data: CollisionData, events: Events, background: bool) -> None:
         moved = [shifting.at([*centre[:k], sign, *centre[k + 1 :]]) for sign in (1.0, -1.0)]
         if not any(_differ(nominal, shifted) for shifted in moved):
             idle.append(nuisance.name)
-        elif background and len(nuisance.effects) > 1:
-            _warn_of_idle_entries(nuisance, events)
+        elif background:
+            if not nuisance.discrete and not _differ(*moved):
+                log.warning(
+                    "source.systematics: '%s' does the same to all events at nu = +1 and -1, which a "
+                    "response of order 1 cannot describe: is 'down' the other side?",
+                    nuisance.name,
+                )
+            if len(nuisance.effects) > 1:
+                _warn_of_idle_entries(nuisance, events)
+        if background and nuisance.weighs:
+            _warn_of_yield(nuisance.without_samples, events)
         if background and nuisance.moves:
             _warn_of_size(nuisance.without_samples, events)
     if not background or not idle:
@@ -216,6 +234,44 @@ def _try_shifts(data: CollisionData, events: Events, background: bool) -> None:
         raise StudyError(f"source.systematics: '{idle[0]}' {what}")
     for name in idle:
         log.warning("source.systematics: '%s' %s", name, what)
+
+
+def _check_units(background: Events, events: Events, process: str) -> None:
+    """Raise StudyError if a separate sample has other units than the events that it stands for."""
+    nominal = background[np.flatnonzero(of_processes(background, [process]))]
+    for collection in events.layout.collections:
+        scales = [e.objects(collection.name)[..., 0] for e in (nominal, events)]
+        filled = [scale[scale > 0] for scale in scales]
+        if not all(map(len, filled)):
+            continue
+        expected, found = (float(np.median(scale)) for scale in filled)
+        if not 1.0 / OTHER_UNITS < found / expected < OTHER_UNITS:
+            raise StudyError(
+                f"the median {collection.features[0]} of {collection.name} is {found:.3g}, and "
+                f"{expected:.3g} in the background's events of '{process}', whose place it takes: are the "
+                "units the same?"
+            )
+
+
+def _warn_of_yield(nuisance: Nuisance, events: Events) -> None:
+    """Warn if both sides raise the weights, or both lower them: columns may be factors, and no weights."""
+    up, down = (
+        np.ones(len(events)) if found is None else found
+        for found in (nuisance.shift(events, nu).weights for nu in (1.0, -1.0))
+    )
+    concerned = (up != 1.0) | (down != 1.0)
+    sizes = np.abs(events.event_weights)[concerned]
+    if not sizes.any():
+        return
+    high, low = (float(np.average(side[concerned], weights=sizes)) for side in (up, down))
+    if min(high, low) > 1.0 + ONE_SIDED or max(high, low) < 1.0 - ONE_SIDED:
+        log.warning(
+            "source.systematics: '%s' multiplies the weights by %.3g on average at nu = +1, and by %.3g at "
+            "-1: both sides must be whole weights of the events, and no factors to them; are they?",
+            nuisance.name,
+            high,
+            low,
+        )
 
 
 def _differ(nominal: Shifted, shifted: Shifted) -> bool:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 #: By stage. Raise that of a stage when it computes another thing from the same settings, or when a default of
 #: a setting of its recipes changes: recipes hold what differs from the defaults, so that a setting that covad
 #: gets later ends no run. What is made from its products is made anew by itself.
-RECIPES = {"events": 1, "encoder": 1, "response": 2, "pools": 2, "checks": 2, "tune": 3}
+RECIPES = {"events": 1, "encoder": 1, "response": 2, "pools": 2, "checks": 3, "tune": 3}
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
 LEARNING_STAGES = ("events", "encoder", "response", "checks", "pools")
 

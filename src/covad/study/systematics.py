@@ -70,6 +70,12 @@ class ShiftEntry(_Entry):
     only: tuple[Process, ...] = ()
 
 
+def _refuse_one_side(up: str | None, down: str | None) -> None:
+    """Raise ValueError if both sides are the same columns: nu and -nu would be the same."""
+    if up is not None and up == down:
+        raise ValueError(f"up and down are both '{up}': name the columns of two sides")
+
+
 class VariedEntry(_Entry):
     """Other objects of the same events, under names in the group `varied` of their files."""
 
@@ -78,6 +84,11 @@ class VariedEntry(_Entry):
     down: str
     met: str = "met"
     only: tuple[Process, ...] = ()
+
+    @model_validator(mode="after")
+    def _two_sides(self) -> Self:
+        _refuse_one_side(self.up, self.down)
+        return self
 
 
 class WeightsEntry(_Entry):
@@ -100,6 +111,7 @@ class WeightsEntry(_Entry):
             )
         if len(columns) == 1:
             raise ValueError(f"{columns[0]} without {'down' if columns == ['up'] else 'up'}: give both")
+        _refuse_one_side(self.up, self.down)
         if self.sigma is not None and self.function is None:
             raise ValueError("sigma does nothing beside up and down, which are one sigma: leave it out")
         return self
@@ -232,6 +244,12 @@ def check_entries(entries: Sequence[SystematicEntry]) -> None:
             raise ValueError(
                 f"{both}, twice in the same way: leave one out, or give them different processes by 'only'"
             )
+    called = [name for entry in entries for name in entry.samples]
+    for name in called:
+        if called.count(name) > 1:
+            raise ValueError(
+                f"systematics: two separate samples would be called '{name}': rename one of them"
+            )
 
 
 def correlation_matrix(names: Sequence[str], correlations: Correlations) -> Matrix | None:
@@ -240,6 +258,7 @@ def correlation_matrix(names: Sequence[str], correlations: Correlations) -> Matr
     Raise ValueError if there cannot be such measurements.
     """
     matrix = np.eye(len(names))
+    seen: set[tuple[int, int]] = set()
     for number, entry in enumerate(correlations):
         key = f"correlations.{number}"
         for name in entry.between:
@@ -248,8 +267,9 @@ def correlation_matrix(names: Sequence[str], correlations: Correlations) -> Matr
         first, second = (names.index(name) for name in entry.between)
         if first == second:
             raise ValueError(f"{key}: a nuisance has the correlation 1 with itself: name two")
-        if matrix[first, second]:
+        if (first, second) in seen:
             raise ValueError(f"{key}: {' and '.join(entry.between)} stand there twice: leave one out")
+        seen |= {(first, second), (second, first)}
         matrix[first, second] = matrix[second, first] = entry.value
     smallest = float(np.linalg.eigvalsh(matrix).min(initial=1.0))
     if smallest < _SINGULAR:

@@ -18,6 +18,13 @@ from covad.events.layout import Events
 from covad.events.systematics.users import call_users
 from covad.events.systematics.variation import BadEventError, Variation
 
+#: A ratio above this one makes a single event outdo its sample, and more so at two sigma.
+LARGEST_RATIO = 1e3
+
+
+def _impossible(ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return ~((ratio > 0.0) & (ratio <= LARGEST_RATIO))
+
 
 @dataclass(frozen=True)
 class WeightColumns:
@@ -37,12 +44,13 @@ class WeightColumns:
         counting = nominal != 0.0
         ratio = np.ones(len(events))
         np.divide(events.variations[column], nominal, out=ratio, where=counting)
-        bad = ~(np.isfinite(ratio) & (ratio > 0.0))
+        bad = _impossible(ratio)
         if bad.any():
             event = int(np.argmax(bad))
             raise BadEventError(
                 f"systematic '{self.name}': the weight '{column}' is {events.variations[column][event]:g} "
-                f"where the nominal one is {nominal[event]:g}, but their ratio must be positive; in event",
+                f"where the nominal one is {nominal[event]:g}, but their ratio must be positive and at most "
+                f"{LARGEST_RATIO:g}; in event",
                 event,
             )
         return Variation(events, ratio ** abs(nu))
@@ -73,12 +81,12 @@ class UserWeights:
                 f"{who} must return one weight ratio for each of {n_events} events, not {found.shape}"
             )
         ratio = found.astype(np.float64)
-        bad = ~(np.isfinite(ratio) & (ratio > 0.0))
+        bad = _impossible(ratio)
         if bad.any():
             event = int(np.argmax(bad))
             raise BadEventError(
                 f"{who}: the weight ratio is {ratio[event]:g} at the amount {amount:g}, but must be "
-                "positive; in event",
+                f"positive and at most {LARGEST_RATIO:g}; in event",
                 event,
             )
         return ratio
