@@ -94,7 +94,6 @@ def files(tmp_path_factory):
     mev = sample("ttbar", 400, 14)
     mev.particles[..., 0] *= 1000
     found["mev"] = write(folder / "mev.h5", mev)
-    found["signal"] = write(folder / "signal.h5", with_columns(sample("lq", 1500, 15, "ttbar")))
     heavy = {name: 2.0 * column for name, column in events["w"].variations.items()}
     found["factors"] = write(folder / "factors.h5", replace(events["w"], variations=heavy))
     lone = {name: column.copy() for name, column in events["w"].variations.items()}
@@ -232,17 +231,6 @@ def test_processes_that_are_trained_as_one_have_their_yield_replaced(files, tmp_
     (line,) = CollisionData.of(study, RunDirectory(tmp_path / "run")).separate.samples
     assert line.yield_ratio == pytest.approx(1.0)
     assert not line.by_cross_section
-
-
-def test_separate_samples_do_not_take_the_place_of_a_signal(files, tmp_path):
-    study = kinds_study(
-        [files["w"], files["ttbar"]],
-        [KINDS[0], samples(files["model"])],
-        source={"signals": {"lq": {"files": [files["signal"]]}}},
-        signals={"lq": [20]},
-    )
-    with pytest.raises(CovadError, match=r"'lq': separate samples .* the place of 'ttbar', .* at event 0$"):
-        tried(study, tmp_path)
 
 
 def test_columns_that_are_factors_are_warned_of(files, tmp_path, caplog):

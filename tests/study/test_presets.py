@@ -113,7 +113,7 @@ def test_analysis_has_nuisances_of_every_kind_that_simulated_events_can_have(tmp
     assert study.source.correlations
     ensembles = [e for e in plan(study, {}, {}) if e.draw.signal is None]
     profiled = [e for e in ensembles if e.configuration.treatment == "profiled"]
-    assert {e.toys for e in profiled} == {1200}
+    assert {e.toys for e in profiled} == {2400}
     assert any(e.draw.prior for e in profiled)
 
 

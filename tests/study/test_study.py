@@ -219,7 +219,7 @@ EVENTS = {
                     {"name": "gen", "kind": "samples", "process": "w-z", "up": {"files": ["b.h5"]}},
                 ]
             },
-            "source: systematics: separate samples get the same name in the run: rename one of them",
+            "source: systematics: two separate samples would be called 'gen-w-z-up': rename one of them",
         ),
         (
             {

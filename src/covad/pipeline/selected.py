@@ -159,18 +159,6 @@ def refuse_other_processes(events: Events, process: str) -> None:
         )
 
 
-def refuse_replaced(data: CollisionData, events: Events) -> None:
-    """Raise BadEventError if an event of a signal is of a process that separate samples take the place of."""
-    for process in dict.fromkeys(data.source.separate_processes.values()):
-        mine = of_processes(events, [process])
-        if mine.any():
-            raise BadEventError(
-                f"separate samples of source.systematics take the place of '{process}', and would take that "
-                "of the signal: give it a process of its own; it stands at event",
-                int(np.argmax(mine)),
-            )
-
-
 def _counting(shifted: Shifted, weighing: bool) -> int:
     """Return the number of selected events; those that systematics leave no weight do not count."""
     return int(np.count_nonzero(shifted.weights)) if weighing else len(shifted.events)
@@ -200,7 +188,6 @@ def _count_signal(data: CollisionData, name: str) -> list[WeightedCountAt | Coun
         start = 0
         for events in files.pieces(rows):
             with in_sample(name, rows[start : start + len(events)]):
-                refuse_replaced(data, events)
                 _try_every_event(data, events)
                 shifting = Shifting(events, data.acting, data.selection)
                 for nu in selected:

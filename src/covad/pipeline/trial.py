@@ -25,7 +25,7 @@ from covad.events.systematics import (
 )
 from covad.events.systematics.variation import of_processes
 from covad.pipeline.fingerprints import refuse_copied_files
-from covad.pipeline.selected import refuse_other_processes, refuse_replaced
+from covad.pipeline.selected import refuse_other_processes
 from covad.pipeline.sizes import Efficiencies, check_needs
 from covad.runs.collisions import CollisionData
 from covad.runs.selected import WeightSums
@@ -163,8 +163,6 @@ def try_events(data: CollisionData) -> None:
             if name in data.source.separate_samples:
                 refuse_other_processes(events, data.source.separate_processes[name])
                 _check_units(background, events, data.source.separate_processes[name])
-            elif name != BACKGROUND:
-                refuse_replaced(data, events)
             _check_users_code(data, events)
             at_points = _at_points(data, events)
             counted = {nu: len(shifted.events) for nu, shifted in at_points.items()}

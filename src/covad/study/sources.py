@@ -185,8 +185,6 @@ class Collisions(Settings):
             raise ValueError(f"signals.{name}: the name is taken, choose another one")
         check_entries(self.systematics)
         correlation_matrix(self.nuisances, self.correlations)
-        if sum(len(entry.samples) for entry in self.systematics) > len(self.separate_samples):
-            raise ValueError("systematics: separate samples get the same name in the run: rename one of them")
         for name in set(self.signals) & set(self.separate_samples):
             raise ValueError(f"signals.{name}: a sample of source.systematics is called so: rename it")
         for name in self.training.covariance or ():
