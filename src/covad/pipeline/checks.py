@@ -61,30 +61,30 @@ def check_missing(data: CollisionData, workers: int) -> None:
 def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) -> None:
     """Judge the response of one space, and write what was found."""
     data = CollisionData.of_run(study, directory)
-    embedding, order = space
-    model = ResponseModel.load(data.products.response(embedding, fold, order).verified())
+    name, order = space
+    model = ResponseModel.load(data.products.response(name, fold, order).verified())
     # the check split with its labels, in random order: files may be sorted, and parts of it are used
-    pairs = embedded_pairs(data, embedding, fold, "check")
+    pairs = embedded_pairs(data, name, fold, "check")
     with data.open(BACKGROUND) as files:
         rows = data.rows["check"][: pairs.n_matched]
         labels = np.concatenate([piece.process for piece in files.pieces(rows)])
     labels = np.pad(labels, (0, len(pairs) - len(labels)), constant_values=UNLABELLED)
     shuffled = np.random.default_rng(derived_seed(study, "check")).permutation(len(pairs))
     pairs, labels = pairs.take(shuffled), labels[shuffled]
-    basis = embedded_nominal(data, embedding, fold, "basis")
+    basis = embedded_nominal(data, name, fold, "basis")
     weights = None if (basis.weights == 1.0).all() else basis.weights
     equal = of_equal_weight(basis.z, weights, derived_seed(study, "basis"))
-    name = f"{space_label(space)}{fold_label(data, fold)}"
+    told = f"{space_label(space)}{fold_label(data, fold)}"
     found = space_reach(
         study,
         model,
         pairs,
         basis.z[equal],
-        lambda planes: corner_pairs(data, embedding, fold, planes, _PAIR_EVENTS),
+        lambda planes: corner_pairs(data, name, fold, planes, _PAIR_EVENTS),
         data.source.response.bootstrap,
     )
-    log.info("closure reach of %s: %s", name, reach_text(found.reach))
-    _warn_of_yields(name, order, found.yields)
+    log.info("closure reach of %s: %s", told, reach_text(found.reach))
+    _warn_of_yields(told, order, found.yields)
     # the probe is fitted on one half of the nominal events and judged on the other
     here = pairs.nominal_passes
     z, labels, weights = pairs.nominal[here], labels[here], pairs.nominal_weights

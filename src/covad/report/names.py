@@ -56,11 +56,21 @@ def ordered(injections: Iterable[Injection]) -> list[Injection]:
     return sorted(injections, key=lambda i: (order.get(i[0], len(order)), i[0], i[1]))
 
 
+def _space_title(configuration: ConfigurationSummary) -> str:
+    """Say what is learned, and what is observables."""
+    match configuration.kind:
+        case "contrastive" | "covariant":
+            return f"{configuration.space} embedding"
+        case "observables" | "joined":
+            return f"space '{configuration.space}' ({configuration.kind})"
+    return configuration.space
+
+
 def configuration_title(configuration: ConfigurationSummary) -> str:
     """Return the long form of its label: 'covariant embedding, nuisances profiled'."""
     profiled = configuration.treatment is Treatment.PROFILED
     parts = [
-        f"{configuration.embedding} embedding" if configuration.kind else configuration.embedding,
+        _space_title(configuration),
         "nuisances profiled" if profiled else "no nuisances in the test",
     ]
     if configuration.order == 2:

@@ -99,7 +99,7 @@ def latent(evidence: Evidence) -> Chapter:
     chapter.figure(distortions, "Distortions beside a signal: the checks of the response are not there.")
     chapter.figures += latent_figures.marginal_figures(evidence)
     chapter.figure(study_figures.training_figure(summary), "Training: its losses are not there.")
-    chapter.table(space_tables.embedding_table(summary), "Separation and linearity: not there.")
+    chapter.table(space_tables.separation_table(summary), "Separation and linearity: not there.")
     return chapter
 
 

@@ -33,11 +33,11 @@ _COLOURS = (COLD[1], WARM[0], COLD[2], WARM[2], COLD[0], WARM[1], COLD[3], WARM[
 
 
 def log_ratio_bins(evidence: Evidence) -> Figure | None:
-    """Draw log(N_nu/N_0) against nu in single bins: the main response, and one of every other embedding."""
+    """Draw log(N_nu/N_0) against nu in single bins: the main response, and one of every other space."""
     first: dict[str, Marginal] = {}
     for space in main_space_first(evidence.summary):
-        if space.embedding not in first and (found := evidence.marginals(space.name)):
-            first[space.embedding] = found[0]
+        if space.space not in first and (found := evidence.marginals(space.name)):
+            first[space.space] = found[0]
     if not first:
         return None
     n_bins = min(len(marginal.nominal) for marginal in first.values())
@@ -45,12 +45,12 @@ def log_ratio_bins(evidence: Evidence) -> Figure | None:
     panels = []
     for number in chosen.tolist():
         with drawing((2.1,)) as (canvas, (axes,)):
-            for place, (embedding, marginal) in enumerate(first.items()):
+            for place, (name, marginal) in enumerate(first.items()):
                 nu, empirical, error, modelled = marginal.along_first_nuisance(number)
                 colour, marker = _COLOURS[place % len(_COLOURS)], MARKERS[place % len(MARKERS)]
-                axes.plot(nu, modelled, color=colour, linestyle="--", label=f"{embedding}, model")
+                axes.plot(nu, modelled, color=colour, linestyle="--", label=f"{name}, model")
                 style: dict[str, Any] = {"color": colour, "marker": marker, "linewidth": 0.8, "capsize": 1.5}
-                axes.errorbar(nu, empirical, error, label=embedding, **style)
+                axes.errorbar(nu, empirical, error, label=name, **style)
             axes.axhline(0.0, color=GREY, linewidth=0.7)
             axes.set_xlabel(r"$\nu\ [\sigma]$")
             axes.set_ylabel(r"$\log(N_\nu/N_0)$")
@@ -72,10 +72,10 @@ def validation_figures(evidence: Evidence) -> Iterator[Figure]:
         found = evidence.marginals(space.name)
         if found:
             name = f"validation_{space.name}"
-            of = space_label((space.embedding, space.order))
+            of = space_label((space.space, space.order))
             panels = tuple(validation_panel(marginal, name, of) for marginal in found)
-            captions = texts("figures", "validation", embedding=space.embedding, order=space.response)
-            folded = (space.embedding, space.order) != (main.embedding, main.order)
+            captions = texts("figures", "validation", space=space.space, order=space.response)
+            folded = (space.space, space.order) != (main.space, main.order)
             yield Figure(name, panels=panels, **captions, folded=folded)
 
 
