@@ -155,7 +155,7 @@ def write_world(folder: Path, seed: int, size: Size) -> dict[str, Any]:
             "background": {"files": files},
             "systematics": systematics,
             "splits": dict(size.splits),
-            "embeddings": {"contrastive": {"alpha": 0}},
+            "spaces": {"contrastive": {"alpha": 0}},
             "encoder": dict(size.encoder),
             "training": dict(size.training),
             "response": dict(size.response),

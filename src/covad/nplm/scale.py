@@ -5,8 +5,8 @@ only, far outside of what ordinary samples have: 6.6 standard deviations of a Ga
 beyond the edges, this is the plain mean and standard deviation.
 
 A coordinate of few values, a number of leptons for instance, can have a standard deviation far below the step
-between two of them; in its units one lepton more would lie farther out than any jet. Its scale is a step at
-least.
+between two of them; in its units one lepton more would lie farther out than any jet. Its scale is half a step
+at least, the standard deviation of two values that are equally frequent.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RobustScale:
 
         The edges are four half-widths from the median, a half-width being the distance to the farther of the
         quantiles at 5 and 95 %. Where nine tenths of the values are one and the same, all of z lies within.
-        The scale of a discrete column is the smallest step between its values at least.
+        The scale of a discrete column is half the smallest step between its values at least.
         """
         values = np.asarray(z, dtype=np.float64)
         below, median, above = np.quantile(values, [TAIL, 0.5, 1.0 - TAIL], axis=0)
@@ -46,7 +46,9 @@ class RobustScale:
         reach = np.where(half > 0, HALF_WIDTHS * half, np.abs(values - median).max(axis=0))
         counted = np.clip(values, median - reach, median + reach)
         location, scale = counted.mean(axis=0), counted.std(axis=0)
-        scale = np.array([max(s, smallest_step(column)) for s, column in zip(scale, values.T, strict=True)])
+        scale = np.array(
+            [max(s, 0.5 * smallest_step(column)) for s, column in zip(scale, values.T, strict=True)]
+        )
         unit = np.where(scale > 0, scale, 1.0)
         low, high = ((median + side * reach - location) / unit for side in (-1.0, 1.0))
         return cls(location, scale, low, high)
