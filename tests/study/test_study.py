@@ -461,8 +461,9 @@ def test_every_key_and_its_default_is_documented():
         assert key in rows or (has_parts and any(row.startswith(key) for row in rows)), key
         if has_parts or field.get_default(call_default_factory=True) is None:
             continue
-        if key == "source.systematics[].kind":  # every class has its own, and one of them is the default
-            assert rows[key] == "shift"
+        kinds = {"source.systematics[].kind": "shift", "source.spaces.NAME.kind": "learned"}
+        if key in kinds:  # every class has its own, and one of them is the default
+            assert rows[key] == kinds[key]
             continue
         if field.is_required():
             assert rows[key] == "needed", key

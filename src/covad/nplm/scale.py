@@ -46,9 +46,7 @@ class RobustScale:
         reach = np.where(half > 0, HALF_WIDTHS * half, np.abs(values - median).max(axis=0))
         counted = np.clip(values, median - reach, median + reach)
         location, scale = counted.mean(axis=0), counted.std(axis=0)
-        scale = np.array(
-            [max(s, 0.5 * smallest_step(column)) for s, column in zip(scale, values.T, strict=True)]
-        )
+        scale = np.maximum(scale, [0.5 * smallest_step(column) for column in values.T])
         unit = np.where(scale > 0, scale, 1.0)
         low, high = ((median + side * reach - location) / unit for side in (-1.0, 1.0))
         return cls(location, scale, low, high)

@@ -31,6 +31,7 @@ from covad.results.truths import nu_text
 from covad.runs.checks import Departure, SpaceChecks, ValidationCounts, YieldAt
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
+from covad.runs.models import load_space
 from covad.storage.records import write_record
 from covad.study import Study
 from covad.study.plan import Space, space_label
@@ -91,7 +92,7 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     half = len(z) // 2
     first, second = (None, None) if weights is None else (weights[:half], weights[half:])
     checks = SpaceChecks(
-        comparisons=tuple(_comparisons(model, pairs)),
+        comparisons=tuple(_comparisons(model, pairs, load_space(data, name, fold).columns)),
         yields=found.yields,
         reach=found.reach,
         probe=linear_probe(z[:half], labels[:half], z[half:], labels[half:], first, second),
@@ -138,10 +139,10 @@ def _cells(pairs: Pairs) -> AdaptiveCells:
     return AdaptiveCells.filled(nominal, pairs.nominal_weights, CELL_DEPTH, _EVENTS_PER_CELL)
 
 
-def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCounts]:
-    """Compare predicted with observed counts in every latent dimension and in cells."""
+def _comparisons(model: ResponseModel, pairs: Pairs, columns: Sequence[str]) -> Iterator[ValidationCounts]:
+    """Compare predicted with observed counts in every dimension, by the name of its column, and in cells."""
     nominal = pairs.nominal[pairs.nominal_passes]
-    marginals = {f"z{d}": MarginalBins.build(nominal, d, BINS) for d in range(nominal.shape[1])}
+    marginals = {name: MarginalBins.build(nominal, d, BINS) for d, name in enumerate(columns)}
     for nu in pairs.z:
         divisions: dict[str, AdaptiveCells | MarginalBins] = {
             **marginals,

@@ -50,6 +50,11 @@ def process_label(name: str) -> str:
     return _PROCESSES.get(name, name)
 
 
+def dimension_label(name: str) -> str:
+    """Return what an axis calls a dimension: z0 as a symbol, an observable by its name."""
+    return f"$z_{name[1:]}$" if name[:1] == "z" and name[1:].isdigit() else name.replace("$", r"\$")
+
+
 def ordered(injections: Iterable[Injection]) -> list[Injection]:
     """Return signals in the paper's order, others after them, small injections first."""
     order = {name: number for number, name in enumerate(SIGNAL_ORDER)}

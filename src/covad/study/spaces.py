@@ -48,6 +48,8 @@ class ObservablesSpace(Settings):
                     f"there is no observable '{name}' (there are {', '.join(BUILT_IN)}; your own: function)"
                 )
         for name in self.columns:
+            if name == "cells":
+                raise ValueError("names: 'cells' is taken, choose another one")
             if self.columns.count(name) > 1:
                 raise ValueError(f"the observable '{name}' stands twice")
         return self

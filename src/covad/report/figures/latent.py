@@ -26,7 +26,7 @@ from covad.report.figures.canvas import (
     line_style,
     panel,
 )
-from covad.report.names import nu_label, signal_label
+from covad.report.names import dimension_label, nu_label, signal_label
 from covad.report.texts import texts
 from covad.results.latent import LatentSpace, Marginal
 from covad.results.spaces import SpaceSummary
@@ -84,7 +84,7 @@ def _distortion_panel(marginal: Marginal, latent: LatentSpace | None, signal: st
         bottom.set_ylim(low - 0.1 * (high - low), high + 0.45 * (high - low))
         sizes = f"{marginal.largest_shift:g} sigma"
         alt = (
-            f"Latent dimension z{marginal.dimension}: density of the background"
+            f"{marginal.name}: density of the background"
             + (f" and of {signal_label(signal).text}" if signal else "")
             + f"; below, what a shift by {sizes}"
             + (f" and {100 * SIGNAL_SHARE:g} % of the signal" if signal else "")
@@ -96,7 +96,7 @@ def _distortion_panel(marginal: Marginal, latent: LatentSpace | None, signal: st
 def _finish(top: Axes, bottom: Axes, marginal: Marginal, ratio: str) -> None:
     top.set_ylabel("density")
     bottom.set_ylabel(ratio)
-    bottom.set_xlabel(f"$z_{marginal.dimension}$")
+    bottom.set_xlabel(dimension_label(marginal.name))
     bottom.set_xlim(marginal.edges[0], marginal.edges[-1])
     headroom(top)
     legend(top, columns=2, where="upper center")
@@ -135,7 +135,7 @@ def _marginal_panel(marginal: Marginal, name: str, space: str) -> Panel:
         _finish(top, bottom, marginal, r"$\log(N_\nu/N_0)$")
         points = ", ".join(nu_label(line.nu).text for line in marginal.shifted)
         alt = (
-            f"Dimension z{marginal.dimension} of the space {space}: density of the background "
+            f"{marginal.name} of the space {space}: density of the background "
             f"at ν = 0 and at {points}; below, the log ratios of the shifted ones to it"
         )
         return panel(f"{name}_z{marginal.dimension}", alt, canvas)

@@ -21,7 +21,7 @@ from covad.report.figures.canvas import (
     panel,
 )
 from covad.report.figures.latent import filled, main_space_first
-from covad.report.names import nu_label
+from covad.report.names import dimension_label, nu_label
 from covad.report.texts import texts
 from covad.results.latent import Marginal
 from covad.study.plan import space_label
@@ -58,8 +58,8 @@ def log_ratio_bins(evidence: Evidence) -> Figure | None:
             axes.margins(0.08, 0.22)
             legend(axes)
             alt = (
-                f"Bin {number + 1} of {n_bins} of z0: log of the events at ν over those at ν = 0, against ν, "
-                f"as counted and as modelled, for {' and '.join(first)}"
+                f"Bin {number + 1} of {n_bins} of the first dimension: log of the events at ν over those at "
+                f"ν = 0, against ν, as counted and as modelled, for {' and '.join(first)}"
             )
             panels.append(panel(f"log_ratio_bins_{number + 1}", alt, canvas))
     return Figure("log_ratio_bins", panels=tuple(panels), **texts("figures", "log_ratio_bins"))
@@ -103,13 +103,13 @@ def validation_panel(marginal: Marginal, name: str, of: str) -> Panel:
         top.set_ylabel("density")
         middle.set_ylabel(r"$\log(N_\nu/N_0)$")
         bottom.set_ylabel("fit / obs.")
-        bottom.set_xlabel(f"$z_{marginal.dimension}$")
+        bottom.set_xlabel(dimension_label(marginal.name))
         bottom.set_xlim(edges[0], edges[-1])
         headroom(top)
         legend(top, columns=3, where="upper center")
         p = ", ".join(f"{line.p:.2g} at {nu_label(line.nu).text}" for line in unit)
         alt = (
-            f"Latent dimension z{marginal.dimension} of {of}: observed and predicted densities, log ratios "
+            f"{marginal.name} of {of}: observed and predicted densities, log ratios "
             f"and the ratio of both; p of the comparison: {p}"
         )
         return panel(f"{name}_z{marginal.dimension}", alt, canvas)
