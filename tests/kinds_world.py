@@ -17,8 +17,8 @@ log-linearly, which gives another yield.) Two further ones scale the jets of w e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,53 +35,15 @@ UNCERTAINTY = 0.3
 NAMES = ("ttbar_rate", "jet_energy_scale", "w_model", "moved", "weighed")
 
 
-@dataclass(frozen=True)
-class Size:
-    """How many events and toys a study has, and how large its networks are."""
-
-    splits: Mapping[str, int]
-    sizes: Mapping[str, int]
-    bumps: int
-    toys: int
-    encoder: Mapping[str, int]
-    training: Mapping[str, Any]
-    response: Mapping[str, Any]
-
-
-#: A minute of CPU: the encoder has hardly learned anything, but any map of events will do.
-SMALL = Size(
-    {
-        "encoder": 4500,
-        "response": 24_000,
-        "check": 12_000,
-        "basis": 2000,
-        "reference": 24_000,
-        "data": 24_000,
-    },
-    {"expected": 2000, "reference": 8000},
-    bumps=30,
-    toys=120,
-    encoder={"width": 8, "layers": 2, "heads": 2, "feed_forward": 16, "projector": 8},
-    training={"steps": 120, "batch": 128, "warm_up": 10, "validate_every": 60, "validation_share": 0.4},
-    response={"hidden": [16, 16], "epochs": 8, "batch": 1024, "fits": 2, "bootstrap": True},
-)
 #: Ten minutes on a free core.
-FULL = Size(
-    {
-        "encoder": 40_000,
-        "response": 120_000,
-        "check": 60_000,
-        "basis": 10_000,
-        "reference": 80_000,
-        "data": 100_000,
-    },
-    {"expected": 3000, "reference": 12_000},
-    bumps=100,
-    toys=400,
-    encoder={},
-    training={"steps": 400, "warm_up": 50, "validate_every": 100},
-    response={"hidden": [64, 64], "epochs": 8, "fits": 2, "bootstrap": True},
-)
+SPLITS = {
+    "encoder": 40_000,
+    "response": 120_000,
+    "check": 60_000,
+    "basis": 10_000,
+    "reference": 80_000,
+    "data": 100_000,
+}
 MODULE = '''"""All jets of an event have e^amount of their momentum."""
 
 import numpy as np
@@ -127,11 +89,11 @@ def write(path: Path, process: str, n_events: int, seed: int, shift: float = 0.0
     return str(path)
 
 
-def write_world(folder: Path, seed: int, size: Size) -> dict[str, Any]:
+def write_world(folder: Path, seed: int) -> dict[str, Any]:
     """Write all files and the user's module; return the study that takes them."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "jets.py").write_text(MODULE)
-    total = sum(size.splits.values())
+    total = sum(SPLITS.values())
     numbers = {process: round(share * total) + 1 for process, share in SHARES.items()}
     files = [
         write(folder / f"{process}.h5", process, number, seed + place)
@@ -154,17 +116,16 @@ def write_world(folder: Path, seed: int, size: Size) -> dict[str, Any]:
             "kind": "events",
             "background": {"files": files},
             "systematics": systematics,
-            "splits": dict(size.splits),
+            "splits": SPLITS,
             "spaces": {"contrastive": {"alpha": 0}},
-            "encoder": dict(size.encoder),
-            "training": dict(size.training),
-            "response": dict(size.response),
+            "training": {"steps": 400, "warm_up": 50, "validate_every": 100},
+            "response": {"hidden": [64, 64], "epochs": 8, "fits": 2, "bootstrap": True},
         },
-        "sizes": dict(size.sizes),
-        "tests": {"convex": {"bumps": size.bumps}},
+        "sizes": {"expected": 3000, "reference": 12_000},
+        "tests": {"convex": {"bumps": 100}},
         "configurations": [{"treatment": "none"}, {"treatment": "profiled"}],
         "nu": [0, *({name: 1} for name in NAMES)],
         "nu_norm": [],
         "prior": False,
-        "toys": size.toys,
+        "toys": 400,
     }

@@ -50,14 +50,14 @@ def test_times_are_told_as_people_do(seconds, text):
 
 def test_a_run_speaks_the_words_of_the_docs(tmp_path, caplog):
     caplog.set_level(logging.INFO, logger="covad")
-    make_run(tmp_path, until="checks")
+    make_run(tmp_path, until="pools")
     said = caplog.messages
     for line in (
         "stage events: 1 file to simulate",
         "stage spaces: 1 encoder to train",
         "stage response: 2 responses to fit",
-        "stage pools: events of 2 spaces to embed",
         "stage checks: 2 responses to check on fresh events",
+        "stage pools: events of 2 spaces to embed",
     ):
         assert line in said
     assert any(

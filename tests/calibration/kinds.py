@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from covad.events.processes import BACKGROUND
+from covad.inference.ranking import Shift
 from covad.nplm.dataset import Dataset, Response
 from covad.nplm.likelihood import fit_nuisances, join_nuisances, nuisance_slopes
 from covad.nplm.statistic import likelihood_ratio
@@ -138,6 +139,11 @@ class KindsRun:
         found = read_checks(self.data.products.checks(self.space, 0))
         assert found is not None
         return found
+
+    def misfit(self, name: str) -> Shift:
+        """Return the shift of t by the misfit of one nuisance over its prior."""
+        entries = {entry.nuisance: entry.misfit for entry in self.checks.prior.nuisances}
+        return entries[NAMES.index(name)]
 
     def of_rate(self) -> Calibration:
         """Compare g of ttbar with sigma P(ttbar | z), sigma = log(1 + uncertainty): true to third order."""

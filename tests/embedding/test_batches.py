@@ -10,7 +10,14 @@ from covad.embedding.batches import DrawBySize, Sampler, covariant
 from covad.errors import TrainingError
 from covad.events.layout import UNLABELLED, Events
 from covad.events.selection import Selection
-from covad.events.systematics import JetEnergyScale, LeptonEnergyScale, MetSoftScale, shift_events
+from covad.events.systematics import (
+    JetEnergyScale,
+    LeptonEnergyScale,
+    MetSoftScale,
+    Nuisance,
+    SeparateSamples,
+    shift_events,
+)
 
 
 def make_sampler(events: Events, **changes: object) -> Sampler:
@@ -56,6 +63,8 @@ def test_two_systematics_enter_the_covariance_loss_unless_told(events: Events) -
     assert covariant((weighted, *scales)) == (1, 2)
     assert covariant(scales, ["met_soft_scale", "jet_energy_scale"]) == (0, 2)
     assert covariant(scales, []) == ()
+    few = Nuisance("few", (scales[0], SeparateSamples("few", "w")))  # not there at any nu
+    assert covariant((few, *scales)) == (1, 2)
     with pytest.raises(TrainingError, match=r"source\.training\.covariance: 'weights' is not among"):
         covariant((weighted, *scales), ["weights"])
     chosen = replace(sampler, covariance=(2,))

@@ -42,6 +42,23 @@ def test_equal_samples_agree_and_a_bump_is_found(samples):
     assert at_bump > in_bulk + 1
 
 
+@pytest.mark.parametrize("expected", [None, 800])
+def test_the_adaptive_test_finds_a_narrow_bump_and_names_who_saw_it(samples, expected):
+    reference, data = samples
+    same = compare(reference, data, test="adaptive", expected=expected)
+    assert 0.001 < same.p < 0.999
+    bump = np.random.default_rng(2).normal(2.5, 0.2, (20, 3))
+    found = compare(reference, np.concatenate([data, bump]), test="adaptive", expected=expected)
+    assert found.z > 4
+    assert found.p == pytest.approx(float(found.law.sf(found.t)))
+    assert found.p >= np.exp(-0.5 * found.t), "one of several members is no surprise"
+    assert found.member.startswith("all widths, spread")
+    assert f"most was seen by the member of {found.member}" in str(found)
+    at_bump, in_bulk = found.h([[2.5, 2.5, 2.5], [-0.3, -0.3, -0.3]])
+    assert at_bump > in_bulk + 1
+    assert compare(reference, data).member is None
+
+
 def test_the_answer_depends_on_the_seed_alone(samples):
     first, again, other = (compare(*samples, seed=seed) for seed in (3, 3, 4))
     assert (first.t, first.p) == (again.t, again.p)

@@ -164,3 +164,14 @@ def test_toys_tell_mean_and_width_of_fitted_minus_true_values():
     assert (first.mean_with_h, second.std_with_h) == (0.0, 0.0)
     assert first.biased
     assert not second.biased
+
+
+def test_data_that_tell_nothing_contradict_nothing():
+    """As of nuisances that are all left out of the test."""
+    dataset = WORLD.toy(np.random.default_rng(3))
+    silent = [Response(np.zeros_like(r.linear)) for r in (dataset.reference_response, dataset.data_response)]
+    bare = replace(dataset, reference_response=silent[0], data_response=silent[1], normalisation=None)
+    found, agreement = judge_nuisances(bare, fit_nuisances(bare), NAMES[:2])
+    assert [nuisance.pull for nuisance in found] == [0.0, 0.0]
+    assert [nuisance.constraint for nuisance in found] == pytest.approx([1.0, 1.0])
+    assert agreement is None

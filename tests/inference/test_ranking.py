@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from covad.errors import InferenceError
+from covad.inference import ranking
 from covad.inference.misfit import Misfit
 from covad.inference.prior_average import Measurement, PriorAverage
 from covad.inference.ranking import (
@@ -221,3 +222,40 @@ def test_leaving_out_a_column_forgets_its_correlated_measurement() -> None:
     auxiliary[N_BASIS:, N_BASIS:] = np.linalg.inv(correlation)
     without = replace(null(np.random.default_rng(7)), auxiliary=auxiliary).without(N_BASIS + 1)
     assert without.auxiliary[N_BASIS:, N_BASIS:] == pytest.approx(np.eye(K - 1))
+
+
+@pytest.mark.parametrize("linked", ["by the response", "by the prior"])
+def test_what_is_pruned_together_is_judged_together(linked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two nuisances that do the same absorb each other in a test that has one of them."""
+    rng = np.random.default_rng(11)
+    phi = np.column_stack([rng.normal(size=(4000, N_BASIS - 1)), np.ones(4000)])
+    g = 0.05 * phi[:, [0, 0 if linked == "by the response" else 1]]
+    precision, correlation = np.eye(2), None
+    if linked == "by the prior":
+        correlation = np.array([[1.0, 0.9], [0.9, 1.0]])
+        g[:, 1] = 0.02 * phi[:, 0]
+        precision = np.linalg.inv(correlation)
+    auxiliary = np.zeros((N_BASIS + 2, N_BASIS + 2))
+    auxiliary[N_BASIS:, N_BASIS:] = precision
+    at = ScalableNull.of(
+        np.column_stack([phi, g]).astype(np.float32),
+        np.zeros(4000),
+        np.array([50.0] * (N_BASIS - 1) + [0.0] * 3),
+        auxiliary,
+        N_BASIS,
+    )
+    grid = response_grid(2, ())
+    exact = Misfit(np.zeros(N_BASIS + 2), np.zeros((2, N_BASIS + 2)), 1000)
+    given = Measurement(
+        dict.fromkeys(grid, exact), dict.fromkeys([(0.0, 0.0), *grid], at), correlation=correlation
+    )
+    monkeypatch.setattr(ranking, "PRUNED_INFORMATION", np.inf)
+    alone = {entry.nuisance: entry.left_out.high for entry in rank_nuisances(given, EXPECTED).nuisances}
+    monkeypatch.setattr(ranking, "PRUNED_SHIFT", 1.01 * sum(alone.values()))
+    assert len(rank_nuisances(given, EXPECTED).pruned) == 1
+    both = at.without(N_BASIS, N_BASIS + 1).at(EXPECTED)
+    effect = at.per_event.information[N_BASIS:, :N_BASIS]
+    prior = np.eye(2) if correlation is None else correlation
+    together = EXPECTED**2 * np.trace(prior @ effect @ both.form @ effect.T) / both.law.std
+    monkeypatch.setattr(ranking, "PRUNED_SHIFT", 1.01 * together)
+    assert rank_nuisances(given, EXPECTED).pruned == (0, 1)

@@ -339,8 +339,17 @@ def test_the_form_of_the_average_is_not_negative():
 
 
 def test_the_average_needs_all_its_points():
-    with pytest.raises(InferenceError, match=r"needs the misfit at nu = \(1\.0, 1\.0\)"):
-        PriorAverage.over([nu for nu in response_grid(2) if np.count_nonzero(nu) == 1])
+    with pytest.raises(InferenceError, match=r"needs the misfit at nu = \(-0\.0, -2\.0\)"):
+        PriorAverage.over([nu for nu in response_grid(2) if nu != (0.0, -2.0)])
+
+
+def test_two_nuisances_need_no_corners():
+    """Where one exists on one side, or the study asks for no mixed term, the average goes without it."""
+    for cross, sizes in (((), None), ((), [(1.0, -1.0, 2.0, -2.0), (1.0,)])):
+        average = PriorAverage.over(response_grid(2, cross, sizes))
+        alone = PriorAverage.over(response_grid(1))
+        assert average.weights[:4] == pytest.approx(alone.weights)
+        assert np.linalg.eigvalsh(np.diag(average.weights) + average.mixed)[0] > -1e-12
 
 
 @pytest.mark.parametrize(("k", "direction"), [(1, "none"), (1, "mixed"), (2, "none"), (2, "mixed")])

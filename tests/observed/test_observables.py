@@ -167,7 +167,10 @@ def test_background_samples_count_with_signs():
 
 def test_a_reference_enters_with_its_weights():
     run = SimpleNamespace(
-        nuisances=(), study=SimpleNamespace(normalisation=None), configuration=SimpleNamespace(treatment=None)
+        nuisances=(),
+        study=SimpleNamespace(normalisation=None),
+        configuration=SimpleNamespace(treatment=None),
+        data=SimpleNamespace(source=SimpleNamespace(correlation=None)),
     )
     data = LatentEvents(np.zeros((2, 1), np.float32), Response.none(2))
     for weights, expected in ((None, [4.0, 4.0]), (np.array([1.0, 3.0]), [2.0, 6.0])):

@@ -169,8 +169,8 @@ def test_a_changed_study_keeps_the_models_and_the_events_of_the_pools(run, tmp_p
         "events: 2 samples kept, those that pass the cuts are counted",
         "encoder: 2 kept",
         "response: 2 kept",
-        "pools: 2 made anew",
         "checks: 2 made anew",
+        "pools: 2 made anew",
         "tune: 2 made anew",
     ]
     for module in (events, encoder, response, pools_stage, checks):
@@ -249,7 +249,7 @@ def test_a_stage_that_makes_another_thing_by_now_leaves_what_it_is_made_from(run
     lines = dry_run(study(), run)
     assert lines[1] == "encoder: 2 kept"
     assert lines[2] == "response: 2 made anew (this version of covad makes them in another way)"
-    assert lines[3].startswith("pools: 2 made anew")
+    assert lines[4].startswith("pools: 2 made anew")
 
 
 def test_models_know_what_they_were_trained_on(run):

@@ -13,7 +13,9 @@ from covad.events.files import EventWriter
 from covad.events.layout import Events, concatenate
 from covad.events.processes import BACKGROUND
 from covad.events.systematics import JetEnergyScale
+from covad.inference.prior_average import PriorAverage
 from covad.pipeline import run_study
+from covad.pipeline.response import grid_of, mixed_terms
 from covad.pipeline.trial import check_collisions, try_events
 from covad.runs.collisions import ALTERNATIVE_ROLES, CollisionData
 from covad.runs.directory import RunDirectory
@@ -289,3 +291,52 @@ def test_a_cross_section_is_that_of_the_process(files, tmp_path):
     assert (up.by_cross_section, down.by_cross_section) == (True, False)
     assert up.scale == pytest.approx(100.0 * 2.0 / 4000.0)
     assert down.yield_ratio == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("others", "scale"), [({"cross_section": 3.0, "sum_of_weights": 6000}, 5.0), ({"yield": 150}, None)]
+)
+def test_a_cross_section_is_that_of_all_that_is_trained_as_the_process(files, tmp_path, others, scale):
+    """The sample takes the place of w as well, which is trained as ttbar; a yield is no cross section."""
+    processes = {
+        "w": others | {"label": "ttbar"},
+        "ttbar": {"cross_section": 2.0, "sum_of_weights": 6000},
+        "qcd": {"yield": 3},
+    }
+    study = kinds_study(
+        [files["w"], files["ttbar"], files["other"]],
+        [KINDS[0], samples(files["model"], files["down"])],
+        background={"processes": processes},
+        source={"luminosity": 100.0},
+        sizes={"reference": 800},
+    )
+    run_study(study, tmp_path / "run", here, until="events", workers=1)
+    up, _ = CollisionData.of(study, RunDirectory(tmp_path / "run")).separate.samples
+    assert up.by_cross_section == (scale is not None)
+    expected = up.nominal / up.total if scale is None else 100.0 * scale / 4000.0
+    assert up.scale == pytest.approx(expected)
+
+
+def test_two_nuisances_of_which_one_has_one_side_have_no_mixed_term(files, tmp_path):
+    entries = [KINDS[0], samples(files["model"])]
+    data = CollisionData.of(kinds_study([files["w"], files["ttbar"]], entries), RunDirectory(tmp_path))
+    assert mixed_terms(data) == ()
+    grid = grid_of(data)
+    assert grid == [(1.0, 0.0), (-1.0, 0.0), (2.0, 0.0), (-2.0, 0.0), (0.0, 1.0)]
+    assert PriorAverage.over(grid).weights.sum() == pytest.approx(1.5)
+
+
+def test_separate_samples_take_no_place_of_a_signal(files, tmp_path):
+    """The signal has events that are called as the process of the sample is."""
+    study = kinds_study(
+        [files["w"], files["ttbar"]],
+        [KINDS[0], samples(files["model"])],
+        nu=[0, {"model": 1}, {"model": -1}],
+        source={"signals": {"x": {"files": [files["mixed"]]}}},
+        signals={"x": [20]},
+    )
+    run_study(study, tmp_path / "run", here, until="events", workers=1)
+    counts = json.loads((tmp_path / "run" / "selected.json").read_text())["counts"]
+    assert (
+        len({(count["events"], count["weights"]["total"]) for count in counts if count["role"] == "x"}) == 1
+    )

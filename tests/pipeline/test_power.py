@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from finished_run import TINY, here, make_run
+from latent_run import make_latent_run
 from toy_world import latent_pools
 
 from covad.cli.main import commands
@@ -109,7 +110,9 @@ def test_a_study_file_is_sent_to_covad_run(tmp_path):
 
 def test_another_test_has_to_be_known(pooled):
     with pytest.raises(UnknownNameError, match="no other test 'wishful'"):
-        tune_power(pooled, Grid((3.0,), (3.0,), 12, ("wishful",)), 3)
+        tune_power(pooled, Grid((3.0,), (3.0,), 12, ("wishful",)), 3, toys=43)
+    with pytest.raises(PlanError, match="needs 43 toys or more"):
+        tune_power(pooled, Grid((3.0,), (3.0,), 12, ("wishful",)), 3, toys=42)
 
 
 def test_yardsticks_stand_beside_the_tests_of_the_run(pooled):
@@ -124,6 +127,16 @@ def test_yardsticks_stand_beside_the_tests_of_the_run(pooled):
     (ceiling,) = found.ceilings
     assert ceiling.expected_z > 2.0
     assert read_yardsticks(RunDirectory(pooled)) == found
+
+
+def test_the_latent_world_has_no_ceiling_but_all_other_yardsticks(tmp_path):
+    changes = {"tests": {"convex": {"bumps": 8}}, "toys": 3, "nu_norm": [], "prior": False}
+    run = make_latent_run(tmp_path, configurations=[{"treatment": "profiled"}], **changes)
+    found = bench_power(run, 2)
+    assert {"profiled chi2 in cells of z", "best of 1-D tests"} < set(found.names)
+    assert not found.ceilings
+    assert "fresh events" in found.notes[0]
+    assert [f.family for f in tune_power(run, GRID, 2).settings[0].families] == ["random bumps"]
 
 
 def test_kept_toys_are_not_computed_again(pooled, monkeypatch):

@@ -36,9 +36,9 @@ class Shifts:
         return np.where(z > 0, self.damping, 1.0).astype(np.float32) * np.float32(STEP) * z
 
 
-def pairs(n: int) -> Pairs:
+def pairs(n: int, grid: list[tuple[float, ...]] | None = None) -> Pairs:
     z = np.random.default_rng(1).normal(size=(n, 2)).astype(np.float32)
-    grid = response_grid(2)
+    grid = response_grid(2) if grid is None else grid
     passes = np.ones(n, dtype=bool)
     shifted = {nu: z + np.float32(STEP) * np.array(nu, np.float32) for nu in grid}
     return Pairs(z, passes, shifted, dict.fromkeys(grid, passes))
@@ -65,6 +65,18 @@ def test_two_nuisances_add_up_in_the_average(normalisation):
     # both are as wrong: on average the mean of t moves by twice what one of them moves it by at one sigma
     mean_of_ones = np.mean([1.0 / point.n_events for point in wrong.points if max(map(abs, point.nu)) == 1.0])
     assert wrong.average.n_events * mean_of_ones == pytest.approx(0.5, rel=0.3)
+
+
+def test_two_nuisances_without_a_mixed_term_have_their_pair_measured_apart():
+    events, asked_for = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32), []
+
+    def corners(planes):
+        asked_for.extend(planes)
+        return pairs(3000, [nu for nu in response_grid(2) if np.count_nonzero(nu) == 2])
+
+    found = space_reach(study(), Shifts(0.5), pairs(8000, response_grid(2, ())), events, corners)
+    assert asked_for == [(0, 1)]
+    assert [entry.pair for entry in found.prior.pairs] == [(0, 1)]
 
 
 def signed(n: int) -> Pairs:

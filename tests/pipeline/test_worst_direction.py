@@ -9,8 +9,9 @@ from click.testing import CliRunner
 from finished_run import TINY, here, run_here, tiny_study
 
 from covad.cli.main import commands
-from covad.errors import PlanError, StudyError
+from covad.errors import CovadError, PlanError, StudyError
 from covad.inference import ranking
+from covad.observed.examine import examine
 from covad.pipeline import run_study
 from covad.pipeline.stages import dry_run
 from covad.results.run import open_run
@@ -126,6 +127,10 @@ def test_pruned_nuisances_are_unknown_to_the_test(run, tmp_path, monkeypatch):
     assert response.digest == Products(three(), RunDirectory(path)).response("covariant", 0, 1).digest
     t = open_run(tmp_path / "run").toys("covariant-profiled").t
     assert np.isfinite(t).all()
+    with pytest.raises(
+        CovadError, match=r"value of 'met_soft_scale' cannot be used: .* leave the nuisance out"
+    ):
+        examine(tmp_path / "run", tmp_path / "none.h5", auxiliary={"met_soft_scale": 1.0})
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,9 @@ def test_signals_are_drawn_up_to_one_sigma_and_background_everywhere():
         ({"network": {}}, None, "network", "network"),
         ({"network": {}, "convex": {}}, "network", "network", "network"),
         ({"network": {}, "convex": {}}, "joint", "joint", "convex"),
+        ({"network": {}, "convex": {}, "adaptive": {}}, None, "convex", "convex"),
+        ({"network": {}, "convex": {}, "adaptive": {}}, "adaptive", "adaptive", "adaptive"),
+        ({"network": {}, "adaptive": {}}, None, "adaptive", "adaptive"),
     ],
 )
 def test_the_result_is_what_the_study_names(tests, result, quoted, speaks):

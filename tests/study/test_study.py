@@ -213,6 +213,25 @@ EVENTS = {
             "systematics.1: 'jet_energy_scale' acts on the same events with different sigma",
         ),
         (
+            {
+                "systematics": [
+                    {"name": "gen-w", "kind": "samples", "process": "z", "up": {"files": ["a.h5"]}},
+                    {"name": "gen", "kind": "samples", "process": "w-z", "up": {"files": ["b.h5"]}},
+                ]
+            },
+            "source: systematics: separate samples get the same name in the run: rename one of them",
+        ),
+        (
+            {
+                "systematics": [
+                    {"name": "jet_energy_scale"},
+                    {"name": "gen", "kind": "samples", "process": "w", "up": {"files": ["a.h5"]}},
+                ],
+                "response": {"cross": [["jet_energy_scale", "gen"]]},
+            },
+            "source: response.cross: gen does not exist at both +1 and -1, where the mixed term is learned",
+        ),
+        (
             {"background": {"files": ["a.h5"], "processes": {"w": {"cross_section": 1, "yield": 3}}}},
             "source.background.processes.w: either cross_section or yield is needed: give one of them",
         ),

@@ -48,7 +48,7 @@ def inspect_file(
                 "name one whose source.kind is events, or leave --study out"
             )
         data = CollisionData.of(study, RunDirectory(study_file.parent))
-        systematics, selection = [n.without_samples for n in data.systematics], data.selection
+        systematics, selection = data.acting, data.selection
     with open_events(path, labels, foreign=True) as source:
         names = [c.name for c in source.layout.collections]
         shown = collection or ("jet" if "jet" in names else names[0])

@@ -572,8 +572,6 @@ def tune_power(
         say(f"wrote {study_file}; next: covad run {study_file} --out {folder / 'RUN'} --until checks")
         say(f"then: covad tune-power {folder / 'RUN'} --signal {process}")
         return
-    if others and not toys:
-        raise click.UsageError("--test needs --toys N: there is no formula for the power of another test")
     given = {"capacities": capacities, "spreads": spreads}
     grid = Grid(bumps=bumps, others=others, **{key: value for key, value in given.items() if value})
     found = {path: tune(path, grid, n_bumps, toys, signals) for path in runs}

@@ -26,9 +26,13 @@ def covariant(systematics: Sequence[Systematic], names: Sequence[str] | None = N
     """Return the numbers of the nuisances that enter L_cov: those named, or the first two that move events.
 
     Raise TrainingError if one of the names is not a nuisance that moves events: L_cov compares events with
-    themselves, moved, and sees no weights.
+    themselves, moved, at any nu, and sees no weights and no separate samples.
     """
-    moving = {s.name: k for k, s in enumerate(systematics) if getattr(s, "moves", True)}
+    moving = {
+        s.name: k
+        for k, s in enumerate(systematics)
+        if getattr(s, "moves", True) and not getattr(s, "discrete", False)
+    }
     if names is None:
         return tuple(moving.values())[:_COVARIANT]
     for name in names:

@@ -228,11 +228,14 @@ def difference_variance(dataset: Dataset, nu: Float64, further: Float64 | None =
     return np.asarray(inverse @ (F + C + per_variance @ F) @ inverse)
 
 
-def _compatible(difference: Float64, variance: Float64) -> Compatibility:
+def _compatible(difference: Float64, variance: Float64) -> Compatibility | None:
+    """Return None if the data tell no nuisance."""
     values, vectors = np.linalg.eigh(variance)
     told = values > _UNTOLD * values.max()
     statistic = float(np.sum((vectors.T @ difference)[told] ** 2 / values[told]))
     dof = int(told.sum())
+    if not dof:
+        return None
     return Compatibility(statistic, dof, float(chi2.sf(statistic, dof)))
 
 

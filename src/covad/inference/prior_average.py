@@ -35,12 +35,12 @@ class PriorAverage:
     and higher order in nu, and correlations of three nuisances, are left out.
 
     A nuisance that exists at +-1 only has these two values for its prior, and s / 2 at each. One that exists
-    on one side only has s there, and no even part. The pairs of more than two nuisances have the term of
-    delta_kl if their corners are among the points; `Measurement.crossed` brings those measured apart.
+    on one side only has s there, and no even part. A pair has the term of delta_kl if its corners are among
+    the points; `Measurement.crossed` brings those measured apart.
 
     If the auxiliary values of k and l have the correlation r, each such pair adds 2 r delta_k.delta_l, its
     terms in delta_kk.delta_ll and delta_kl.delta_kl grow by 1 + 2 r^2, and there are 3 r delta_kl.delta_kk
-    and 3 r delta_kl.delta_ll.
+    and 3 r delta_kl.delta_ll; these two are left out of pairs measured apart.
     """
 
     points: tuple[Nu, ...]
@@ -93,7 +93,7 @@ class PriorAverage:
             if r:
                 linear = np.outer(slopes[k], slopes[m])
                 mixed += r * (linear + linear.T)
-            if len(axes) == 2 or all(tuple(nu.tolist()) in place for nu, _ in planes):
+            if all(tuple(nu.tolist()) in place for nu, _ in planes):
                 product = coefficients(planes)
                 mixed += growth * np.outer(product, product)
                 if r:

@@ -11,7 +11,9 @@ t moves by N delta.M.delta.
 - Left out of the test, a nuisance moves t by N d.M'.d at one sigma, d = delta_k + E_0[x g_k] its whole effect
   and M' the form of the test without it. It may be left out (*pruned*) if data of this size do not know it,
   N I_kk = N E_0[g_k^2] <= `PRUNED_INFORMATION`, and if all that are left out, the weakest first, move t by
-  `PRUNED_SHIFT` standard deviations together at most, by the upper ends of their intervals.
+  `PRUNED_SHIFT` standard deviations together at most, by the upper end of the interval. Together they do
+  more than each on its own where one could have absorbed what another does, or where S links them: M' is
+  that of the test without all of them, and the sum S_kl N d_k.M'.d_l.
 - g is fitted on finite samples. Heads that were fitted apart differ by delta g, which acts as a misfit of
   E_0[x delta g]: the mean of N d.M.d over the heads says by how much t moves. Two halves of the events
   measure d, and their noise does not add to the product.
@@ -19,6 +21,7 @@ t moves by N delta.M.delta.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,14 +125,13 @@ def rank_nuisances(
     slopes = [measured.slope(number) for number in range(k)]
     unit = n_events / null.at(n_events).law.std
     information = n_events * np.diag(null.per_event.information)[null.n_basis : null.n_basis + k]
-    left_out = [
-        Shift.of(_left_out(null, number, misfit, n_events, level)) for number, misfit in enumerate(slopes)
-    ]
-    pruned, shift = set[int](), 0.0
+    left_out = [Shift.of(_left_out(measured, slopes, [number], n_events, level)) for number in range(k)]
+    pruned: list[int] = []
     for number in sorted(range(k), key=lambda number: left_out[number].high):
-        shift += left_out[number].high
-        if shift <= PRUNED_SHIFT and information[number] <= PRUNED_INFORMATION:
-            pruned.add(number)
+        if information[number] <= PRUNED_INFORMATION:
+            together = [*pruned, number]
+            if _left_out(measured, slopes, together, n_events, level).high <= PRUNED_SHIFT:
+                pruned = together
     entries = [
         NuisanceMisfit(
             number,
@@ -180,15 +182,19 @@ def _worst_direction(
 
 
 def _left_out(
-    null: ScalableNull, nuisance: int, misfit: Misfit, n_events: float, level: float
+    measured: Measurement, slopes: Sequence[Misfit], nuisances: Sequence[int], n_events: float, level: float
 ) -> PredictedShift:
-    """Return the shift of t by one sigma of a nuisance that the test does not have."""
-    column = null.n_basis + nuisance
-    without = null.without(column)
-    at = without.at(n_events)
-    matrix = n_events * at.form
-    effect = np.delete(misfit.delta + null.per_event.information[:, column], column)
-    form = NoisyForm.of(effect, np.delete(misfit.noise, column, axis=1), lambda rows: rows @ matrix)
+    """Return the shift of t, averaged over the prior, by nuisances that the test does not have."""
+    null = measured.central
+    columns = [null.n_basis + number for number in nuisances]
+    at = null.without(*columns).at(n_events)
+    matrix, prior = n_events * at.form, np.eye(len(columns))
+    if measured.correlation is not None:
+        prior = measured.correlation[np.ix_(nuisances, nuisances)]
+    effects = [slopes[number].delta for number in nuisances] + null.per_event.information[columns]
+    noise = np.stack([slopes[number].noise for number in nuisances], axis=1)
+    delta, noise = (np.delete(rows, columns, axis=-1) for rows in (effects, noise))
+    form = NoisyForm.of(delta, noise, lambda rows: prior @ rows @ matrix)
     return PredictedShift.of(form, at, n_events, level)
 
 

@@ -66,28 +66,29 @@ class ScalableNull:
             self._known[n_events] = ConvexNull.of(moments, self.ridge, self.auxiliary, self.n_basis)
         return self._known[n_events]
 
-    def without(self, column: int) -> ScalableNull:
-        """Return the null of a test that does not have one of the columns of the nuisances."""
-        if column < self.n_basis:
-            raise InferenceError(f"column {column} is one of the {self.n_basis} of the basis")
-        kept = np.delete(np.arange(len(self.ridge)), column)
+    def without(self, *columns: int) -> ScalableNull:
+        """Return the null of a test that does not have some columns of the nuisances."""
+        for column in columns:
+            if column < self.n_basis:
+                raise InferenceError(f"column {column} is one of the {self.n_basis} of the basis")
+        kept = np.delete(np.arange(len(self.ridge)), columns)
         moments = (self.per_event.information, self.per_event.reference_variance)
         return ScalableNull(
             ScoreMoments(*(moment[np.ix_(kept, kept)] for moment in moments)),
             self.ridge[kept],
-            _without(self.auxiliary, column),
+            _without(self.auxiliary, columns),
             self.n_basis,
             self.reference_ratio,
         )
 
 
-def _without(auxiliary: Float64, column: int) -> Float64:
-    """Return the precision of the other auxiliary values, whatever that of one column is."""
-    others = np.delete(auxiliary, column, axis=0)
+def _without(auxiliary: Float64, columns: Sequence[int]) -> Float64:
+    """Return the precision of the other auxiliary values, whatever those of some columns are."""
+    others = np.delete(auxiliary, columns, axis=0)
     if auxiliary.ndim == 1:
         return others
-    shared, own = others[:, column], auxiliary[column, column]
-    return np.asarray(np.delete(others, column, axis=1) - np.outer(shared, shared) / own)
+    shared, own = others[:, columns], auxiliary[np.ix_(columns, columns)]
+    return np.asarray(np.delete(others, columns, axis=1) - shared @ np.linalg.solve(own, shared.T))
 
 
 @dataclass(frozen=True)

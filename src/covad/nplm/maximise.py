@@ -31,7 +31,9 @@ STIFFENED = 1e-6
 #: The most that a step is shortened at once.
 SHORTEST = 0.1
 #: What is left to change falls by this multiple of the last factor, but not faster than by the other.
-MARGIN, FASTEST = 3.0, 0.05
+MARGIN, FASTEST, SLOWEST = 3.0, 0.05, 0.99
+#: Change of 2 log L by the first step beyond which the curvature at the start says little about the end.
+FAR = 1000.0
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,8 @@ class Climb:
     sums: from one point to the next a concave function gains about half the sum of its slopes along the step,
     and where that is negative the step was too long. The climb has `converged` where what is left to change
     of 2 log L is below `tolerance`: change(theta, gradient, step) bounds what a step changes, and the step
-    before tells by which factor that falls.
+    before tells by which factor that falls. That `is_doubtful` where steps were too long or the start was far
+    away: the curvature may be much too stiff at the end, and should be looked at there.
     """
 
     def __init__(
@@ -156,7 +159,7 @@ class Climb:
 
         self.theta, self.value, self.passes = start, 0.0, 0
         self.over = self.converged = False
-        self.is_finite = True
+        self.is_finite, self.is_doubtful = True, False
         self._change, self._tolerance, self._changed = change, tolerance, np.inf
         self._here: tuple[Float64, float, Float64] | None = None  # theta, value, gradient
         self._step = np.zeros_like(start)
@@ -196,17 +199,21 @@ class Climb:
             self.over = True
 
     def _go_from(self, value: float, gradient: Float64) -> None:
-        last = self._changed
+        last, exact = self._changed, self.precision is np.float64
         self._here = self.theta, value, gradient
         self._step = self._learned.step(gradient)
         self._changed = self._change(self.theta, gradient, self._step)
         self.theta = self.theta + self._step
-        left = self._changed * float(np.clip(MARGIN * self._changed / last, FASTEST, 1.0))
-        if left < self._tolerance:
+        if np.isinf(last):
+            self.is_doubtful = self._changed > FAR
+        factor = float(np.clip(MARGIN * self._changed / last, FASTEST, SLOWEST))
+        left = self._changed * factor / (1.0 - factor)
+        if left < self._tolerance and exact:
             self.value = value + 0.5 * float(gradient @ self._step)
             self.over = self.converged = True
 
     def _shorten(self, here: tuple[Float64, float, Float64], factor: float) -> None:
+        self.is_doubtful = True
         self._step = factor * self._step
         self.theta = here[0] + self._step
 
@@ -223,8 +230,10 @@ def ascend(
     """
     climb = run(Climb(start, function.sketch(start), change, tolerance), function)
     passes, restarts = climb.passes, 0
-    while not climb.converged and climb.is_finite and restarts < RESTARTS:
-        climb = run(Climb(climb.theta, function.expand(climb.theta).curvature, change, tolerance), function)
+    while (not climb.converged or climb.is_doubtful) and climb.is_finite and restarts < RESTARTS:
+        exact = not climb.converged
+        curvature = function.expand(climb.theta).curvature if exact else function.sketch(climb.theta)
+        climb = run(Climb(climb.theta, curvature, change, tolerance), function)
         passes, restarts = passes + climb.passes, restarts + 1
     status = Status.CONVERGED if climb.converged else Status.UNCONVERGED
     return Maximum(climb.theta, climb.value, status, passes)

@@ -59,11 +59,9 @@ class BackgroundSample:
     def of(cls, data: CollisionData, events: Events) -> BackgroundSample:
         """Shift and cut events as the study does."""
 
-        # what separate samples do is left out: it would need their events
-        acting = [nuisance.without_samples for nuisance in data.systematics]
-
         def at(nu: NDArray[np.float64], events: Events) -> WeightedEvents:
-            shifted = shift_events(events, acting, nu.tolist(), data.selection)
+            # what separate samples do is left out: it would need their events
+            shifted = shift_events(events, data.acting, nu.tolist(), data.selection)
             return WeightedEvents(shifted.events.particles, shifted.weights)
 
         directions = np.eye(len(data.systematics))

@@ -163,6 +163,11 @@ def _expectations(
                 f"the auxiliary value of '{name}' must be a number of sigma from {-LARGEST_AUXILIARY:g} to "
                 f"{LARGEST_AUXILIARY:g}, not {value}: the response describes small shifts only"
             )
+        if value and name in run.pruned:
+            raise CovadError(
+                f"the auxiliary value of '{name}' cannot be used: the tests of this run leave the nuisance "
+                "out (source.response.prune), so leave the value out, or run the study without prune"
+            )
         measured[name] = float(value)
     return run.sizes.expected if expected is None else float(expected), measured
 

@@ -201,7 +201,7 @@ class Observation(Record):
     n_reference: int
     inputs: InputComparison  # of data and simulation, before anything is fitted
     nuisances: tuple[NuisanceFit, ...]
-    compatibility: Compatibility | None  # None where the test has no nuisances
+    compatibility: Compatibility | None  # None where the test has no nuisances that data tell
     tests: tuple[ObservedTest, ...]
     joint: Significance | None  # of the smaller p of both tests; None where there is one, or a fit failed
     warnings: tuple[str, ...]

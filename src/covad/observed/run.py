@@ -61,6 +61,11 @@ class FinishedRun:
             return ()
         return nuisance_names(self.study)
 
+    @property
+    def pruned(self) -> tuple[str, ...]:
+        """Return the names of those that the test does not know, although they are among its nuisances."""
+        return self.data.products.pruned(space(self.configuration)) or ()
+
     @classmethod
     def open(cls, path: Path, name: str | None = None) -> FinishedRun:
         """Open one configuration, by default the main one.

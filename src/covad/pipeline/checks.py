@@ -25,7 +25,7 @@ from covad.response.density import of_equal_weight
 from covad.response.linearity import linearity
 from covad.response.model import ResponseModel
 from covad.response.pairs import Pairs
-from covad.response.validate import AdaptiveCells, MarginalBins, compare_counts
+from covad.response.validate import AdaptiveCells, MarginalBins, compare_predicted
 from covad.results.lines import reach_text
 from covad.results.truths import nu_text
 from covad.runs.checks import Departure, SpaceChecks, ValidationCounts, YieldAt
@@ -85,6 +85,13 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
         data.source.response.bootstrap,
     )
     log.info("closure reach of %s: %s", told, reach_text(found.reach))
+    if len(found.prior.nuisances) > 1:
+        worst = (f"{found.prior.name(e.nuisance)} {e.misfit.shift:.2g}" for e in found.prior.nuisances[:5])
+        log.info(
+            "described worst, by the shift of t at %g events over the prior, in standard deviations: %s",
+            found.prior.n_events,
+            ", ".join(worst),
+        )
     _warn_of_yields(told, order, found.yields)
     # the probe is fitted on one half of the nominal events and judged on the other
     here = pairs.nominal_passes
@@ -139,17 +146,18 @@ def _cells(pairs: Pairs) -> AdaptiveCells:
     return AdaptiveCells.filled(nominal, pairs.nominal_weights, CELL_DEPTH, _EVENTS_PER_CELL)
 
 
-def _comparisons(model: ResponseModel, pairs: Pairs, columns: Sequence[str]) -> Iterator[ValidationCounts]:
+def _comparisons(model: ResponseModel, pairs: Pairs, names: Sequence[str]) -> Iterator[ValidationCounts]:
     """Compare predicted with observed counts in every dimension, by the name of its column, and in cells."""
     nominal = pairs.nominal[pairs.nominal_passes]
-    marginals = {name: MarginalBins.build(nominal, d, BINS) for d, name in enumerate(columns)}
+    divisions: dict[str, AdaptiveCells | MarginalBins] = {
+        **{name: MarginalBins.build(nominal, d, BINS) for d, name in enumerate(names)},
+        "cells": _cells(pairs),
+    }
+    columns = model.columns(nominal)
     for nu in pairs.z:
-        divisions: dict[str, AdaptiveCells | MarginalBins] = {
-            **marginals,
-            "cells": _cells(pairs),
-        }
+        f = model.log_ratio(columns, np.array(nu))
         for where, cells in divisions.items():
-            found = compare_counts(model, pairs, nu, cells)
+            found = compare_predicted(f, pairs, nu, cells)
             yield ValidationCounts(
                 where=where,
                 nu=tuple(nu),

@@ -93,7 +93,9 @@ def embed_pools(study: Study, directory: RunDirectory, name: str, orders: list[i
     signals = {}
     for name in study.signals:
         with data.open(name) as files:
-            signals[name] = embed(files, np.arange(len(files)), signal_points(study))
+            pieces = files.pieces(np.arange(len(files)))
+            points = signal_points(study)
+            signals[name] = embed_family(encoder, pieces, data.acting, points, data.selection)
     spaces = [
         (
             maker,

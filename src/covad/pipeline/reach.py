@@ -81,7 +81,7 @@ def space_reach(
 
     first = fresh.measure(chosen(expected))
     beside = None
-    if corners is not None and fresh.many:
+    if corners is not None:
         leading = _pairs_among(rank_nuisances(first, expected).leading(), fresh.points)
         at_corners = corners(leading) if leading else None
         if at_corners is not None:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from covad.embedding.embed import Embedded, EmbeddingCache
 from covad.embedding.metrics import Learned
-from covad.errors import TrainingError
 from covad.events.processes import BACKGROUND
 from covad.events.systematics import Alternative, Systematic
 from covad.messages import counted
@@ -92,19 +91,16 @@ def _tell(what: str, learned: Learned) -> None:
 
 
 def mixed_terms(data: CollisionData) -> tuple[Pair, ...] | None:
-    """Return the pairs of nuisances that the study asks for in D, by number; None are all of them."""
+    """Return the pairs of nuisances that have a mixed term in D, by number; None are all of them.
+
+    Unless the study says which, these are all of few nuisances, if each exists at +1 and -1, where mixed
+    terms are learned.
+    """
     names, asked = [systematic.name for systematic in data.systematics], data.source.response.cross
     if asked is None:
-        return None if len(names) <= ALL_PAIRS else ()
-    pairs = sorted({tuple(sorted(map(names.index, pair))) for pair in asked})
-    for pair in pairs:
-        for number in pair:
-            if not {1.0, -1.0} <= set(_sizes(data.systematics[number])):
-                raise TrainingError(
-                    f"source.response.cross: '{names[number]}' does not exist at both +1 and -1, where the "
-                    "mixed term is learned: take it out"
-                )
-    return tuple((a, b) for a, b in pairs)
+        both = all({1.0, -1.0} <= set(_sizes(systematic)) for systematic in data.systematics)
+        return None if both and len(names) <= ALL_PAIRS else ()
+    return tuple((a, b) for a, b in sorted({tuple(sorted(map(names.index, pair))) for pair in asked}))
 
 
 def _sizes(systematic: Systematic) -> tuple[float, ...]:

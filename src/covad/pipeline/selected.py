@@ -186,10 +186,9 @@ def _counting(shifted: Shifted, weighing: bool) -> int:
 
 def shifted_alternatives(data: CollisionData, other: Alternative, nu: Nu) -> Iterator[Shifted]:
     """Yield the selected events of a separate sample at nu, piece by piece."""
-    acting = [nuisance.without_samples for nuisance in data.systematics]
     for events in other.pieces():
         with in_sample(other.sample, np.arange(len(events))):
-            yield shift_events(events, acting, nu, data.selection)
+            yield shift_events(events, data.acting, nu, data.selection)
 
 
 def _count_at(
@@ -210,7 +209,7 @@ def _count_signal(data: CollisionData, name: str) -> list[WeightedCountAt | Coun
         for events in files.pieces(rows):
             with in_sample(name, rows[start : start + len(events)]):
                 _try_every_event(data, events)
-                shifting = Shifting(events, data.systematics, data.selection)
+                shifting = Shifting(events, data.acting, data.selection)
                 for nu in selected:
                     at_nu = shifting.at(nu)
                     _try_observables(own, at_nu)

@@ -70,12 +70,11 @@ def count_separate(data: CollisionData) -> SeparateYields:
                         f"{what} pass the cuts, and their weights add up to {sums.total:g}, which is no "
                         "expectation: give it more events"
                     )
-            scale = expected.total / found.total
-            given = data.source.background.processes.get(entry.process)
+            scale, cross_section = expected.total / found.total, _cross_section(data, entry.process)
             luminosity = data.source.luminosity
-            by_cross_section = False
-            if given is not None and given.cross_section and luminosity and generated > 0.0:
-                by_cross_section, scale = True, luminosity * given.cross_section / generated
+            by_cross_section = bool(cross_section and luminosity and generated > 0.0)
+            if cross_section and luminosity and by_cross_section:
+                scale = luminosity * cross_section / generated
             lines.append(
                 SeparateYield(
                     sample=name,
@@ -89,6 +88,14 @@ def count_separate(data: CollisionData) -> SeparateYields:
                 )
             )
     return SeparateYields(tuple(lines))
+
+
+def _cross_section(data: CollisionData, process: str) -> float | None:
+    """Return the cross section of all that is trained as a process; None if a part of it has none."""
+    entries = data.source.background.processes.items()
+    parts = [entry.cross_section for name, entry in entries if (entry.label or name) == process]
+    known = [part for part in parts if part is not None]
+    return sum(known) if known and len(known) == len(parts) else None
 
 
 def _add(sums: dict[str, _Sums], files: FileSet, selection: Selection) -> None:

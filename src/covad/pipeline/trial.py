@@ -226,14 +226,9 @@ def _is_own(data: CollisionData, name: str) -> bool:
     return sample.simulate is None or sample.engine == "parametric"
 
 
-def _acting(data: CollisionData) -> tuple[Nuisance, ...]:
-    """Return the nuisances as they act on any sample; separate samples are tried by themselves."""
-    return tuple(nuisance.without_samples for nuisance in data.systematics)
-
-
 def _at_points(data: CollisionData, events: Events) -> dict[Nu, Shifted]:
     """Return the selected events at every nu of the study."""
-    shifting = Shifting(events, _acting(data), data.selection)
+    shifting = Shifting(events, data.acting, data.selection)
     return {nu: shifting.at(nu) for nu in data.study.points}
 
 
@@ -289,7 +284,7 @@ def _check_margins(data: CollisionData, events: Events) -> None:
     from, and to three, which a truth that is thrown from its prior exceeds in 0.3 % of the toys. Nuisances
     that move nothing lift nothing.
     """
-    acting = _acting(data)
+    acting = data.acting
     shifting = Shifting(events, acting, data.selection)
     for k, nuisance in enumerate(acting):
         if not nuisance.moves:

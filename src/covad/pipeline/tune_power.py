@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from covad.errors import PlanError, StudyError, TooFewEventsError, UnfinishedRunError, UnknownNameError
 from covad.inference.expected_power import SecondOrderPower
+from covad.inference.significance import EmpiricalNull
 from covad.nplm.convex.capacity import CapacityError
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32, Float64
@@ -48,6 +49,8 @@ log = logging.getLogger(__name__)
 
 #: The threshold at which powers are compared.
 Z = 2.0
+#: Toys that resolve the threshold, for a test without a law.
+FEWEST_TOYS = 43
 #: Processes that are more of the background than this are no anomalies.
 _LARGEST_SHARE = 0.2
 #: Reference events from which the moments of a null are estimated, in units of a toy's.
@@ -112,6 +115,10 @@ def tune_power(
     `signals` are those of the study that count as anomalies: processes that were left out of its training.
     With `toys`, as many with and without an anomaly are fitted for each family, the same for all settings.
     """
+    if grid.others and toys < FEWEST_TOYS:
+        raise PlanError(
+            f"another test than convex needs {FEWEST_TOYS} toys or more, not {toys}: they tell its Z = 2"
+        )
     if path.is_file():
         raise StudyError(
             f"{path}: is a file, but a space has to be trained first: "
@@ -139,7 +146,8 @@ def tune_power(
                 found[each].append(power)
         for name, each in settings:
             if len(found[each]) == len(families):
-                numbers = {key: getattr(each, key, None) for key in ("bumps", "capacity", "spread")}
+                keys = ("bumps", "capacity", "spread") if isinstance(each, TunedConvex) else ("capacity",)
+                numbers = {key: getattr(each, key) for key in keys}
                 lines.append(SettingPower(space_label(where), name, families=tuple(found[each]), **numbers))
     if not lines:
         raise PlanError(f"{path}: none of the settings can be had in its spaces: {'; '.join(notes)}")
@@ -240,16 +248,18 @@ def _family_power(
     with_anomaly, without = (_t_of_toys(family, chosen, draw, toys, seed, there) for there in (True, False))
     found = {}
     for key, test in chosen.items():
-        formula, threshold = None, np.inf
+        formula = None
         if isinstance(test, ConvexTest):
             order = SecondOrderPower.of(test, sample, draw.n_reference)
             threshold = order.null.law.isf(float(norm.sf(Z)))
             events = [(a.pool.sample, a.injected) for a in family.anomalies]
             powers = [order.power(each.z, known_response(draw, each), n, Z) for each, n in events]
             formula = float(np.mean(powers))
-        elif toys:
-            threshold = float(np.quantile(without[key], norm.cdf(Z)))
-        beyond = [int((t[key] > threshold).sum()) for t in (with_anomaly, without)]
+            beyond = [int((t[key] > threshold).sum()) for t in (with_anomaly, without)]
+        else:
+            done = [t[key][np.isfinite(t[key])] for t in (with_anomaly, without)]
+            null = EmpiricalNull(done[1])
+            beyond = [int(null.rejects(t, float(norm.sf(Z))).sum()) for t in done]
         found[key] = FamilyPower(family.name, len(family.anomalies), formula, toys, *beyond)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,8 @@ log = logging.getLogger(__name__)
 VERSION = 1
 #: The threshold at which powers are compared, and the largest |nu| at which signals are drawn.
 _Z, _NEAR = 2.0, 1.0
+#: Toys that a median needs to have an interval.
+_MEDIAN = 10
 
 
 @dataclass(frozen=True)
@@ -208,7 +211,8 @@ def _computed(bench: Bench, ensemble: Ensemble, toys: int) -> dict[Yardstick, Fl
         for y in bench.yardsticks
         if y.target is None or draw.signal is None or y.target == Target(draw.signal, draw.injected)
     ]
-    what = [VERSION, ensemble.source.digest_of(draw), ensemble.seed, draw_recipe(draw)]
+    # all pools: classifiers are trained on those of signals, too
+    what = [VERSION, version("scikit-learn"), ensemble.source.digest, ensemble.seed, draw_recipe(draw)]
     kinds = sorted(bench.wide.widths) if bench.wide is not None else []
     path = bench.run.directory.path / FOLDER / "toys" / f"{content_digest([*what, kinds])[:20]}.json"
     kept = (read_sealed(path, "delete it: it is computed anew") or {}).get("values", {})
@@ -249,7 +253,7 @@ def _table(bench: Bench, values: dict[tuple[str, Target | None], dict[Draw, Floa
                     nu=draw.nu,
                     toys=len(t),
                     found=int(np.count_nonzero(null.rejects(t, rate))) if null.resolves(rate) else None,
-                    median=None if draw.signal is None else median_z(t, null),
+                    median=median_z(t, null) if draw.signal is not None and len(t) >= _MEDIAN else None,
                 )
             )
     ceilings = [

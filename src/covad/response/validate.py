@@ -156,14 +156,21 @@ class MarginalBins:
 def compare_counts(
     model: ResponseModel, pairs: Pairs, nu: Nu, cells: AdaptiveCells | MarginalBins
 ) -> CountComparison:
-    """Predict the counts at nu from the nominal events, and compare their shape with that of shifted ones.
+    """Predict the counts at nu from the nominal events, and compare their shape with that of shifted ones."""
+    f = model.log_ratio(model.columns(pairs.nominal[pairs.nominal_passes]), np.array(nu))
+    return compare_predicted(f, pairs, nu, cells)
 
-    The total is compared elsewhere, by what it does to t (`covad.inference.reach.yield_part`).
+
+def compare_predicted(
+    f: NDArray[np.float64], pairs: Pairs, nu: Nu, cells: AdaptiveCells | MarginalBins
+) -> CountComparison:
+    """Compare counts at nu with nominal events whose density grows by e^f; see `compare_counts`.
+
+    The total is compared elsewhere, by what it does to t (`covad.inference.shifts.yield_part`).
     """
     n = len(cells)
     passes0, there = pairs.nominal_passes, pairs.counts(nu)
     here = np.zeros(len(pairs))
-    f = model.log_ratio(model.columns(pairs.nominal[passes0]), np.array(nu))
     here[passes0] = np.exp(f) if pairs.nominal_weights is None else pairs.nominal_weights * np.exp(f)
     here *= there.sum() / here.sum()
     cell0, cell1 = cells.index(pairs.nominal), cells.index(pairs.z[nu])

@@ -13,7 +13,7 @@ from covad import __version__
 from covad.embedding.metrics import read_history
 from covad.errors import FileFormatError
 from covad.inference.closure import ClosureTests, closure_tests, corrected, false_positives
-from covad.inference.coverage import PriorDependence, SharedPools, prior_dependence
+from covad.inference.coverage import PriorDependence
 from covad.inference.goodness import (
     FEWEST_PER_BIN,
     PEARSON_DOF,
@@ -28,7 +28,7 @@ from covad.nplm.adaptive.smallest_p import SmallestP
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 from covad.results.collect import Group, RunToys, null_name
-from covad.results.fitted import fitted_nuisances
+from covad.results.fitted import dependence_on_truth, fitted_nuisances
 from covad.results.manifest import Manifest, ToyVersions
 from covad.results.spaces import FoldSummary, SpaceSummary, TrainingSummary
 from covad.results.summary import (
@@ -57,9 +57,8 @@ from covad.runs.sources import open_sources
 from covad.runs.tuned import read_clip_choices, read_clips
 from covad.runs.yields import YieldTable, read_yields
 from covad.storage.records import restore
-from covad.study import Collisions, Study
-from covad.study.plan import Entry, main_configuration, nuisance_names, sizes_of
-from covad.toys.drawing import point_offset
+from covad.study import Collisions
+from covad.study.plan import Entry, main_configuration, sizes_of
 
 #: Thresholds of the power curves.
 POWER_THRESHOLDS = np.linspace(0.0, 5.0, 51)
@@ -78,7 +77,7 @@ def summarise(run: RunToys) -> Summary:
     """Compute what the toys that are there say; ensembles without toys are left out of the statements."""
     groups, seed = list(run.groups()), run.study.seed
     ensembles = tuple(_ensemble(run, entry) for entry in run.entries)
-    dependences = [_dependence(run.study, group) for group in groups]
+    dependences = [dependence_on_truth(run.study, group) for group in groups]
     counts = ("requested", "done", "failed", "missing")
     return Summary(
         schema=SUMMARY_SCHEMA,
@@ -347,23 +346,6 @@ def _goodness(group: Group, shifted: Mapping[str, Float64], seed: int) -> tuple[
         return against_null, {}
     law = chi2_law(round(group.capacity))
     return against_null, corrected({name: one_sample(t, law, seed, bins) for name, t in shifted.items()})
-
-
-def _dependence(study: Study, group: Group) -> PriorDependence | None:
-    """Regress t of the prior ensemble on its truth, in units of sigma; None if it has no toys."""
-    if group.prior is None:
-        return None
-    shape, sigma = group.prior.column("true_nu"), study.normalisation
-    truth = shape
-    if sigma is not None:
-        truth = np.column_stack([shape, group.prior.column("true_norm") / sigma])
-    null = group.null_t
-    mean, std = float(null.mean()), float(null.std(ddof=1))
-    if group.analytic is not None:
-        mean, std = group.analytic.law.mean, group.analytic.law.std
-    _, pool = np.unique(shape, axis=0, return_inverse=True)
-    shared = SharedPools(pool.reshape(-1), point_offset(group.ensemble))
-    return prior_dependence(group.t(group.prior), truth, nuisance_names(study), mean, std, shared)
 
 
 def _significance(group: Group) -> Iterator[SignalSignificance]:

@@ -40,10 +40,10 @@ class SettingPower(Record):
 
     space: str
     test: str
-    bumps: int | None
-    capacity: float | None
-    spread: float | None
     families: tuple[FamilyPower, ...]
+    capacity: float | None = None
+    bumps: int | None = None
+    spread: float | None = None
 
     @property
     def mean(self) -> float | None:
@@ -82,7 +82,7 @@ class YardstickLine(Record):
     nu: tuple[float, ...]
     toys: int
     found: int | None  # None: the null toys are too few to resolve Z = 2
-    median: Significance | None  # None for background
+    median: Significance | None  # None for background, and for too few toys
 
     @property
     def rate(self) -> float | None:

@@ -80,6 +80,11 @@ class CollisionData:
         """The nuisances in the order of nu: entries of one name are one."""
         return make_nuisances([entry.description for entry in self.source.systematics], self.source.folder)
 
+    @property
+    def acting(self) -> tuple[Nuisance, ...]:
+        """The nuisances as they act on any events: separate samples take the place of background alone."""
+        return tuple(nuisance.without_samples for nuisance in self.systematics)
+
     @cached_property
     def columns(self) -> Columns:
         """Return what the systematics need of event files beside the events."""
@@ -208,7 +213,7 @@ class CollisionData:
         for entry in self.source.systematics:
             if not isinstance(entry, SamplesEntry):
                 continue
-            factors = sides(entry.down is None).values()
+            factors = sides(entry.one_sided).values()
             for name, by_nu in zip(entry.samples, factors, strict=True):
                 pieces = partial(self._alternative_pieces, name, entry.process, role, part, parts)
                 found.append(Alternative(self.source.nuisances.index(entry.name), by_nu, pieces, name))

@@ -107,7 +107,6 @@ class Study(Settings):
     Toys are drawn at every `nu`; at every `nu_norm`, true values of the nuisance of the normalisation in
     units of its sigma; with `prior`, at truths thrown from the prior of all nuisances; and, with
     `worst_direction`, at two sigma on both sides along the direction in which the checks expect t to move
-    most. `result` is the test whose p-value is quoted: by default the convex one where the study has it;
     most. `result` is the test whose p-value is quoted: by default the convex one where the study has it, else
     the adaptive one; joint is the smaller p of network and convex test.
     """

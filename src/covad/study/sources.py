@@ -190,6 +190,8 @@ class Collisions(Settings):
             raise ValueError(f"signals.{name}: the name is taken, choose another one")
         check_entries(self.systematics)
         correlation_matrix(self.nuisances, self.correlations)
+        if sum(len(entry.samples) for entry in self.systematics) > len(self.separate_samples):
+            raise ValueError("systematics: separate samples get the same name in the run: rename one of them")
         for name in set(self.signals) & set(self.separate_samples):
             raise ValueError(f"signals.{name}: a sample of source.systematics is called so: rename it")
         for name in self.training.covariance or ():
@@ -199,6 +201,11 @@ class Collisions(Settings):
             for name in pair:
                 if name not in self.nuisances:
                     raise ValueError(f"response.cross: no systematic is named {name}")
+                if any(entry.one_sided for entry in self.systematics if entry.name == name):
+                    raise ValueError(
+                        f"response.cross: {name} does not exist at both +1 and -1, where the mixed term is "
+                        "learned: take it out"
+                    )
             if pair[0] == pair[1]:
                 raise ValueError(f"response.cross: {pair[0]} has its own square without being asked for")
         if self.learned:

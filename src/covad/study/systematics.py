@@ -42,6 +42,11 @@ class _Entry(Settings):
         """Return its separate samples by the names that the run has for them."""
         return {}
 
+    @property
+    def one_sided(self) -> bool:
+        """Return whether it is there at +1 only, and -1 is mirrored."""
+        return False
+
     def resolved(self, folder: Path) -> Self:  # noqa: ARG002, most kinds have no files
         """Return the entry with absolute paths, relative ones being those of a folder."""
         return self
@@ -129,6 +134,10 @@ class SamplesEntry(_Entry):
     @property
     def processes(self) -> tuple[str, ...]:
         return (self.process,)
+
+    @property
+    def one_sided(self) -> bool:
+        return self.down is None
 
     @property
     def samples(self) -> dict[str, SampleEntry]:

@@ -86,6 +86,16 @@ def test_members_are_scales_alone_and_together() -> None:
     assert widths[0] > widths[1]
 
 
+def test_no_member_has_more_capacity_than_the_events_allow() -> None:
+    """600 events allow 31: the weaker ridges of all widths become one."""
+    settings = AdaptiveSettings(capacities=(4.0, 15.0), bumps=(12, 60), together=(3.0, 100.0, 1000.0))
+    found = choose_members(POOL, settings, SIZES)
+    assert len(found) == 2
+    assert found.members[0].spread == 3.0
+    assert capacity(found.tests[0], POOL, SIZES) < 30.0
+    assert capacity(found.tests[1], POOL, SIZES) == pytest.approx(31.0, rel=0.01)
+
+
 def test_the_columns_are_those_of_the_family() -> None:
     assert MEMBERS.family is not None
     for own, theirs in zip(MEMBERS.columns, MEMBERS.family.members, strict=True):
@@ -97,7 +107,7 @@ def test_few_events_leave_scales_out() -> None:
     assert few.capacities == (4.0, 5.0)
     fewer = choose_members(POOL, SETTINGS, Sizes(expected=60.0, reference=400))
     assert fewer.capacities == (4.0,)
-    assert fewer.names == ("capacity 4, spread 3", "capacity 4, spread 6")
+    assert fewer.names == ("capacity 4, spread 3",), "a weaker ridge has more than 60 events allow"
 
 
 def test_capacities_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:

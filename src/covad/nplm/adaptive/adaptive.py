@@ -42,13 +42,17 @@ class AdaptiveTest:
     def fit(self, dataset: Dataset, null: Fit, seed: Seed) -> AdaptiveFit:
         """Fit every member, and take p of each by its law at the nuisances of `null`."""
         clock = time.process_time()
-        family = self.members.family
-        if family is not None:
-            fits = family.fit(dataset, null)
-        else:
+        nu, family = join_nuisances(null, dataset), self.members.family
+        if family is None:
             fits = tuple(test.fit(dataset, null, seed) for test in self.members.tests)
+            sketched = sketched_null(self.members, dataset, nu)
+        else:
+            problem = family.problem(dataset)
+            fits = problem.fits(null)
+            linear = dataset.reference_response.quadratic is None  # else the columns depend on nu
+            sketched = sketched_null(self.members, dataset, nu, problem.reference if linear else None)
         t = np.array([fit.value - null.value for fit in fits])
-        log_p = sketched_null(self.members, dataset, join_nuisances(null, dataset)).log_p(t)
+        log_p = sketched.log_p(t)
         member = int(np.argmin(log_p))
         best = fits[member]
         return AdaptiveFit(

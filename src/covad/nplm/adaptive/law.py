@@ -24,7 +24,7 @@ from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.fit import Fit, TauFit
 from covad.nplm.likelihood import BLOCK, GaussianPenalty, nuisance_shift, nuisance_slopes
 
-#: Directions of the score whose share of the largest variance, in units of each column's own, is rounding.
+#: Directions of the score whose share of the largest variance, in units of the curvature, is rounding.
 _ROUNDING = 1e-10
 #: Relative spread of the growth of the density over events up to which C is made of F.
 _DEPARTS = 0.25
@@ -85,11 +85,14 @@ class AdaptiveNull:
         """Return a root of V, with as many columns as V has directions."""
         information = self.moments.information
         n = self.members.basis.n_columns
-        variance = information + self.moments.reference_variance + np.pad(self.auxiliary, (n, 0))
+        curvature = information + np.pad(self.auxiliary, (n, 0))
+        variance = curvature + self.moments.reference_variance
         if self.free_yield:
             constant = information[:, -1]
             variance = variance - np.outer(constant, constant) / constant[-1]
-        size = np.sqrt(np.maximum(np.diag(variance), np.finfo(np.float64).tiny))
+        # in units of the curvature: a yield that floats freely has no variance of its own
+        size = np.sqrt(np.diag(curvature))
+        size[size == 0.0] = 1.0  # a bump without events
         values, vectors = np.linalg.eigh(variance / np.outer(size, size))
         told = values > _ROUNDING * values[-1]
         return np.asarray(vectors[:, told] * np.sqrt(values[told]) * size[:, None])
@@ -132,14 +135,17 @@ def adaptive_nulls(
     return AdaptiveNulls(_null(moments, members, sample))
 
 
-def sketched_null(members: Members, dataset: Dataset, nu: Float64) -> AdaptiveNull:
+def sketched_null(members: Members, dataset: Dataset, nu: Float64, x: Float32 | None = None) -> AdaptiveNull:
     """Return the null at `nu` for p of the members of one toy, in a fraction of the time.
 
     Where all weights are the same and the density hardly changes from R to the truth, C is made of F: sum w
     e^{2f} x x^T is F times the mean of e^f. That moves the mean of t by less than 0.01 of its spread at two
-    sigma of a nuisance which changes the density by 6 % per sigma.
+    sigma of a nuisance which changes the density by 6 % per sigma. `x` are the columns of the reference at
+    `nu`, where they are known already.
     """
-    x, growth = _columns(members, dataset, nu)
+    growth = np.exp(nuisance_shift(dataset.reference_response, nu))
+    if x is None:
+        x = _columns(members, dataset, nu)[0]
     weights = dataset.weights
     density, total = weights * growth, float(weights.sum())
     mean_growth = float(density @ growth / density.sum())

@@ -12,9 +12,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from covad.errors import DatasetError
-from covad.nplm.convex.basis import Basis, GaussianBasis, StackedBasis
+from covad.nplm.convex.basis import Basis, GaussianBasis, StackedBasis, evaluate
 from covad.nplm.convex.capacity import (
     EVENTS,
     EVENTS_PER_CAPACITY,
@@ -23,6 +24,7 @@ from covad.nplm.convex.capacity import (
 )
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.family import ConvexFamily
+from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Float32, Float64
 from covad.nplm.fit import Fit, TauFit
 from covad.nplm.settings import AdaptiveSettings, Sizes
@@ -31,6 +33,8 @@ from covad.nplm.settings import AdaptiveSettings, Sizes
 _APART = 1.25
 #: Share of the largest capacity that a scale takes where its own cannot be had.
 _WITHIN_REACH = 0.9
+#: A spread of h that leaves no capacity but that of the constant.
+_LEAST_SPREAD = 1e-3
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,8 @@ def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> M
     """Choose scales and ridges from events of the reference that no test uses.
 
     The bumps of a scale are as wide as gives it its capacity with the ridge of the convex test, and no scale
-    has more capacity than `sizes` allow (`covad.nplm.convex.capacity`). A single scale is all scales.
+    has more capacity than `sizes` allow (`covad.nplm.convex.capacity`); nor has a member, whose spread is
+    lowered to that. A single scale is all scales.
     """
     scales: list[GaussianBasis] = []
     capacities: list[float] = []
@@ -150,10 +155,31 @@ def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> M
     ]
     asked += [(every, spread) for spread in settings.together]
     members = []
-    for numbers, spread in dict.fromkeys(asked):
+    for numbers, spread in asked:
         basis = StackedBasis(tuple(scales[k] for k in numbers))
-        members.append(Member(numbers, spread, ConvexTest.with_prior(basis, events, spread).ridge))
-    return Members(tuple(scales), tuple(capacities), tuple(members))
+        allowed = _largest_spread(basis, events, spread, most, sizes)
+        members.append(Member(numbers, allowed, ConvexTest.with_prior(basis, events, allowed).ridge))
+    return Members(tuple(scales), tuple(capacities), tuple(dict.fromkeys(members)))
+
+
+def _largest_spread(basis: StackedBasis, events: Float32, spread: float, most: float, sizes: Sizes) -> float:
+    """Return the spread, or the one that leaves a member the capacity `most`; three digits of it."""
+    if basis.n_columns <= most:
+        return spread
+    columns = evaluate(basis, events)
+    weights = np.full(len(events), sizes.expected / len(events))
+    moments = ScoreMoments.of(columns, weights, np.ones(len(events)))
+    moments = moments.for_reference_of(sizes.reference, sampled=len(events))
+    squares = float(np.square(columns[:, :-1], dtype=np.float64).sum(axis=1).mean())
+    nothing = np.zeros(basis.n_columns)
+
+    def beyond(log_spread: float) -> float:
+        ridge = np.append(np.full(basis.n_ridged, squares * np.exp(-2.0 * log_spread)), 0.0)
+        return ConvexNull.of(moments, ridge, nothing, basis.n_columns).law.mean - most
+
+    if beyond(np.log(spread)) <= 0.0:
+        return spread
+    return float(f"{np.exp(brentq(beyond, np.log(_LEAST_SPREAD), np.log(spread), xtol=1e-3)):.3g}")
 
 
 def _scale(

@@ -87,21 +87,7 @@ class ConvexFamily:
 
     def fit(self, dataset: Dataset, null: Fit) -> tuple[TauFit, ...]:
         """Maximise tau of every member; `null` is the Delta fit. All have an equal part of the seconds."""
-        clock = time.process_time()
-        problem = self.problem(dataset)
-        maxima = problem.maxima(null)
-        heights = np.zeros((self.basis.n_columns, len(maxima)), dtype=np.float32)
-        for member, (own, best) in enumerate(zip(self.members, maxima, strict=True)):
-            heights[own, member] = best.theta[: len(own)]
-        h_data, h_reference = (
-            np.ascontiguousarray((x[:, : len(heights)] @ heights).T)
-            for x in (problem.data, problem.reference)
-        )
-        seconds = (time.process_time() - clock) / len(maxima)
-        return tuple(
-            tau_fit(best, dataset, data, reference, seconds)
-            for best, data, reference in zip(maxima, h_data, h_reference, strict=True)
-        )
+        return self.problem(dataset).fits(null)
 
 
 @dataclass(frozen=True)
@@ -112,6 +98,22 @@ class FamilyProblem:
     dataset: Dataset
     reference: Float32
     data: Float32
+
+    def fits(self, null: Fit) -> tuple[TauFit, ...]:
+        """Maximise tau of every member; `null` is the Delta fit. All have an equal part of the seconds."""
+        clock = time.process_time()
+        maxima = self.maxima(null)
+        heights = np.zeros((self.family.basis.n_columns, len(maxima)), dtype=np.float32)
+        for member, (own, best) in enumerate(zip(self.family.members, maxima, strict=True)):
+            heights[own, member] = best.theta[: len(own)]
+        h_data, h_reference = (
+            np.ascontiguousarray((x[:, : len(heights)] @ heights).T) for x in (self.data, self.reference)
+        )
+        seconds = (time.process_time() - clock) / len(maxima)
+        return tuple(
+            tau_fit(best, self.dataset, data, reference, seconds)
+            for best, data, reference in zip(maxima, h_data, h_reference, strict=True)
+        )
 
     @cached_property
     def members(self) -> tuple[Indices, ...]:
@@ -192,13 +194,14 @@ class FamilyProblem:
     def _end(self, member: int, found: Climb, start: Float64) -> Maximum:
         """Return the maximum of a member, whose climb goes on alone if it did not get there."""
         likelihood = self.likelihoods[member]
-        if found.converged:
+        at_maximum = found.converged and not found.is_doubtful
+        if at_maximum:
             value = likelihood.log_likelihood(found.theta, found.value)
             best = Maximum(found.theta, value, Status.CONVERGED, found.passes)
             if self.dataset.reference_response.quadratic is None:
                 return best
         problem = self.problem(member)
-        if not found.converged:
+        if not at_maximum:
             alone = climb(problem.likelihood, found.theta if found.is_finite else start)
             best = replace(alone, evaluations=found.passes + alone.evaluations)
         return problem.bent(best, start)

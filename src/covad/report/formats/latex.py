@@ -20,6 +20,7 @@ _TEX = {
     "√": r"$\surd$",
     "†": r"$^\dagger$",
     "ν": r"$\nu$",
+    "Δ": r"$\Delta$",
     "σ": r"$\sigma$",
     "τ": r"$\tau$",
     "α": r"$\alpha$",

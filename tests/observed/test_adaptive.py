@@ -1,0 +1,88 @@
+"""The adaptive test through all stages of a tiny run: toys, summary, report, observed file."""
+
+import pytest
+from finished_run import make_run, simulated
+from scipy.stats import norm
+
+from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.observed.examine import examine
+from covad.observed.lines import observation_lines
+from covad.observed.result import Observation
+from covad.observed.run import FinishedRun
+from covad.pipeline.report import report_run
+from covad.results.collect import collect
+from covad.results.compute import summarise
+from covad.results.lines import summary_lines
+from covad.results.overview import quoted_test
+from covad.results.summary import Summary
+from covad.runs.tuned import plain_test, restore_test
+
+TESTS = {
+    "convex": {"bumps": 5},
+    "adaptive": {"capacities": [2.5, 5], "bumps": [5, 10], "spreads": [3], "together": [3, 10]},
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("finished") / "run"
+    return make_run(path, tests=TESTS, result="adaptive", configurations=[{"treatment": "profiled"}])
+
+
+@pytest.fixture(scope="module")
+def summary(run):
+    return summarise(collect(run))
+
+
+def test_members_are_chosen_once_and_kept(run):
+    group = next(group for group in FinishedRun.open(run).groups if group.test == "adaptive")
+    test = group.ensemble.test.build(group.ensemble.source)
+    assert isinstance(test, AdaptiveTest)
+    assert test.members.names[0] == "capacity 2.5, spread 3"
+    assert (run / "members" / "covariant-profiled.json").exists()
+    again = restore_test(plain_test(test), "here")
+    assert again.members.members == test.members.members
+    for one, other in zip(again.members.scales, test.members.scales, strict=True):
+        assert (one.centres == other.centres).all()
+        assert one.width == other.width
+
+
+def test_a_file_has_one_p_and_the_member_that_saw_it(run, summary, tmp_path):
+    found = examine(run, simulated(tmp_path / "observed.h5", "background", 210, seed=77))
+    assert found.rule == "adaptive"
+    assert [test.test for test in found.tests] == ["adaptive", "convex"]
+    test = found.tests[0]
+    assert test.member in ("capacity 2.5, spread 3", "capacity 5, spread 3", "all widths, spread 3",
+                           "all widths, spread 10")  # fmt: skip
+    assert test.quoted == "analytic"
+    assert test.significance.z == pytest.approx(norm.isf(test.p))
+    assert test.significance.null_interval.low < test.z < test.significance.null_interval.high
+    assert f"most was seen by its member of {test.member}" in found.answer.line
+    assert found.joint is None, "that is of the network and the convex test"
+    assert test.excess.n_top > 0
+    assert Observation.from_json(found.to_json()) == found
+    assert any(test.member in line for line in observation_lines(found, summary))
+
+
+def test_the_summary_has_its_law_and_is_the_same_when_read_again(summary):
+    null = next(line for line in summary.nulls if line.test == "adaptive")
+    assert null.law.name == "analytic"
+    assert not null.law.weights
+    law = null.law.distribution
+    assert law.sf(0.0) == 1.0
+    assert law.sf(40.0) < 1e-8
+    t, density = null.law.curve
+    assert (density >= 0).all()
+    assert 0.9 < density @ (t[1:2] - t[:1]).repeat(len(t)) <= 1.001
+    assert Summary.from_json(summary.to_json(), "here") == summary
+    assert quoted_test(summary) == ("adaptive", "analytic")
+    assert {line.test for line in summary.closure} == {"convex", "adaptive"}
+    told = list(summary_lines(summary))
+    assert any("widest scale of the adaptive test" in line for line in told)
+    assert any(line.startswith("adaptive test, covariant, profiled:") for line in told)
+
+
+def test_the_report_is_drawn(run):
+    report_run(run)
+    page = (run / "report.html").read_text()
+    assert "adaptive test" in page
