@@ -149,7 +149,7 @@ def test_the_words_of_the_summary_are_explained_and_its_configuration_is_named(p
 def test_the_time_of_toys_is_that_of_the_toys_themselves(page):
     """60 toys of half a second in each of 42 ensembles; the manifest knows the last call only."""
     assert "0.35 core-hours, those of all 2520 toys" in page
-    assert "encoder 60 s: wall time of the calls of covad run" in page
+    assert "spaces 60 s: wall time of the calls of covad run" in page
     assert "toys 12 s" not in page
 
 

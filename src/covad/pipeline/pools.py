@@ -91,11 +91,11 @@ def embed_pools(study: Study, directory: RunDirectory, name: str, orders: list[i
             )
             spaces.append((maker, pools))
     signals = {}
-    for name in study.signals:
-        with data.open(name) as files:
+    for signal in study.signals:
+        with data.open(signal) as files:
             pieces = files.pieces(np.arange(len(files)))
             points = signal_points(study)
-            signals[name] = embed_family(encoder, pieces, data.acting, points, data.selection)
+            signals[signal] = embed_family(space, pieces, data.acting, points, data.selection)
     spaces = [
         (
             maker,

@@ -119,15 +119,15 @@ class AdaptiveCells:
 
 
 def _middle(values: NDArray[np.float32]) -> float:
-    """Return the median, or what divides discrete values more evenly; the largest one if they cannot be."""
+    """Return the median, or what divides discrete values more evenly; infinity where nothing does."""
     if not len(values):
-        return 0.0
+        return np.inf
     median = float(np.median(values))
     below = values[values < median]
     candidates = [median, *([float(below.max())] if len(below) else [])]
     shares = [float((values > candidate).mean()) for candidate in candidates]
     best = int(np.argmin([abs(share - 0.5) for share in shares]))
-    return candidates[best] if _LEAST_SHARE <= shares[best] <= 1.0 - _LEAST_SHARE else float(values.max())
+    return candidates[best] if _LEAST_SHARE <= shares[best] <= 1.0 - _LEAST_SHARE else np.inf
 
 
 @dataclass(frozen=True)
