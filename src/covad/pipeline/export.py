@@ -108,8 +108,8 @@ def export_run(path: Path, out: Path | None = None) -> list[Exported]:
     written: list[Exported] = []
     for space in dict.fromkeys(name for name, _ in study.spaces):
         orders = sorted(order for name, order in study.spaces if name == space)
-        responses = {order: load_response(data, (space, order)) for order in orders}
         mapped = load_space(data, space)
+        responses = {order: load_response(data, (space, order)) for order in orders}
         z = encode(mapped, selected.particles)
         inputs = {"particles": selected.particles, "mask": selected.particles[..., 0] > 0}
         for name, encoder in encoders_of(space, mapped).items():
