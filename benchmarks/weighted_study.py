@@ -86,7 +86,7 @@ class Studies:
                 "background": background,
                 "signals": {SIGNAL: {"files": [str(signal)]}},
                 "splits": splits,
-                "embeddings": {"covariant": {"alpha": 30}},
+                "spaces": {"covariant": {"alpha": 30}},
                 "training": {"steps": 400, "warm_up": 50, "validate_every": 100},
                 "response": {"epochs": 6},
             },
@@ -105,7 +105,7 @@ class Studies:
             write_unweighted(sample, round(self.scale * INDEPENDENT), self._events_seed(0))
         write_crossed(self.run(kind), sample, pools)
         study = {
-            "source": {"kind": "pools", "path": str(pools), "embedding": "covariant"},
+            "source": {"kind": "pools", "path": str(pools), "space": "covariant"},
             "sizes": {"expected": EXPECTED, "reference": REFERENCE},
             "toys": self.toys,
         }

@@ -25,7 +25,7 @@ TINY: dict[str, Any] = {
             "reference": 2200,
             "data": 2200,
         },
-        "embeddings": {"covariant": {"alpha": 10}},
+        "spaces": {"covariant": {"alpha": 10}},
         "encoder": {"width": 8, "layers": 2, "heads": 2, "feed_forward": 16, "projector": 8},
         "training": {
             "steps": 4,

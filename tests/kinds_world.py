@@ -117,7 +117,7 @@ def write_world(folder: Path, seed: int) -> dict[str, Any]:
             "background": {"files": files},
             "systematics": systematics,
             "splits": SPLITS,
-            "embeddings": {"contrastive": {"alpha": 0}},
+            "spaces": {"contrastive": {"alpha": 0}},
             "training": {"steps": 400, "warm_up": 50, "validate_every": 100},
             "response": {"hidden": [64, 64], "epochs": 8, "fits": 2, "bootstrap": True},
         },

@@ -24,7 +24,7 @@ from covad.report.evidence import Evidence
 from covad.report.tables.table import Cell, Column, Row, Table
 from covad.results.collect import null_name
 from covad.results.manifest import Manifest, ToyVersions
-from covad.results.spaces import EmbeddingSummary, FoldSummary, SpaceSummary
+from covad.results.spaces import FoldSummary, SpaceSummary, TrainingSummary
 from covad.results.summary import (
     SUMMARY_SCHEMA,
     ClipSummary,
@@ -112,12 +112,12 @@ def evidence(
         study=_study(alpha, configurations, injections, tests),
         processes=(ProcessShare("w", 900, 9_000.0), ProcessShare("ttbar", 100, 1_000.0)),
         yields=None,
-        manifest=Manifest({"numpy": "2"}, {"cores": 2}, 1, {}, {"encoder": 60.0, "toys": 12.0}, {}),
+        manifest=Manifest({"numpy": "2"}, {"cores": 2}, 1, {}, {"spaces": 60.0, "toys": 12.0}, {}),
         toy_versions=(ToyVersions(Versions("0.0", "2.0", "1.13", "0.60", "2.4"), 60),),
         main_configuration=slug(*(proposal if proposal in configurations else configurations[0])),
         configurations=tuple(_configuration(*c) for c in configurations),
-        embeddings=tuple(
-            EmbeddingSummary(key, a, 0, tuple(Metrics(s, 5 - s, 0.5 - s / 100, 5.0) for s in (1, 2, 3)))
+        trainings=tuple(
+            TrainingSummary(key, a, 0, tuple(Metrics(s, 5 - s, 0.5 - s / 100, 5.0) for s in (1, 2, 3)))
             for key, a in alpha.items()
         ),
         spaces=tuple(spaces),
@@ -136,9 +136,9 @@ def _study(alpha: dict[str, float], configurations: Any, injections: Any, tests:
             "folder": "somewhere",
             "background": {"simulate": 6_000_000},
             "signals": {signal: {"simulate": 1000} for signal in signals},
-            "embeddings": {key: {"alpha": a} for key, a in alpha.items()},
+            "spaces": {key: {"alpha": a} for key, a in alpha.items()},
         }
-    listed = [dict(zip(("embedding", "treatment", "order"), c, strict=True)) for c in configurations]
+    listed = [dict(zip(("space", "treatment", "order"), c, strict=True)) for c in configurations]
     content = {"seed": 1, "source": source, "tests": {test: {} for test in tests}, "configurations": listed}
     return parse_study(content | ({"signals": signals} if alpha else {}), "here")
 
@@ -147,7 +147,7 @@ def _configuration(embedding: str, treatment: str, order: int) -> ConfigurationS
     return ConfigurationSummary(
         configuration=slug(embedding, treatment, order),
         label=slug(embedding, treatment, order).replace("none", "no nuisances").replace("-", ", "),
-        embedding=embedding,
+        space=embedding,
         treatment=Treatment(treatment),
         order=order,
         expected=10_000.0,
@@ -160,7 +160,7 @@ def _configuration(embedding: str, treatment: str, order: int) -> ConfigurationS
 def _space(space: str, embedding: str, order: int, checks: SpaceChecks) -> SpaceSummary:
     return SpaceSummary(
         name=space,
-        embedding=embedding,
+        space=embedding,
         order=order,
         yields=checks.yields,
         reach=checks.reach,
@@ -266,7 +266,7 @@ def _ensemble(
             failed=1,
             missing=2,
             **key,
-            embedding=embedding,
+            space=embedding,
             treatment=Treatment(treatment),
             order=order,
             expected=10_000.0,

@@ -54,7 +54,7 @@ def test_a_run_speaks_the_words_of_the_docs(tmp_path, caplog):
     said = caplog.messages
     for line in (
         "stage events: 1 file to simulate",
-        "stage encoder: 1 encoder to train",
+        "stage spaces: 1 encoder to train",
         "stage response: 2 responses to fit",
         "stage checks: 2 responses to check on fresh events",
         "stage pools: events of 2 spaces to embed",

@@ -3,14 +3,17 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 import nbformat
 import numpy as np
 import pytest
 import yaml
+from samples import random_events
 
 from covad.cli.main import commands
+from covad.events.observables import Observables
 from covad.study import parse_study
 from covad.study.changes import FREE_KEYS
 from covad.toys.blocks import COLUMNS
@@ -26,6 +29,7 @@ RUN_IN = {
     "explanation/calibration.md": "test_examples_that_need_nothing",
     "explanation/convex.md": "test_the_convex_test_step_by_step",
     "explanation/weights.md": "test_examples_that_need_nothing",
+    "how-to/choose-a-space.md": "test_the_function_of_observables_is_one",
     "how-to/how-many-toys.md": "test_tutorial.py, and test_the_numbers_of_toys_that_can_tell",
     "how-to/test-observed-data.md": "observed/test_result.py",
     "reference/file-formats.md": "test_weights_of_ones_own, test_pools_of_ones_own",
@@ -117,12 +121,26 @@ def test_every_column_of_the_toys_is_documented():
     assert [name for name in COLUMNS.names if f"`{name}`" not in page] == []
 
 
-def test_the_example_of_two_spaces_is_a_study():
-    (text,) = blocks("how-to/choose-a-space.md", "yaml")
-    content = yaml.safe_load(text)
-    content["source"] |= {"kind": "events", "background": {"simulate": 6_000_000}}
-    study = parse_study(content | {"seed": 1, "tests": {"convex": {}}}, "here")
-    assert [c.slug for c in study.configurations] == ["contrastive-profiled", "covariant-profiled"]
+def test_the_examples_of_spaces_are_studies():
+    one, entry, several = (yaml.safe_load(text) for text in blocks("how-to/choose-a-space.md", "yaml"))
+    one["source"]["spaces"] |= entry
+    labels = []
+    for content in (one | {"configurations": [{"space": name} for name in one["source"]["spaces"]]}, several):
+        content["source"] |= {"kind": "events", "background": {"simulate": 6_000_000}}
+        study = parse_study(content | {"seed": 1, "tests": {"convex": {}}}, "here")
+        labels += [c.slug for c in study.configurations]
+    profiled = ["plain", "mine", "contrastive", "plain", "both"]
+    assert labels == [f"{name}-profiled" for name in profiled]
+
+
+def test_the_function_of_observables_is_one():
+    (code,) = blocks("how-to/choose-a-space.md", "python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    entry = yaml.safe_load(blocks("how-to/choose-a-space.md", "yaml")[1])["mine"]
+    events = random_events(200, 1)
+    found = Observables(tuple(entry["names"]), names["columns"]).check(events.layout, events.particles)
+    assert found.shape == (200, 2)
 
 
 def test_the_keys_that_make_nothing_anew_are_those_that_shards_accept():

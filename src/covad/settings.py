@@ -110,12 +110,13 @@ def describe_mistake(
     failure: ValidationError,
     section: type[BaseModel],
     tags: tuple[str, ...] = (),
-    entry_tags: Mapping[str, str] | None = None,
+    entry_tags: Mapping[str, Mapping[str, str]] | None = None,
 ) -> str:
     """Return one sentence on the first thing that is wrong in a section, with its key.
 
     A misspelt key comes before the one that is missing for it. `tags` of unions are no part of a key, nor are
-    those of the entries of lists, `entry_tags`, each with the kind that a file says for it.
+    those of the entries of lists and mappings, `entry_tags` by the key of these, each with the kind that a
+    file says for it.
     """
     entry_tags = entry_tags or {}
     error = min(failure.errors(), key=lambda error: error["type"] != "extra_forbidden")
@@ -124,8 +125,7 @@ def describe_mistake(
         part
         for number, part in enumerate(parts)
         if not (
-            (number == 1 and part in tags)
-            or (number > 1 and part in entry_tags and parts[number - 1].isdigit())
+            (number == 1 and part in tags) or (number > 1 and part in entry_tags.get(parts[number - 2], {}))
         )
     )
     match error["type"]:
@@ -138,7 +138,8 @@ def describe_mistake(
         case "missing":
             return f"{key}: this key is needed"
         case "union_tag_not_found" | "union_tag_invalid":
-            expected = tags if len(parts) == 1 else tuple(dict.fromkeys(entry_tags.values()))
+            kinds = entry_tags.get(parts[-2], {}) if len(parts) > 1 else {}
+            expected = tuple(dict.fromkeys(kinds.values())) or tags
             return f"{key}.kind: {' or '.join(expected)} was expected"
         case "tuple_type":
             return f"{key}: a list was expected"

@@ -270,7 +270,7 @@ class Suite:
             self.run_all([Request(ensemble, n) for ensemble in ensembles.values()])
             null, *yields = (self.store.load(Request(ensemble, n)) for ensemble in ensembles.values())
             at_yields = dict(zip(NULL_YIELDS[1:], yields, strict=True))
-            configuration = Configuration(embedding="latent")
+            configuration = Configuration(space="latent")
             self._groups[name, sigma] = Group(
                 name, configuration, null, at_yields, {}, {}, None, {}, ensembles[0.0]
             )
@@ -280,7 +280,7 @@ class Suite:
         """A test that knows no nuisances, with its null at nu = 0."""
         ensemble = self.ensemble(self.test(name, Treatment.NONE), treatment=Treatment.NONE)
         null = self.run(ensemble, self.toys(name).untreated)
-        configuration = Configuration(embedding="latent", treatment=Treatment.NONE)
+        configuration = Configuration(space="latent", treatment=Treatment.NONE)
         return Group(name, configuration, null, {}, {}, {}, None, {}, ensemble)
 
     def judged(self, name: str, truth: Truth) -> EnsembleToys:

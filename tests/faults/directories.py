@@ -170,7 +170,7 @@ def run_directories() -> Iterator[Fault]:
         ("the pools of another space", TEST, "pools|reference|toys", exchanged_pools),
         ("an encoder in place of a response", TEST, "response", encoder_as_response),
         ("toys of one ensemble as another's", TEST, "toys|damaged", exchanged_toys),
-        ("models gone, pools there", TEST, "encoder", removing("models")),
+        ("models gone, pools there", TEST, "spaces", removing("models")),
         ("pools gone", TEST, "pools", removing("pools")),
         ("toys gone", TEST, "toys", removing("toys")),
         ("events gone", TEST, "events|background", removing("events")),

@@ -149,7 +149,7 @@ def stage_of(world: World) -> str:
         "checks": run / "pools" / "covariant_quadratic" / "manifest.json",
         "pools": run / "models" / "covariant" / "fold_0" / "response_2.safetensors",
         "response": run / "models" / "covariant" / "fold_0" / "encoder.safetensors",
-        "encoder": run / "events.json",
+        "spaces": run / "events.json",
         "events": run / "study.json",
     }
     for stage, mark in marks.items():

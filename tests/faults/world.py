@@ -46,7 +46,7 @@ STUDY: dict[str, Any] = {
             "reference": 850,
             "data": 850,
         },
-        "embeddings": {"contrastive": {"alpha": 0}, "covariant": {"alpha": 10}},
+        "spaces": {"contrastive": {"alpha": 0}, "covariant": {"alpha": 10}},
         "encoder": {
             "width": 8,
             "layers": 1,
@@ -68,9 +68,9 @@ STUDY: dict[str, Any] = {
     "sizes": {"expected": 200, "reference": 800},
     "tests": {"network": {"clip": "tune", "hidden": [2]}, "convex": {"bumps": 6}},
     "configurations": [
-        {"embedding": "contrastive", "treatment": "none"},
-        {"embedding": "covariant"},
-        {"embedding": "covariant", "order": 2},
+        {"space": "contrastive", "treatment": "none"},
+        {"space": "covariant"},
+        {"space": "covariant", "order": 2},
     ],
     "nu": [0, 1],
     "nu_norm": [],

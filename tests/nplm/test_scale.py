@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from covad.nplm.scale import RobustScale
+from covad.nplm.scale import RobustScale, smallest_step
 from covad.runs.scale import Standardisation
 
 
 def test_ordinary_samples_have_their_mean_and_standard_deviation():
     rng = np.random.default_rng(1)
-    z = np.column_stack([rng.normal(3, 2, 50_000), rng.uniform(size=50_000), rng.integers(2, size=50_000)])
+    z = np.column_stack([rng.normal(3, 2, 50_000), rng.uniform(size=50_000), rng.integers(3, size=50_000)])
     scale = RobustScale.of(z)
     np.testing.assert_array_equal(scale.location, z.mean(axis=0))
     np.testing.assert_array_equal(scale.scale, z.std(axis=0))
@@ -39,6 +39,22 @@ def test_the_edge_is_smooth():
 
 
 def test_a_rare_value_beside_a_common_one_has_a_scale():
-    z = (np.arange(1000) % 50 == 0).astype(float)[:, None]
-    assert RobustScale.of(z).scale == pytest.approx(z.std())
+    """Half a step, however rare the other value is: that of two equally frequent ones."""
+    for every in (3, 50, 500):
+        z = 3.0 * (np.arange(1000) % every == 0)[:, None]
+        assert z.std() < 1.5
+        assert RobustScale.of(z).scale == 1.5
     assert RobustScale.of(np.ones((10, 1))).scale == 0
+
+
+def test_only_few_and_frequent_values_are_steps():
+    rng = np.random.default_rng(4)
+    wide = rng.poisson(6.0, 1000).astype(float)  # a spread beyond half a step stays
+    assert RobustScale.of(wide[:, None]).scale == wide.std()
+    few = rng.normal(size=30)  # any numbers, but few of them
+    assert smallest_step(few) == 0.0
+    many = np.repeat(np.arange(60.0), 50)
+    assert smallest_step(many) == 0.0
+    assert smallest_step(np.repeat([0.0, 0.5, 4.0], 100)) == 0.5
+    late = np.concatenate([np.ones(5000), rng.normal(size=5000)])  # continuous, but for the first events
+    assert smallest_step(late) == 0.0

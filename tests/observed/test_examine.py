@@ -573,7 +573,7 @@ def test_a_senseless_auxiliary_value_is_refused(run, observed, value):
 @pytest.mark.parametrize(
     ("lost", "stage"),
     [
-        ("models/covariant/fold_0/encoder.safetensors", "encoder"),
+        ("models/covariant/fold_0/encoder.safetensors", "spaces"),
         ("models/covariant/fold_0/response_1.safetensors", "response"),
         ("pools/covariant_linear/manifest.json", "pools"),
         ("basis/covariant-profiled.json", "tune"),

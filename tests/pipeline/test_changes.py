@@ -165,7 +165,7 @@ def test_a_refused_study_leaves_everything_as_it_is(run, before):
 
 def test_a_study_that_needs_more_events_than_there_are_does_not_replace_the_old_one(tmp_path):
     write_pools(tmp_path / "pools", latent_pools())
-    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "latent"}
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "space": "latent"}
     run_study(latent(source=source, signals={}), tmp_path / "run", here)
     before = contents(tmp_path / "run")
     large = latent(source=source, signals={}, sizes={"expected": 200, "reference": 5000})
@@ -296,9 +296,9 @@ EXTENDED = {
     "normalisation": {"normalisation": 0.3},
     "order": {"configurations": [{"treatment": "profiled", "order": 2}, {"treatment": "none"}]},
     "response": {"source": COLLISIONS["source"] | {"response": {"epochs": 2, "hidden": [8]}}},
-    "embedding": {
-        "source": COLLISIONS["source"] | {"embeddings": {"covariant": {"alpha": 10}, "plain": {"alpha": 0}}},
-        "configurations": [{"embedding": name, "treatment": "profiled"} for name in ("covariant", "plain")],
+    "space": {
+        "source": COLLISIONS["source"] | {"spaces": {"covariant": {"alpha": 10}, "plain": {"alpha": 0}}},
+        "configurations": [{"space": name, "treatment": "profiled"} for name in ("covariant", "plain")],
     },
     "a new signal": {
         "source": COLLISIONS["source"]

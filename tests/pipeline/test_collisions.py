@@ -45,7 +45,7 @@ STUDY = {
             "reference": 4000,
             "data": 4000,
         },
-        "embeddings": {"contrastive": {"alpha": 0}, "covariant": {"alpha": 30}},
+        "spaces": {"contrastive": {"alpha": 0}, "covariant": {"alpha": 30}},
         "encoder": {"width": 8, "layers": 1, "heads": 2, "feed_forward": 8, "outputs": 2, "projector": 8},
         "training": {"steps": 6, "batch": 64, "validate_every": 3, "validation_batches": 1, "warm_up": 1},
         "response": {"epochs": 1, "hidden": [8], "batch": 1024},
@@ -53,8 +53,8 @@ STUDY = {
     "sizes": {"expected": 200, "reference": 800},
     "tests": {"convex": {"bumps": 6}},
     "configurations": [
-        {"embedding": "contrastive", "treatment": "none"},
-        {"embedding": "covariant", "order": 2},
+        {"space": "contrastive", "treatment": "none"},
+        {"space": "covariant", "order": 2},
     ],
     "nu": [0, 1],
     "nu_norm": [],
@@ -204,7 +204,7 @@ def test_every_fold_is_trained_and_checked_and_toys_use_one(run, tmp_path):
         for name in ("background", "a4l")
     }
     changes = {"folds": 2, "fold": 1, "background": files["background"], "signals": {"a4l": files["a4l"]}}
-    changes["embeddings"] = {"covariant": {"alpha": 30}}
+    changes["spaces"] = {"covariant": {"alpha": 30}}
     content = STUDY | {"source": STUDY["source"] | changes, "configurations": STUDY["configurations"][1:]}
     folded = parse_study(content, "here")
     run_study(folded, tmp_path, here, until="checks", workers=2)
@@ -321,11 +321,11 @@ def lepton_study(**source):
     scale = {
         "systematics": [{"name": "lepton_energy_scale", "sigma": 0.02}],
         "background": {"simulate": 70_000, "lepton_filter": 20.0},
-        "embeddings": {"contrastive": {"alpha": 0}},
+        "spaces": {"contrastive": {"alpha": 0}},
     }
     content = {
         "source": STUDY["source"] | scale | source,
-        "configurations": [{"embedding": "contrastive", "order": order} for order in (1, 2)],
+        "configurations": [{"space": "contrastive", "order": order} for order in (1, 2)],
         "normalisation": None,
         "signals": {},
     }

@@ -97,7 +97,7 @@ def test_the_description_holds_what_another_program_needs(run, folder):
     content = json.loads((folder / "covariant.json").read_text())
     encoder = Encoder.load(run / "models" / "covariant" / "fold_0" / "encoder.safetensors")
     assert EventLayout.from_description(content["layout"]) == encoder.layout
-    assert content["encoder"]["scaling"]["centre"] == encoder.scaling.centre.tolist()
+    assert content["z"][0]["scaling"]["centre"] == encoder.scaling.centre.tolist()
     scale = json.loads((run / "pools" / "covariant_linear" / "scale.json").read_text())
     assert content["standardisation"] == scale
     assert [entry["name"] for entry in content["systematics"]] == ["jet_energy_scale"]
@@ -121,7 +121,7 @@ def test_a_missing_extra_is_named(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("lost", "stage"), [("encoder.safetensors", "encoder"), ("response_2.safetensors", "response")]
+    ("lost", "stage"), [("encoder.safetensors", "spaces"), ("response_2.safetensors", "response")]
 )
 def test_an_unfinished_run_names_the_stage(run, tmp_path, lost, stage):
     copy = shutil.copytree(run, tmp_path / "copy")

@@ -50,7 +50,7 @@ def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run from pools: z alone, and no labels."""
     folder = tmp_path_factory.mktemp("pooled")
     write_pools(folder / "pools", latent_pools(3000))
-    source = {"kind": "pools", "path": str(folder / "pools"), "embedding": "latent"}
+    source = {"kind": "pools", "path": str(folder / "pools"), "space": "latent"}
     run_study(parse_study(POOLS | {"source": source}, "here"), folder / "run", here)
     return folder / "run"
 

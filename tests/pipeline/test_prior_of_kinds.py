@@ -76,7 +76,7 @@ def test_observed_events_are_tested_with_the_matrix(run, tmp_path):
 def test_another_correlation_keeps_the_models(run):
     """Pools of the prior, checks and toys are made anew; encoder and response are not."""
     lines = {line.partition(":")[0]: line for line in outlook(kinds_study(0.5), RunDirectory(run), None)}
-    for stage in ("encoder", "response"):
+    for stage in ("spaces", "response"):
         assert "anew" not in lines[stage]
     for stage in ("pools", "checks"):
         assert "source.correlations" in lines[stage]

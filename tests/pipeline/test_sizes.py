@@ -177,7 +177,7 @@ def test_a_rare_process_is_noticed_before_the_training(tmp_path):
     training = TINY["source"]["training"] | {"validation_share": 0.03}
     source = TINY["source"] | {"training": training}
     with pytest.raises(CovadError, match=r"source.splits.encoder: the process 'ttbar' has 1 of 135 events"):
-        make_run(tmp_path, until="encoder", source=source)
+        make_run(tmp_path, until="spaces", source=source)
     assert not (tmp_path / "models").exists()
 
 

@@ -86,7 +86,7 @@ def test_a_study_with_a_key_that_is_gone_is_refused_with_the_key(tmp_path):
 
 def test_pools_that_changed_are_refused_and_pools_that_moved_are_not(tmp_path):
     def pool_study(name):
-        return study(source={"kind": "pools", "path": str(tmp_path / name), "embedding": "latent"})
+        return study(source={"kind": "pools", "path": str(tmp_path / name), "space": "latent"})
 
     write_pools(tmp_path / "a", latent_pools())
     write_pools(tmp_path / "moved", latent_pools())
@@ -100,7 +100,7 @@ def test_pools_that_changed_are_refused_and_pools_that_moved_are_not(tmp_path):
 def test_a_summary_is_not_kept_if_the_pools_were_written_again(tmp_path):
     """They lie outside the run: none of its own files changes."""
     write_pools(tmp_path / "pools", latent_pools())
-    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "latent"}
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "space": "latent"}
     run_study(study(source=source), tmp_path / "run", here)
     before = collect(tmp_path / "run").made_of
     assert collect(tmp_path / "run").made_of == before
@@ -118,7 +118,7 @@ def test_a_summary_is_not_kept_if_the_pools_were_written_again(tmp_path):
 )
 def test_pools_that_cannot_serve_are_refused_before_the_tuning(tmp_path, changes, message):
     write_pools(tmp_path / "pools", latent_pools())
-    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "e"}
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "space": "e"}
     with pytest.raises(CovadError, match=message):
         run_study(study(**{"source": source, "signals": {}} | changes), tmp_path / "run", here)
     assert not (tmp_path / "run" / "basis").exists()
@@ -136,7 +136,7 @@ def test_a_reference_with_copies_is_refused(tmp_path):
     pools = latent_pools()
     twice = Pool(latent_sample(np.repeat(pools.reference.sample.z[:1000], 2, axis=0)))
     write_pools(tmp_path / "pools", replace(pools, reference=twice))
-    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "e"}
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "space": "e"}
     with pytest.raises(FileFormatError, match="1000 of 2000 events of the pool 'reference' are copies"):
         run_study(study(source=source), tmp_path / "run", here)
     assert not (tmp_path / "run").exists()
@@ -145,7 +145,7 @@ def test_a_reference_with_copies_is_refused(tmp_path):
 def test_discrete_events_are_tested_with_fewer_bumps(tmp_path, caplog):
     """In four binary dimensions there are 16 points: 30 bumps cannot be had, and no copies are seen."""
     write_pools(tmp_path / "pools", changed_reference(lambda z: (z > 0).astype(np.float32)))
-    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "latent"}
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "space": "latent"}
     discrete = study(source=source, tests={"convex": {"bumps": 30}})
     assert run_study(discrete, tmp_path / "run", here).computed == 12
     assert "only 16 different points, so the test has 8 bumps instead of 30" in caplog.text
@@ -171,7 +171,7 @@ def test_a_stage_that_does_not_exist_is_named(tmp_path):
 @pytest.mark.parametrize("kind", ["latent", "pools"])
 def test_a_learning_stage_that_a_study_does_not_have_tunes_nothing(tmp_path, kind, stage):
     write_pools(tmp_path / "pools", latent_pools())
-    source = {"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "e"}
+    source = {"kind": "pools", "path": str(tmp_path / "pools"), "space": "e"}
     tuned = study(source=source if kind == "pools" else SMALL["source"], tests={"network": {"clip": "tune"}})
     assert run_study(tuned, tmp_path / "run", here, until=stage) is None
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["study.json"]

@@ -98,7 +98,7 @@ def test_recipes_of_studies_without_processes_are_what_they_were(tmp_path):
     directory = RunDirectory(tmp_path)
     products = Products(directory.study(), directory)
     common = {"recipes", "seed", "events", "splits", "systematics", "systematics_code", "cuts"}
-    assert set(products.encoder("covariant", 0).recipe) == common | {
+    assert set(products.space("covariant", 0).recipe) == common | {
         "alpha", "encoder", "training", "folds", "fold"
     }  # fmt: skip
     assert not products.has_yields

@@ -149,7 +149,7 @@ def test_the_words_of_the_summary_are_explained_and_its_configuration_is_named(p
 def test_the_time_of_toys_is_that_of_the_toys_themselves(page):
     """60 toys of half a second in each of 42 ensembles; the manifest knows the last call only."""
     assert "0.35 core-hours, those of all 2520 toys" in page
-    assert "encoder 60 s: wall time of the calls of covad run" in page
+    assert "spaces 60 s: wall time of the calls of covad run" in page
     assert "toys 12 s" not in page
 
 
@@ -323,9 +323,9 @@ def test_the_report_says_with_which_versions_toys_were_made(small):
 def test_the_report_names_stages_that_several_versions_made(small):
     versions = small.summary.toy_versions[0].versions
     lines = tuple(StageVersions(replace(versions, torch=number), f"day {number}") for number in ("1", "2"))
-    manifest = replace(small.summary.manifest, stages={"encoder": lines, "pools": lines[:1]})
+    manifest = replace(small.summary.manifest, stages={"spaces": lines, "pools": lines[:1]})
     page = render(replace(small, summary=replace(small.summary, manifest=manifest)), [])
-    assert "stage encoder was done with several versions" in page
+    assert "stage spaces was done with several versions" in page
     assert "torch 2 (from day 2)" in page
     assert "stage pools" not in page
 

@@ -34,6 +34,29 @@ def test_cells_are_equally_filled_and_stable() -> None:
     assert np.bincount(bins.index(z)).tolist() == pytest.approx([512] * 8, abs=1)
 
 
+def test_discrete_dimensions_leave_no_empty_bins_and_no_slivers() -> None:
+    """A number that is 1 in 97 % of the events, one of few values, and one that is mostly its largest."""
+    rng = np.random.default_rng(1)
+    n = 8000
+    rare, jets, full = 1 + (rng.random(n) < 0.03), rng.poisson(1.5, n), 4 - (rng.random(n) < 0.02)
+    z = np.column_stack([rare, jets, full, rng.normal(size=n)]).astype(np.float32)
+    for dimension, values in enumerate((2, None, 2, 25)):
+        bins = MarginalBins.build(z, dimension, 25)
+        counts = np.bincount(bins.index(z), minlength=len(bins))
+        assert counts.min() > 0
+        assert values is None or len(counts) == values
+    cells = AdaptiveCells.build(z, 8)
+    counts = np.bincount(cells.index(z), minlength=len(cells))
+    filled = counts[counts > 0]
+    assert len(filled) >= 2**4  # two levels each of the dimensions that can be divided
+    assert filled.min() >= 8000 * 0.1**2 * 0.5**2 * 0.9
+    assert AdaptiveCells.build(z[:, :1], 3).index(z[:, :1]).max() == 0  # cannot be divided: one cell
+    beyond = z + np.float32(100)  # no event falls into a half that was left empty
+    assert np.bincount(cells.index(beyond), minlength=len(cells))[counts == 0].sum() == 0
+    found = CountComparison((1.0,), *np.array([[5.0, 0.0, 7.0], [6.0, 0.0, 6.0], [5.0, 0.0, 7.0]]), np.eye(3))
+    assert found.dof == 1
+
+
 def test_every_cell_has_enough_effective_events() -> None:
     """Half of the weights cancel at one end of z0: fewer cells than the effective number of all allows."""
     rng = np.random.default_rng(0)

@@ -63,7 +63,7 @@ def test_a_bin_leaves_other_nuisances_out_and_marks_empty_ones(marginal):
     first, second, *_ = marginal.shifted
     along_other = replace(first, nu=(0.0, 1.0))
     empty = replace(second, nu=(1.0, 0.0), observed=(0.0, *second.observed[1:]))
-    two = Marginal(0, marginal.edges, (along_other, empty))
+    two = Marginal(0, "z0", marginal.edges, (along_other, empty))
     nu, empirical, *_ = two.along_first_nuisance(0)
     assert nu.tolist() == [0.0, 1.0]
     assert np.isnan(empirical[1])

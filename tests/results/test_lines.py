@@ -40,7 +40,7 @@ def _summary(verdict=Verdict.CLOSES, reach=None):
         )
         for point, shift, high in (("R_+1", 0.1, 0.2), ("prior", -0.2, None))
     )
-    space = replace(found.spaces[0], name="my_enc_linear", embedding="my_enc")
+    space = replace(found.spaces[0], name="my_enc_linear", space="my_enc")
     spaces = () if reach is None else (replace(space, reach=reach),)
     return replace(found, closure=closure, spaces=spaces, toys=ToyCounts(3, 1, 1, 1))
 

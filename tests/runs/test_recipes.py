@@ -15,7 +15,7 @@ from covad.storage.json_files import as_read
 from covad.study.sources import Splits
 
 #: The defaults that the recipes of these numbers stand for.
-PINNED_FOR = {"events": 1, "encoder": 1, "response": 2, "pools": 2, "checks": 3, "tune": 3}
+PINNED_FOR = {"events": 1, "spaces": 1, "response": 2, "pools": 2, "checks": 3, "tune": 3}
 PINNED: dict[type, dict[str, Any]] = {
     Selection: {"object_minimum": {"jet": 23.0}, "trigger": ["electron", "muon"], "trigger_minimum": 23.0},
     Splits: {

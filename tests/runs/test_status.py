@@ -134,7 +134,7 @@ def test_all_stages_are_listed_and_the_report(tmp_path, capsys):
 
 def test_the_offset_of_small_pools_is_shown(tmp_path, capsys):
     write_pools(tmp_path / "pools", latent_pools())
-    small = study(source={"kind": "pools", "path": str(tmp_path / "pools"), "embedding": "e"}, signals={})
+    small = study(source={"kind": "pools", "path": str(tmp_path / "pools"), "space": "e"}, signals={})
     run_study(small, tmp_path / "run", here)
     status = run_status(tmp_path / "run")
     assert status.ensembles[0].offset.share > 0.1
@@ -145,7 +145,7 @@ def test_the_offset_of_small_pools_is_shown(tmp_path, capsys):
 def test_what_accept_reject_cost_is_shown_for_weighted_pools_only(tmp_path, capsys):
     for name, pools in (("weighted", weighted_pools()), ("plain", latent_pools())):
         write_pools(tmp_path / name, pools)
-        source = {"kind": "pools", "path": str(tmp_path / name), "embedding": "e"}
+        source = {"kind": "pools", "path": str(tmp_path / name), "space": "e"}
         run_study(study(source=source, signals={}, nu=[0], toys=1), tmp_path / f"run {name}", here)
     status = run_status(tmp_path / "run weighted")
     (line,) = status.costs

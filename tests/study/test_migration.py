@@ -18,14 +18,13 @@ def test_a_study_of_0_1_is_refused_with_the_new_name_of_the_key():
     with pytest.raises(StudyError) as refused:
         parse_study(OLD, "study.yaml")
     said = str(refused.value).removeprefix("study.yaml: ")
-    assert said == "source.pools: there is no such key (is 'splits' meant?)"
+    assert said == "source.embeddings is called source.spaces now: rename it"
     assert f"`{said}`" in PAGE
 
 
-def test_renaming_the_key_is_all_that_is_needed():
-    renamed = OLD | {
-        "source": {"splits" if key == "pools" else key: part for key, part in OLD["source"].items()}
-    }
+def test_renaming_the_keys_is_all_that_is_needed():
+    new = {"pools": "splits", "embeddings": "spaces"}
+    renamed = OLD | {"source": {new.get(key, key): part for key, part in OLD["source"].items()}}
     by_default, migrated = parse_study(renamed, "study.yaml"), parse_study(NEW, "study.yaml")
     assert NEW.keys() - OLD.keys() == {"nu_norm", "prior", "result"}
     assert NEW["source"] == renamed["source"]

@@ -187,7 +187,7 @@ def _of_collisions(*configurations):
     source = {
         "kind": "events",
         "background": {"simulate": 6_000_000},
-        "embeddings": {"plain": {"alpha": 0}, "linear": {"alpha": 30}},
+        "spaces": {"plain": {"alpha": 0}, "linear": {"alpha": 30}},
     }
     return study(source=source, signals={}, configurations=configurations)
 
@@ -203,7 +203,7 @@ def _of_collisions(*configurations):
     ids=["the paper's proposal", "of the study's sizes", "the first profiled", "the first"],
 )
 def test_the_main_configuration(configurations, chosen):
-    the_study = _of_collisions(*({"embedding": name} | other for name, other in configurations))
+    the_study = _of_collisions(*({"space": name} | other for name, other in configurations))
     assert main_configuration(the_study).label == chosen
 
 
@@ -219,11 +219,11 @@ NAMES = {
 def test_configurations_have_a_slug_for_files_and_a_label_for_people():
     some, many = ({"expected": n, "reference": 900_000} for n in (500, 1e6))
     the_study = _of_collisions(
-        {"embedding": "plain", "treatment": "none"},
-        {"embedding": "plain"},
-        {"embedding": "linear", "order": 2},
-        {"embedding": "linear", "sizes": some},
-        {"embedding": "linear", "order": 2, "sizes": many},
+        {"space": "plain", "treatment": "none"},
+        {"space": "plain"},
+        {"space": "linear", "order": 2},
+        {"space": "linear", "sizes": some},
+        {"space": "linear", "order": 2, "sizes": many},
     )
     assert {c.slug: c.label for c in the_study.configurations} == NAMES
     for slug, label in NAMES.items():
@@ -236,7 +236,7 @@ def test_configurations_have_a_slug_for_files_and_a_label_for_people():
 def test_half_a_slug_and_half_a_label_is_no_name(name):
     sizes = {"expected": 500, "reference": 900_000}
     configurations = [{"treatment": "none"}, {}, {"sizes": sizes}]
-    the_study = _of_collisions(*({"embedding": "plain"} | c for c in configurations))
+    the_study = _of_collisions(*({"space": "plain"} | c for c in configurations))
     with pytest.raises(UnknownNameError, match=f"no configuration '{name}'"):
         the_study.configuration(name)
 
@@ -252,5 +252,5 @@ def test_the_main_configuration_of_the_latent_world_profiles():
 
 def test_own_sizes_that_are_the_studys_are_no_other_sizes():
     same = {"sizes": {"expected": 10_000, "reference": 52_000}}
-    the_study = _of_collisions({"embedding": "plain"}, {"embedding": "linear"} | same)
-    assert main_configuration(the_study).embedding == "linear"
+    the_study = _of_collisions({"space": "plain"}, {"space": "linear"} | same)
+    assert main_configuration(the_study).space == "linear"

@@ -45,13 +45,21 @@ def test_toys_never_need_more_events_than_the_pools_have(study):
         assert study.source.signals[signal].simulate > 2 * max(yields)
 
 
-@pytest.mark.parametrize("name", ["quick", "laptop", "analysis"])
+@pytest.mark.parametrize("name", ["quick", "observables", "laptop", "analysis"])
 def test_pools_shift_the_null_by_less_than_a_tenth_of_its_width(name, tmp_path):
     """dof * N_D (1/P_R + 1/P_D) against sqrt(2 dof), for the sizes that most toys have."""
     study = preset(name, tmp_path)
     splits, dof = study.source.splits, 45  # of both tests
     shift = dof * study.sizes.expected * (1 / splits.reference + 1 / splits.data)
     assert shift / (2 * dof) ** 0.5 < 0.1
+
+
+def test_the_preset_observables_trains_nothing(tmp_path):
+    source = preset("observables", tmp_path).source
+    assert list(source.spaces) == ["plain"]
+    assert not source.learned
+    assert source.splits.encoder == 0
+    assert source.splits.total == source.background.simulate == 1_000_000
 
 
 def test_laptop_has_the_ensembles_of_the_paper_and_both_tests(tmp_path):
@@ -137,7 +145,7 @@ def test_a_place_that_is_not_there_is_named(tmp_path):
 
 
 def test_an_unknown_preset_is_named():
-    with pytest.raises(UnknownNameError, match=r"no preset 'fast' .*quick, laptop, paper"):
+    with pytest.raises(UnknownNameError, match=r"no preset 'fast' .*quick, observables, laptop, paper"):
         preset_text("fast")
 
 
@@ -147,7 +155,7 @@ def test_every_section_has_a_comment():
         assert text.startswith("# ")
         for key in (
             "splits",
-            "embeddings",
+            "spaces",
             "sizes",
             "normalisation",
             "configurations",

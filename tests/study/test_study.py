@@ -60,7 +60,7 @@ def test_left_out_nu_is_zero_of_every_nuisance(n_nuisances):
 def test_two_systematics_need_no_nu():
     names = [{"name": "jet_energy_scale"}, {"name": "lepton_energy_scale"}]
     source = {"kind": "events", "background": {"simulate": 6_600_000}, "systematics": names}
-    source["embeddings"] = {"covariant": {"alpha": 30}}
+    source["spaces"] = {"covariant": {"alpha": 30}}
     study = parse_study({"seed": 0, "source": source, "tests": {"convex": {}}}, "here")
     assert study.nu == ((0.0, 0.0),)
 
@@ -71,7 +71,7 @@ def test_defaults_are_those_of_the_paper():
     )
     assert (study.sizes.expected, study.sizes.reference, study.normalisation) == (10_000, 52_000, 0.1)
     assert (study.tests.network.clip, study.tests.network.hidden) == ("tune", (4, 4))
-    assert [(c.embedding, c.treatment, c.order) for c in study.configurations] == [
+    assert [(c.space, c.treatment, c.order) for c in study.configurations] == [
         ("latent", Treatment.PROFILED, 1)
     ]
 
@@ -190,7 +190,7 @@ EVENTS = {
     "kind": "events",
     "background": {"simulate": 6_100_000},
     "signals": {"a4l": {"simulate": 100}},
-    "embeddings": {"covariant": {"alpha": 30}},
+    "spaces": {"covariant": {"alpha": 30}},
 }
 
 
@@ -369,9 +369,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 
 def test_paths_are_relative_to_the_file(tmp_path):
-    study = read(
-        tmp_path, STUDY.replace("{kind: latent, nuisances: 1}", "{kind: pools, path: p, embedding: e}")
-    )
+    study = read(tmp_path, STUDY.replace("{kind: latent, nuisances: 1}", "{kind: pools, path: p, space: e}"))
     assert study.source.path == tmp_path / "p"
 
 
@@ -419,10 +417,10 @@ def test_toys_and_cluster_may_change_without_a_consequence(tmp_path):
         ("source.duplicates", "refused", "allowed", False),
         ("source.signals.lq", None, {"simulate": 3}, False),
         ("source.signals.lq", {"simulate": 3}, None, False),
-        ("source.embeddings.second", None, {"alpha": 1}, False),
+        ("source.spaces.second", None, {"alpha": 1}, False),
         ("source.signals.lq.files", ["a"], ["b"], False),
         ("source.signals.lq.simulate", 3, 4, True),
-        ("source.embeddings.second.alpha", 1, 2, True),
+        ("source.spaces.second.alpha", 1, 2, True),
         ("source.training.steps", 1, 2, True),
         ("source.background.simulate", None, 3, True),
         ("source.folds", 1, 2, True),
@@ -438,7 +436,7 @@ def test_what_no_encoder_depends_on_may_change(key, before, after, refused):
 def test_toys_of_the_prior_are_the_default_where_there_are_events_for_them(tmp_path):
     """Pools that were embedded elsewhere have no points of the prior, unless the study says that they do."""
     latent = {"seed": 0, "source": {"kind": "latent"}, "tests": {"convex": {}}}
-    pools = latent | {"source": {"kind": "pools", "path": str(tmp_path), "embedding": "here"}}
+    pools = latent | {"source": {"kind": "pools", "path": str(tmp_path), "space": "here"}}
     assert parse_study(latent, "here").prior
     assert not parse_study(pools, "here").prior
     assert parse_study(pools | {"prior": True}, "here").prior
@@ -482,8 +480,9 @@ def test_every_key_and_its_default_is_documented():
         assert key in rows or (has_parts and any(row.startswith(key) for row in rows)), key
         if has_parts or field.get_default(call_default_factory=True) is None:
             continue
-        if key == "source.systematics[].kind":  # every class has its own, and one of them is the default
-            assert rows[key] == "shift"
+        kinds = {"source.systematics[].kind": "shift", "source.spaces.NAME.kind": "learned"}
+        if key in kinds:  # every class has its own, and one of them is the default
+            assert rows[key] == kinds[key]
             continue
         if field.is_required():
             assert rows[key] == "needed", key

@@ -25,7 +25,7 @@ ENTRIES = [
 
 def content(systematics, **keys):
     source = {"kind": "events", "background": {"files": ["/a.h5"]}, "systematics": systematics}
-    source |= {"embeddings": {"covariant": {"alpha": 1}}, "correlations": keys.pop("correlations", [])}
+    source |= {"spaces": {"covariant": {"alpha": 1}}, "correlations": keys.pop("correlations", [])}
     return {"seed": 1, "source": source, "tests": {"convex": {}}, **keys}
 
 

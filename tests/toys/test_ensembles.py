@@ -33,7 +33,7 @@ CHANGES = {
     "expected": 300.0,
     "n_reference": 999,
     "treatment": Treatment.NONE,
-    "embedding": "other",
+    "space": "other",
     "normalisation_sigma": 0.2,
     "response_order": 2,
     "nu_norm": 1.0,
@@ -113,7 +113,7 @@ def test_seeds_and_identities_are_pinned(ensemble, words, identity):
 def test_yield_and_prior_enter_the_recipe_only_where_they_are_asked_for():
     """All toys of studies without them keep seeds and identities."""
     usual = {
-        *("embedding", "treatment", "expected", "n_reference", "nu", "signal", "injected"),
+        *("space", "treatment", "expected", "n_reference", "nu", "signal", "injected"),
         *("response_order", "normalisation_sigma"),
     }
     assert draw_recipe(small_draw()).keys() == usual

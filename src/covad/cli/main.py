@@ -334,7 +334,7 @@ def yields(study_file: Path, as_json: bool) -> None:
     "--preset",
     default="quick",
     show_default=True,
-    help="quick, laptop, paper or analysis; smoke only tries the installation.",
+    help="quick, observables, laptop, paper or analysis; smoke only tries the installation.",
 )
 def init(study_file: Path, preset: str) -> None:
     """Write a study file to begin with."""
@@ -386,7 +386,7 @@ def run(
 ) -> None:
     """Do what is missing of a study.
 
-    Ctrl-C stops a run at any moment; the same command goes on from there. Stages: events, encoder, response,
+    Ctrl-C stops a run at any moment; the same command goes on from there. Stages: events, spaces, response,
     checks, pools, tune, toys.
     """
     from covad.pipeline import choose_workers, dry_run, run_study

@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from covad.embedding.encoder import Encoder
+from covad.embedding.spaces import SpaceMap
 from covad.errors import FileFormatError
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import (
     Alternative,
+    BadEventError,
     Nuisance,
     Shifted,
     Shifting,
@@ -47,15 +48,19 @@ class Embedded:
     yield_ratio: float
 
 
-@torch.no_grad()
-def encode(encoder: Encoder, particles: NDArray[np.float32]) -> NDArray[np.float32]:
+def encode(space: SpaceMap, particles: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return z of particles, batch by batch."""
-    parts = [encoder(particles[i : i + BATCH]).numpy() for i in range(0, len(particles), BATCH)]
-    return np.concatenate(parts) if parts else np.zeros((0, encoder.settings.outputs), np.float32)
+    parts = []
+    for first in range(0, len(particles), BATCH):
+        try:
+            parts.append(space.encode(particles[first : first + BATCH]))
+        except BadEventError as failure:
+            raise BadEventError(failure.what, first + failure.event) from failure
+    return np.concatenate(parts) if parts else np.zeros((0, space.outputs), np.float32)
 
 
 def embed_family(
-    encoder: Encoder,
+    space: SpaceMap,
     pieces: Iterable[Events],
     systematics: Sequence[Systematic],
     points: Sequence[Nu],
@@ -69,7 +74,7 @@ def embed_family(
     parts = {nu: _Parts() for nu in points}
     start = 0
     for piece in pieces:
-        for nu, (shifted, z) in _embed_piece(encoder, piece, systematics, points, selection):
+        for nu, (shifted, z) in _embed_piece(space, piece, systematics, points, selection):
             parts[nu].add(shifted, z, shifted.rows + start)
             parts[nu].nominal_yield += shifted.nominal_yield
         start += len(piece)
@@ -77,13 +82,13 @@ def embed_family(
     for other in alternatives:
         there = [nu for nu in points if other.factor(nu)]
         for piece in other.pieces() if there else ():
-            for nu, (shifted, z) in _embed_piece(encoder, piece, acting, there, selection):
+            for nu, (shifted, z) in _embed_piece(space, piece, acting, there, selection):
                 parts[nu].add(shifted, z, np.full(len(z), -1), other.factor(nu))
     return {nu: part.embedded() for nu, part in parts.items()}
 
 
 def _embed_piece(
-    encoder: Encoder,
+    space: SpaceMap,
     piece: Events,
     systematics: Sequence[Systematic],
     points: Sequence[Nu],
@@ -92,16 +97,16 @@ def _embed_piece(
     """Yield the selected events of a piece and their z, at every point."""
     shifting = Shifting(piece, tuple(systematics), selection)
     first = shifting.at(points[0])
-    z = encode(encoder, first.events.particles)
+    z = encode(space, first.events.particles)
     yield points[0], (first, z)
     for nu in points[1:]:
         shifted = shifting.at(nu)
         if not len(z):
-            z_nu = encode(encoder, shifted.events.particles)
+            z_nu = encode(space, shifted.events.particles)
         else:
             partner = unchanged_partners(first, shifted)
             z_nu = np.take(z, partner, axis=0)
-            z_nu[partner < 0] = encode(encoder, shifted.events.particles[partner < 0])
+            z_nu[partner < 0] = encode(space, shifted.events.particles[partner < 0])
         yield nu, (shifted, z_nu)
 
 
@@ -129,10 +134,10 @@ class _Parts:
 
 @dataclass(frozen=True)
 class EmbeddingCache:
-    """One safetensors file for each nu; `recipe` digests encoder, events, systematics and selection."""
+    """One safetensors file for each nu; `recipe` digests space, events, systematics and selection."""
 
     folder: Path
-    encoder: Encoder
+    space: SpaceMap
     systematics: tuple[Systematic, ...]
     selection: Selection
     recipe: str
@@ -146,7 +151,7 @@ class EmbeddingCache:
         family = {nu: found for nu, path in paths.items() if (found := self._stored(path, keys[nu]))}
         missing = [nu for nu in points if nu not in family]
         if missing:
-            made = embed_family(self.encoder, pieces, self.systematics, missing, self.selection, alternatives)
+            made = embed_family(self.space, pieces, self.systematics, missing, self.selection, alternatives)
             for nu, embedded in made.items():
                 arrays = {"z": embedded.z, "rows": embedded.rows, "weights": embedded.weights}
                 tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}

@@ -140,6 +140,20 @@ class Encoder(nn.Module):
         order = np.concatenate([rows for rows, _, _ in groups])
         return torch.cat(parts)[torch.from_numpy(np.argsort(order))]
 
+    @property
+    def outputs(self) -> int:
+        return self.settings.outputs
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(f"z{number}" for number in range(self.outputs))
+
+    @torch.no_grad()
+    def encode(self, particles: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return z of some events as an array: an encoder is a space (`covad.embedding.spaces`)."""
+        z: NDArray[np.float32] = self(particles).numpy()
+        return z
+
     def project(self, z: torch.Tensor) -> torch.Tensor:
         return nn.functional.normalize(self.head(z), dim=1)
 

@@ -3,6 +3,10 @@
 Mean and standard deviation of a heavy tail are those of its farthest event. Here values count up to an edge
 only, far outside of what ordinary samples have: 6.6 standard deviations of a Gaussian. Where nothing lies
 beyond the edges, this is the plain mean and standard deviation.
+
+A coordinate of few values, a number of leptons for instance, can have a standard deviation far below the step
+between two of them; in its units one lepton more would lie farther out than any jet. Its scale is half a step
+at least, the standard deviation of two values that are equally frequent.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from covad.nplm.dataset import Float32, Float64
 
 #: Share of the events in either tail that does not count for the half-width, and half-widths to the edge.
 TAIL, HALF_WIDTHS = 0.05, 4.0
+#: A coordinate is discrete if it has no more values than these, each in so many events on average.
+DISCRETE_VALUES, EVENTS_PER_VALUE = 50, 10
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class RobustScale:
 
         The edges are four half-widths from the median, a half-width being the distance to the farther of the
         quantiles at 5 and 95 %. Where nine tenths of the values are one and the same, all of z lies within.
+        The scale of a discrete column is half the smallest step between its values at least.
         """
         values = np.asarray(z, dtype=np.float64)
         below, median, above = np.quantile(values, [TAIL, 0.5, 1.0 - TAIL], axis=0)
@@ -39,6 +46,7 @@ class RobustScale:
         reach = np.where(half > 0, HALF_WIDTHS * half, np.abs(values - median).max(axis=0))
         counted = np.clip(values, median - reach, median + reach)
         location, scale = counted.mean(axis=0), counted.std(axis=0)
+        scale = np.maximum(scale, [0.5 * smallest_step(column) for column in values.T])
         unit = np.where(scale > 0, scale, 1.0)
         low, high = ((median + side * reach - location) / unit for side in (-1.0, 1.0))
         return cls(location, scale, low, high)
@@ -59,3 +67,14 @@ class RobustScale:
         if (beyond := u - within).any():
             within += np.copysign(np.log1p(np.abs(beyond)), beyond)
         return within
+
+
+def smallest_step(column: Float64) -> float:
+    """Return the smallest distance of two values of a discrete coordinate; 0 of any other coordinate."""
+    first = np.unique(column[: (DISCRETE_VALUES + 1) * EVENTS_PER_VALUE])
+    if len(first) > DISCRETE_VALUES:  # most are not discrete, and a few events tell
+        return 0.0
+    found = np.unique(column)
+    if len(found) < 2 or len(found) > DISCRETE_VALUES or len(column) < EVENTS_PER_VALUE * len(found):
+        return 0.0
+    return float(np.diff(found).min())

@@ -164,7 +164,7 @@ def evenly_spaced(rows: NDArray[np.int64], n_events: int, stretches: int) -> lis
 
 def embed(run: FinishedRun, particles: Float32) -> LatentEvents:
     """Return standardised z and the response of events, as the pools have them."""
-    z = encode(run.encoder, particles)
+    z = encode(run.space, particles)
     return LatentEvents(run.scale(z), response_of(run.response, z))
 
 

@@ -1,4 +1,4 @@
-"""One observed file through selection, encoder, response and the tests of a configuration."""
+"""One observed file through selection, space, response and the tests of a configuration."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def examine(
     run = FinishedRun.open(run_path, configuration)
     expected, measured = _expectations(run, expected, auxiliary)
     sha256 = digest_of_file(file)
-    events = read_observed(file, run.encoder.layout, run.data.selection)
+    events = read_observed(file, run.space.layout, run.data.selection)
     if digest_of_file(file) != sha256:
         raise FileFormatError(f"{file}: has changed while it was read; test it when it is whole")
     if sample := sample_of_file(run.data.directory, sha256):

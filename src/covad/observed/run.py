@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from covad.embedding.encoder import Encoder
+from covad.embedding.spaces import SpaceMap
 from covad.errors import StudyError, UnfinishedRunError
 from covad.inference.verdict import FEWEST_TOYS
 from covad.observed.result import digest_of_nulls
@@ -38,7 +38,7 @@ class FinishedRun:
 
     data: CollisionData
     configuration: Configuration
-    encoder: Encoder
+    space: SpaceMap
     response: ResponseModel
     scale: Standardisation  # of z, as the toys had it
     reference: Pool  # that references are picked from
@@ -82,7 +82,7 @@ class FinishedRun:
         data = CollisionData.of_run(study, directory)
         configuration = main_configuration(study) if name is None else study.configuration(name)
         where, products = space(configuration), data.products
-        encoder, response = load_models(data, where)
+        mapped, response = load_models(data, where)
         pools = products.pools(where)
         source = PoolSource.open(pools.verified(), verify=False)
         clips, bases = read_clips(products, {where: source}), read_bases(products, {where: source})
@@ -105,7 +105,7 @@ class FinishedRun:
         return cls(
             data=data,
             configuration=configuration,
-            encoder=encoder,
+            space=mapped,
             response=response,
             scale=load_scale(pools),
             reference=open_pools(source.directory, source.digest).reference,

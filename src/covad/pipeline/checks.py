@@ -31,6 +31,7 @@ from covad.results.truths import nu_text
 from covad.runs.checks import Departure, SpaceChecks, ValidationCounts, YieldAt
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
+from covad.runs.models import load_space
 from covad.storage.records import write_record
 from covad.study import Study
 from covad.study.plan import Space, space_label
@@ -61,29 +62,29 @@ def check_missing(data: CollisionData, workers: int) -> None:
 def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) -> None:
     """Judge the response of one space, and write what was found."""
     data = CollisionData.of_run(study, directory)
-    embedding, order = space
-    model = ResponseModel.load(data.products.response(embedding, fold, order).verified())
+    name, order = space
+    model = ResponseModel.load(data.products.response(name, fold, order).verified())
     # the check split with its labels, in random order: files may be sorted, and parts of it are used
-    pairs = embedded_pairs(data, embedding, fold, "check")
+    pairs = embedded_pairs(data, name, fold, "check")
     with data.open(BACKGROUND) as files:
         rows = data.rows["check"][: pairs.n_matched]
         labels = np.concatenate([piece.process for piece in files.pieces(rows)])
     labels = np.pad(labels, (0, len(pairs) - len(labels)), constant_values=UNLABELLED)
     shuffled = np.random.default_rng(derived_seed(study, "check")).permutation(len(pairs))
     pairs, labels = pairs.take(shuffled), labels[shuffled]
-    basis = embedded_nominal(data, embedding, fold, "basis")
+    basis = embedded_nominal(data, name, fold, "basis")
     weights = None if (basis.weights == 1.0).all() else basis.weights
     equal = of_equal_weight(basis.z, weights, derived_seed(study, "basis"))
-    name = f"{space_label(space)}{fold_label(data, fold)}"
+    told = f"{space_label(space)}{fold_label(data, fold)}"
     found = space_reach(
         study,
         model,
         pairs,
         basis.z[equal],
-        lambda planes: corner_pairs(data, embedding, fold, planes, _PAIR_EVENTS),
+        lambda planes: corner_pairs(data, name, fold, planes, _PAIR_EVENTS),
         data.source.response.bootstrap,
     )
-    log.info("closure reach of %s: %s", name, reach_text(found.reach))
+    log.info("closure reach of %s: %s", told, reach_text(found.reach))
     if len(found.prior.nuisances) > 1:
         worst = (f"{found.prior.name(e.nuisance)} {e.misfit.shift:.2g}" for e in found.prior.nuisances[:5])
         log.info(
@@ -91,14 +92,14 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
             found.prior.n_events,
             ", ".join(worst),
         )
-    _warn_of_yields(name, order, found.yields)
+    _warn_of_yields(told, order, found.yields)
     # the probe is fitted on one half of the nominal events and judged on the other
     here = pairs.nominal_passes
     z, labels, weights = pairs.nominal[here], labels[here], pairs.nominal_weights
     half = len(z) // 2
     first, second = (None, None) if weights is None else (weights[:half], weights[half:])
     checks = SpaceChecks(
-        comparisons=tuple(_comparisons(model, pairs)),
+        comparisons=tuple(_comparisons(model, pairs, load_space(data, name, fold).columns)),
         yields=found.yields,
         reach=found.reach,
         probe=linear_probe(z[:half], labels[:half], z[half:], labels[half:], first, second),
@@ -145,11 +146,11 @@ def _cells(pairs: Pairs) -> AdaptiveCells:
     return AdaptiveCells.filled(nominal, pairs.nominal_weights, CELL_DEPTH, _EVENTS_PER_CELL)
 
 
-def _comparisons(model: ResponseModel, pairs: Pairs) -> Iterator[ValidationCounts]:
-    """Compare predicted with observed counts in every latent dimension and in cells."""
+def _comparisons(model: ResponseModel, pairs: Pairs, names: Sequence[str]) -> Iterator[ValidationCounts]:
+    """Compare predicted with observed counts in every dimension, by the name of its column, and in cells."""
     nominal = pairs.nominal[pairs.nominal_passes]
     divisions: dict[str, AdaptiveCells | MarginalBins] = {
-        **{f"z{d}": MarginalBins.build(nominal, d, BINS) for d in range(nominal.shape[1])},
+        **{name: MarginalBins.build(nominal, d, BINS) for d, name in enumerate(names)},
         "cells": _cells(pairs),
     }
     columns = model.columns(nominal)

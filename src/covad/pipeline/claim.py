@@ -1,4 +1,4 @@
-"""A run directory belongs to one study, which may change where no encoder depends on it."""
+"""A run directory belongs to one study, which may change where no space depends on it."""
 
 from __future__ import annotations
 

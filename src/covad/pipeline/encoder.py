@@ -1,4 +1,4 @@
-"""Stage `encoder`: every embedding and fold is co-trained, each in a process of its own."""
+"""Encoders of the stage `spaces`: every learned space and fold is co-trained in a process of its own."""
 
 from __future__ import annotations
 
@@ -36,20 +36,22 @@ def train_missing(data: CollisionData, workers: int) -> None:
     """Train every encoder that is not there whole, each in a process of its own."""
     missing = []
     for name, fold in data.products.models:
-        product = data.products.encoder(name, fold)
+        if name not in data.source.learned:
+            continue
+        product = data.products.space(name, fold)
         folder = Path(product.name).parent  # the state of its training goes with an encoder
         if product.make_room(*(str(folder / file) for file in ("checkpoint.safetensors", "metrics.jsonl"))):
             missing.append((data.study, data.directory, name, fold))
     if missing:
-        log.info("stage encoder: %s to train", counted(len(missing), "encoder"))
+        log.info("stage spaces: %s to train", counted(len(missing), "encoder"))
     run_jobs(train_encoder, missing, workers)
 
 
-def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: int) -> None:
+def train_encoder(study: Study, directory: RunDirectory, space: str, fold: int) -> None:
     """Co-train one encoder with L_supCL + alpha L_cov, from its last checkpoint if there is one."""
     data = CollisionData.of_run(study, directory)
     training, validation = training_rows(data, fold)
-    folder = directory.model(embedding, fold)
+    folder = directory.model(space, fold)
     folder.mkdir(parents=True, exist_ok=True)
     names = data.source.training.covariance
     chosen = None if names is None else covariant(data.systematics, names)
@@ -67,11 +69,11 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
         )
     settings = TrainingSettings(
         **dict(data.source.training),
-        alpha=data.source.embeddings[embedding].alpha,
+        alpha=data.source.learned[space].alpha,
         seed=derived_seed(study, "encoder", str(fold)),
     )
     run = CoTraining(batches, judge, data.source.encoder, settings, folder)
-    what = f"encoder {embedding}{fold_label(data, fold)}"
+    what = f"encoder {space}{fold_label(data, fold)}"
     encoder = run.run(_logged(what, settings.alpha > 0))
     if settings.alpha > 0 and (learned := run.learned()).nothing:
         log.warning(
@@ -81,7 +83,7 @@ def train_encoder(study: Study, directory: RunDirectory, embedding: str, fold: i
             learned.gain,
             learned.error,
         )
-    product = data.products.encoder(embedding, fold)
+    product = data.products.space(space, fold)
     encoder.save(product.path, trained_on(data, training) | {"history": [asdict(m) for m in run.history]})
     data.note(product)
 

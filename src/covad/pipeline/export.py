@@ -1,4 +1,4 @@
-"""Encoder and response of a run for other programs, as ONNX: `covad export` writes them into the run.
+"""Encoders and responses of a run for other programs, as ONNX: `covad export` writes them into the run.
 
 The encoder of covad sorts events by their number of objects; an ONNX graph has one shape. So the exported
 encoder takes padded events with a mask and hides the padding from the attention, with the same weights and
@@ -22,12 +22,14 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from covad.embedding.embed import encode
 from covad.embedding.encoder import AttentionBlock, Encoder
+from covad.embedding.spaces import JoinedSpace, ObservableSpace, SpaceMap
 from covad.errors import CovadError, MissingExtraError, StudyError, extra_advice
+from covad.events.observables import OBSERVABLES_VERSION
 from covad.events.processes import BACKGROUND
 from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory, space_name
-from covad.runs.models import load_models
+from covad.runs.models import load_response, load_space
 from covad.runs.scale import load_scale
 from covad.storage.atomic import replacing, write_json, writing
 from covad.study import Collisions
@@ -87,7 +89,9 @@ class PaddedEncoder(nn.Module):
 
 
 def export_run(path: Path, out: Path | None = None) -> list[Exported]:
-    """Write encoder and responses of every embedding, described beside them; nothing unchecked stays.
+    """Write encoders and responses of every space, described beside them; nothing unchecked stays.
+
+    Observables have no graph: the description names them.
 
     They are those of the fold that the toys use, in `export` of the run unless told otherwise.
     """
@@ -102,19 +106,28 @@ def export_run(path: Path, out: Path | None = None) -> list[Exported]:
     with data.open(BACKGROUND) as files:
         selected, _ = data.selection.apply(files.read(data.rows["reference"][:CHECK_EVENTS]))
     written: list[Exported] = []
-    for embedding in dict.fromkeys(name for name, _ in study.spaces):
-        orders = sorted(order for name, order in study.spaces if name == embedding)
-        responses = {order: load_models(data, (embedding, order))[1] for order in orders}
-        encoder, _ = load_models(data, (embedding, orders[0]))
-        z = encode(encoder, selected.particles)
+    for space in dict.fromkeys(name for name, _ in study.spaces):
+        orders = sorted(order for name, order in study.spaces if name == space)
+        mapped = load_space(data, space)
+        responses = {order: load_response(data, (space, order)) for order in orders}
+        z = encode(mapped, selected.particles)
         inputs = {"particles": selected.particles, "mask": selected.particles[..., 0] > 0}
-        target = folder / f"{embedding}_encoder.onnx"
-        written.append(_export(PaddedEncoder(encoder), inputs, "z", z, target))
+        for name, encoder in encoders_of(space, mapped).items():
+            target = folder / f"{name}_encoder.onnx"
+            own = encode(encoder, selected.particles)
+            if target not in [each.path for each in written]:
+                written.append(_export(PaddedEncoder(encoder), inputs, "z", own, target))
         for order, response in responses.items():
-            target = folder / f"{space_name((embedding, order))}_response.onnx"
+            target = folder / f"{space_name((space, order))}_response.onnx"
             written.append(_export(response, {"z": z}, "columns", response.columns(z), target))
-        write_json(folder / f"{embedding}.json", describe(data, embedding, encoder, responses))
+        write_json(folder / f"{space}.json", describe(data, space, mapped, responses))
     return written
+
+
+def encoders_of(name: str, space: SpaceMap) -> dict[str, Encoder]:
+    """Return the encoders that a space is made of, by the names of their spaces: one, none or some."""
+    parts = space.parts if isinstance(space, JoinedSpace) else {name: space}
+    return {part: found for part, found in parts.items() if isinstance(found, Encoder)}
 
 
 def _export(
@@ -185,40 +198,50 @@ def _require(module: str) -> Any:
 
 
 def describe(
-    data: CollisionData, embedding: str, encoder: Encoder, responses: dict[int, ResponseModel]
+    data: CollisionData, space: str, mapped: SpaceMap, responses: dict[int, ResponseModel]
 ) -> dict[str, Any]:
     """Return everything that another program needs beside the graphs, as plain data."""
-    pools = data.products.pools((embedding, next(iter(responses))))
+    pools = data.products.pools((space, next(iter(responses))))
+    parts = mapped.parts if isinstance(mapped, JoinedSpace) else {space: mapped}
     columns = (
         "columns: g, one per systematic; for order 2 then D, the rows of its upper triangle; "
         "nu.g + 1/2 nu.D.nu is the log of the density of events at nu relative to nu = 0, yield included"
     )
     return {
-        "embedding": embedding,
-        "layout": encoder.layout.describe(),
+        "space": space,
+        "layout": mapped.layout.describe(),
         "cuts": data.source.cuts.model_dump(mode="json"),
         "systematics": [entry.description for entry in data.source.systematics],
-        "encoder": {
-            "file": f"{embedding}_encoder.onnx",
-            "inputs": {
-                "particles": "float32 (events, slots, features), in the order of the layout",
-                "mask": "bool (events, slots), true where an object is",
-            },
-            "output": "z: float32 (events, outputs)",
-            "scaling": {
-                "centre": encoder.scaling.centre.tolist(),
-                "width": encoder.scaling.width.tolist(),
-            },
-        },
+        "z": [_described(name, part) for name, part in parts.items()],
         "standardisation": load_scale(pools).plain(),
         "responses": [
             {
-                "file": f"{space_name((embedding, order))}_response.onnx",
+                "file": f"{space_name((space, order))}_response.onnx",
                 "order": order,
-                "input": "z: float32 (events, outputs), as the encoder gives it, not standardised",
+                "input": "z: float32 (events, outputs), as the parts of z give it, not standardised",
                 "output": columns,
                 "constants": {name: values.tolist() for name, values in model.named_buffers()},
             }
             for order, model in responses.items()
         ],
+    }
+
+
+def _described(name: str, part: SpaceMap) -> dict[str, Any]:
+    """Return what some columns of z are: the output of an encoder, or observables."""
+    told: dict[str, Any] = {"space": name, "columns": list(part.columns)}
+    if isinstance(part, ObservableSpace):
+        users = part.observables.function is not None
+        return told | {"kind": "observables", "function": users, "version": OBSERVABLES_VERSION}
+    if not isinstance(part, Encoder):
+        raise TypeError(f"the space '{name}' cannot be described")
+    return told | {
+        "kind": "learned",
+        "file": f"{name}_encoder.onnx",
+        "inputs": {
+            "particles": "float32 (events, slots, features), in the order of the layout",
+            "mask": "bool (events, slots), true where an object is",
+        },
+        "output": "z: float32 (events, outputs)",
+        "scaling": {"centre": part.scaling.centre.tolist(), "width": part.scaling.width.tolist()},
     }

@@ -61,9 +61,10 @@ def _refuse(data: CollisionData, run: Path) -> None:
             f"{run}: its systematics need more than the events themselves: leave the process out of "
             "source.background by hand, and make it a signal"
         )
-    if any(getattr(entry, "function", None) for entry in source.systematics):
+    if any(getattr(e, "function", None) for e in (*source.systematics, *source.observables.values())):
         raise StudyError(
-            f"{run}: its systematics are functions beside its study file: leave the process out by hand"
+            f"{run}: its systematics or observables are functions beside its study file: leave the process "
+            "out by hand"
         )
 
 
@@ -98,6 +99,6 @@ def _without(study: dict[str, Any], process: str, share: float, expected: float)
     source["background"] = {"files": ["background.h5"]}
     source["signals"] = {process: {"files": [f"{process}.h5"]}}
     # the last few events of a role may be missing for rounding
-    source["splits"] = {role: max(int(share * n), 1) for role, n in source["splits"].items()}
+    source["splits"] = {role: max(int(share * n), 1) if n else 0 for role, n in source["splits"].items()}
     study["signals"] = {process: [round(x * expected, 6) for x in LEFT_OUT_SHARES]}
     return study

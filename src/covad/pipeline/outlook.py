@@ -40,7 +40,7 @@ _MEANING = {
     "correlation": "source.correlations",
     "background": "source.background.processes",
     "luminosity": "source.luminosity",
-    "encoder": "the encoder",
+    "encoder": "the space",
     "response": "the response",
     "events": "the events",
     "smoothed_for": "the tests that weights are smoothed for",
@@ -100,7 +100,7 @@ def _samples(products: Products) -> str:
 
 
 def _shared(products: Products, sources: Sources) -> dict[str, list[Product]]:
-    """Return what the stages from the encoder to tune make."""
+    """Return what the stages from the spaces to tune make."""
     learning = LEARNING_STAGES[1:] if isinstance(products.study.source, Collisions) else ()
     return {stage: products.of_stage(stage, sources) for stage in (*learning, "tune")}
 

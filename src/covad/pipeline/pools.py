@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.embed import Embedded, embed_family
-from covad.embedding.encoder import Encoder
 from covad.errors import NegativeExpectationError
 from covad.events.files import FileSet
 from covad.events.processes import BACKGROUND
@@ -21,7 +20,7 @@ from covad.parallel import run_jobs
 from covad.pipeline.weights import PoolMaker
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import SCALE, SMOOTHING, RunDirectory
-from covad.runs.models import load_response
+from covad.runs.models import load_response, load_space
 from covad.runs.scale import Standardisation
 from covad.runs.smoothing import SmoothedPools, read_smoothing, smoothing_line
 from covad.settings import Nu
@@ -43,7 +42,7 @@ EmbedRows = Callable[[FileSet, NDArray[np.int64], Sequence[Nu], Sequence[Alterna
 
 
 def embed_missing(data: CollisionData, workers: int) -> None:
-    """Embed the pools of every space that has none whole, with encoder and response of the study's fold."""
+    """Embed the pools of every space that has none whole, with space and response of the study's fold."""
     missing: dict[str, list[int]] = {}
     for space in data.study.spaces:
         if data.products.pools(space).make_room():
@@ -59,11 +58,10 @@ def embed_missing(data: CollisionData, workers: int) -> None:
                 log.info("stage pools: %s: %s", space_label((name, order)), smoothing_line(smoothed))
 
 
-def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: list[int]) -> None:
-    """Embed all pools of one embedding, and write them with the response of each order."""
+def embed_pools(study: Study, directory: RunDirectory, name: str, orders: list[int]) -> None:
+    """Embed all pools of one space, and write them with the response of each order."""
     data = CollisionData.of_run(study, directory)
-    fold = data.source.fold
-    encoder = Encoder.load(data.products.encoder(embedding, fold).verified())
+    space = load_space(data, name)
     centre = tuple(0.0 for _ in data.systematics)
 
     def embed(
@@ -73,19 +71,19 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
         alternatives: Sequence[Alternative] = (),
     ) -> dict[Nu, Embedded]:
         pieces = files.pieces(rows)
-        return embed_family(encoder, pieces, data.systematics, points, data.selection, alternatives)
+        return embed_family(space, pieces, data.systematics, points, data.selection, alternatives)
 
     with data.open(BACKGROUND) as files:
         reference = embed(files, data.rows["reference"], [centre])[centre]
         basis = embed(files, data.rows["basis"], [centre])[centre]
-        drawn_at = {order: data.products.data_points((embedding, order)) or () for order in orders}
+        drawn_at = {order: data.products.data_points((name, order)) or () for order in orders}
         all_points = list(dict.fromkeys(nu for each in drawn_at.values() for nu in each))
         background = embed(files, data.rows["data"], all_points, data.alternatives("data"))
         scale = Standardisation.of(accepted_by_size(reference, derived_seed(study, "unweight")))
         spaces = []
         for order in orders:
-            model = load_response(data, (embedding, order))
-            maker = PoolMaker(study, scale, model, (embedding, order), basis, reference)
+            model = load_response(data, (name, order))
+            maker = PoolMaker(study, scale, model, (name, order), basis, reference)
             pools = Pools(
                 maker.reference,
                 maker.basis,
@@ -93,11 +91,11 @@ def embed_pools(study: Study, directory: RunDirectory, embedding: str, orders: l
             )
             spaces.append((maker, pools))
     signals = {}
-    for name in study.signals:
-        with data.open(name) as files:
+    for signal in study.signals:
+        with data.open(signal) as files:
             pieces = files.pieces(np.arange(len(files)))
             points = signal_points(study)
-            signals[name] = embed_family(encoder, pieces, data.acting, points, data.selection)
+            signals[signal] = embed_family(space, pieces, data.acting, points, data.selection)
     spaces = [
         (
             maker,

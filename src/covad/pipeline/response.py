@@ -1,4 +1,4 @@
-"""Stage `response`: g (and D) of every embedding and fold, fitted on the frozen embedding."""
+"""Stage `response`: g (and D) of every space and fold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.embed import Embedded, EmbeddingCache
-from covad.embedding.encoder import Encoder
 from covad.embedding.metrics import Learned
 from covad.events.processes import BACKGROUND
 from covad.events.systematics import Alternative, Systematic
@@ -23,6 +22,7 @@ from covad.response.pairs import Pairs
 from covad.response.settings import FitSettings
 from covad.runs.collisions import ALTERNATIVE_ROLES, CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
+from covad.runs.models import load_space
 from covad.settings import Nu
 from covad.storage.digests import content_digest
 from covad.study import Study
@@ -32,10 +32,10 @@ log = logging.getLogger(__name__)
 
 
 def fit_missing(data: CollisionData, workers: int) -> None:
-    """Fit every response that is not there whole, those of an encoder in a process of their own."""
+    """Fit every response that is not there whole, those of a space in a process of their own."""
     missing = []
     for name, fold in data.products.models:
-        wanted = sorted({order for embedding, order in data.study.spaces if embedding == name})
+        wanted = sorted({order for space, order in data.study.spaces if space == name})
         orders = [order for order in wanted if data.products.response(name, fold, order).make_room()]
         if orders:
             missing.append((data.study, data.directory, name, fold, orders))
@@ -44,13 +44,11 @@ def fit_missing(data: CollisionData, workers: int) -> None:
     run_jobs(fit_responses, missing, workers)
 
 
-def fit_responses(
-    study: Study, directory: RunDirectory, embedding: str, fold: int, orders: list[int]
-) -> None:
+def fit_responses(study: Study, directory: RunDirectory, space: str, fold: int, orders: list[int]) -> None:
     """Embed the response split once, and fit g (and D) on it."""
     data = CollisionData.of_run(study, directory)
-    encoder = Encoder.load(data.products.encoder(embedding, fold).verified())
-    pairs = embedded_pairs(data, embedding, fold, "response")
+    mapped = load_space(data, space, fold)
+    pairs = embedded_pairs(data, space, fold, "response")
     k = len(data.systematics)
     mirrored = one_sided(list(pairs.z), k)
     for number, side in mirrored.items():
@@ -62,7 +60,7 @@ def fit_responses(
         )
     for order in orders:
         shape = ResponseShape(
-            encoder.settings.outputs,
+            mapped.outputs,
             k,
             order,
             data.source.response.hidden,
@@ -71,8 +69,8 @@ def fit_responses(
         )
         seed = derived_seed(study, "response", str(fold))
         found = fit_response(pairs, shape, FitSettings(**dict(data.source.response.fit), seed=seed))
-        _tell(f"response of {space_label((embedding, order))}{fold_label(data, fold)}", found.learned)
-        product = data.products.response(embedding, fold, order)
+        _tell(f"response of {space_label((space, order))}{fold_label(data, fold)}", found.learned)
+        product = data.products.response(space, fold, order)
         found.model.save(product.path, trained_on(data, data.rows["response"]) | {"losses": found.losses})
         data.note(product)
 
@@ -119,23 +117,21 @@ def grid_of(data: CollisionData) -> list[Nu]:
     return response_grid(len(sizes), mixed_terms(data), sizes)
 
 
-def embedded_pairs(data: CollisionData, embedding: str, fold: int, role: str) -> Pairs:
+def embedded_pairs(data: CollisionData, space: str, fold: int, role: str) -> Pairs:
     """Embed the events of a role at nu = 0 and on the grid of the response, aligned by event."""
-    digest = data.products.embedded_digest(embedding, fold, role)
+    digest = data.products.embedded_digest(space, fold, role)
     alternatives = data.alternatives(role) if role in ALTERNATIVE_ROLES else ()  # others serve at nu = 0
-    return _embedded(data, embedding, fold, data.rows[role], digest, grid_of(data), alternatives)
+    return _embedded(data, space, fold, data.rows[role], digest, grid_of(data), alternatives)
 
 
-def embedded_nominal(data: CollisionData, embedding: str, fold: int, role: str) -> Embedded:
+def embedded_nominal(data: CollisionData, space: str, fold: int, role: str) -> Embedded:
     """Embed the events of a role at nu = 0 alone."""
-    digest = data.products.embedded_digest(embedding, fold, role)
+    digest = data.products.embedded_digest(space, fold, role)
     centre = tuple(0.0 for _ in data.systematics)
-    return _family(data, embedding, fold, data.rows[role], digest, [centre])[centre]
+    return _family(data, space, fold, data.rows[role], digest, [centre])[centre]
 
 
-def corner_pairs(
-    data: CollisionData, embedding: str, fold: int, planes: Sequence[Pair], n_events: int
-) -> Pairs:
+def corner_pairs(data: CollisionData, space: str, fold: int, planes: Sequence[Pair], n_events: int) -> Pairs:
     """Embed some events of the check split at the corners (+-1, +-1) of planes of two nuisances.
 
     Neither has separate samples, which would have to be as many as the chosen events.
@@ -148,15 +144,15 @@ def corner_pairs(
         for s in (1.0, -1.0)
         for r in (1.0, -1.0)
     ]
-    digest = content_digest([data.products.embedded_digest(embedding, fold, "check"), "corners", n_events])
-    pairs = _embedded(data, embedding, fold, chosen, digest, points)
+    digest = content_digest([data.products.embedded_digest(space, fold, "check"), "corners", n_events])
+    pairs = _embedded(data, space, fold, chosen, digest, points)
     order = np.random.default_rng(derived_seed(data.study, "check")).permutation(len(pairs))
     return pairs.take(order)
 
 
 def _embedded(
     data: CollisionData,
-    embedding: str,
+    space: str,
     fold: int,
     rows: NDArray[np.int64],
     digest: str,
@@ -164,13 +160,13 @@ def _embedded(
     alternatives: Sequence[Alternative] = (),
 ) -> Pairs:
     centre = tuple(0.0 for _ in data.systematics)
-    family = _family(data, embedding, fold, rows, digest, [centre, *points], alternatives)
+    family = _family(data, space, fold, rows, digest, [centre, *points], alternatives)
     return Pairs.align(family.pop(centre), family)
 
 
 def _family(
     data: CollisionData,
-    embedding: str,
+    space: str,
     fold: int,
     rows: NDArray[np.int64],
     digest: str,
@@ -179,7 +175,7 @@ def _family(
 ) -> dict[Nu, Embedded]:
     cache = EmbeddingCache(
         data.directory.path / "embedded",
-        Encoder.load(data.products.encoder(embedding, fold).verified()),
+        load_space(data, space, fold),
         data.systematics,
         data.selection,
         digest,

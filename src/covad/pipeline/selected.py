@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from covad.errors import FileFormatError, StudyError, TooFewEventsError
 from covad.events.layout import Events
+from covad.events.observables import Observables
 from covad.events.processes import BACKGROUND
 from covad.events.systematics import (
     Alternative,
@@ -24,6 +25,7 @@ from covad.events.systematics import (
 from covad.events.systematics.variation import of_processes
 from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
+from covad.pipeline.spaces import made_observables
 from covad.results.truths import nu_text
 from covad.runs.collisions import CollisionData, check_code
 from covad.runs.selected import CountAt, SelectedEvents, WeightedCountAt, WeightSums, read_selected
@@ -63,7 +65,7 @@ def _check(data: CollisionData, product: Product) -> None:
 
 def _count(data: CollisionData) -> SelectedEvents:
     """Shift and select all events that have a role, in one pass over the files of each sample."""
-    points, roles = data.study.points, list(data.rows)
+    points, roles, own = data.study.points, list(data.rows), _own_observables(data)
     centre = tuple(0.0 for _ in data.systematics)
     weighing = any(nuisance.weighs for nuisance in data.systematics)
     with data.open(BACKGROUND) as files:
@@ -84,6 +86,7 @@ def _count(data: CollisionData) -> SelectedEvents:
             with in_sample(BACKGROUND, rows):
                 _try_every_event(data, events)
                 selected = shift_events(events, data.systematics, centre, data.selection)
+                _try_observables(own, selected)
             passing = selected.rows
             nominal += np.bincount(role_of[rows][passing], minlength=len(roles))
             passed[rows[passing]] = True
@@ -97,6 +100,8 @@ def _count(data: CollisionData) -> SelectedEvents:
                 shifting = Shifting(events[mine], data.systematics, data.selection)
                 for nu in points:
                     at_nu = shifting.at(nu)
+                    if nu != centre:
+                        _try_observables(own, at_nu)
                     shifted[nu] += _counting(at_nu, weighing)
                     if (events.weights is not None or weighing) and nu != centre:
                         sums["data", nu] += WeightSums.of(at_nu.weights, events.event_weights[mine])
@@ -116,7 +121,8 @@ def _count(data: CollisionData) -> SelectedEvents:
     counts += [_count_at("data", nu, n, sums) for nu, n in shifted.items()]
     for name in data.study.signals:
         counts += _count_signal(data, name)
-    parts = [training_rows(data, fold) for fold in range(data.source.folds)]
+    folds = range(data.source.folds) if data.source.learned else ()
+    parts = [training_rows(data, fold) for fold in folds]
 
     def processes(rows: NDArray[np.int64]) -> dict[str, int]:
         return {name: int((process[rows] == code).sum()) for code, name in enumerate(names)}
@@ -135,6 +141,20 @@ def _try_every_event(data: CollisionData, events: Events) -> None:
         for effect in nuisance.doubtful:
             for nu in (1.0, -1.0):
                 effect.shift(events, nu)
+
+
+def _own_observables(data: CollisionData) -> list[Observables]:
+    """Return the observables that are functions of the user: built-in ones are finite for every event."""
+    return [found for found in made_observables(data).values() if found.function is not None]
+
+
+def _try_observables(observables: Sequence[Observables], shifted: Shifted) -> None:
+    """Raise if a function of the user fails, or is not finite for one of the selected events."""
+    for found in observables:
+        try:
+            found(shifted.events.layout, shifted.events.particles)
+        except BadEventError as failure:
+            raise failure.numbered(shifted.rows) from failure
 
 
 def _try_sample(data: CollisionData, name: str) -> None:
@@ -180,7 +200,7 @@ def _count_at(
 
 
 def _count_signal(data: CollisionData, name: str) -> list[WeightedCountAt | CountAt]:
-    weighing = any(nuisance.weighs for nuisance in data.systematics)
+    weighing, own = any(nuisance.weighs for nuisance in data.systematics), _own_observables(data)
     selected = dict.fromkeys(data.study.points, 0)
     sums: dict[tuple[str, Nu], WeightSums] = defaultdict(WeightSums)
     with data.open(name) as files:
@@ -192,6 +212,7 @@ def _count_signal(data: CollisionData, name: str) -> list[WeightedCountAt | Coun
                 shifting = Shifting(events, data.acting, data.selection)
                 for nu in selected:
                     at_nu = shifting.at(nu)
+                    _try_observables(own, at_nu)
                     selected[nu] += _counting(at_nu, weighing)
                     if events.weights is not None or weighing:
                         sums[name, nu] += WeightSums.of(at_nu.weights, events.event_weights)

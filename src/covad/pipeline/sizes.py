@@ -201,7 +201,8 @@ def check_needs(data: CollisionData, counts: EventCounts) -> None:
             raise TooFewEventsError(sentence)
         stage = "events" if counts.error(need.role, need.nu) else "pools"
         log.warning("perhaps too few events, which the stage '%s' will count: %s", stage, sentence)
-    _check_batch(data, counts)
+    if data.source.learned:
+        _check_batch(data, counts)
 
 
 def _sentence(data: CollisionData, need: Need, counts: EventCounts, left: _Left) -> str:

@@ -158,7 +158,9 @@ def try_source(study: Study, directory: RunDirectory) -> tuple[Study, str | None
     trial.try_events(data)
     selected.check_counted(data)
     if users_code(data) != code:
-        raise StudyError("source.systematics: the code has changed while it was tried; run again")
+        raise StudyError(
+            "the code of the systematics or observables has changed while it was tried; run again"
+        )
     return data.study, code
 
 
@@ -186,13 +188,13 @@ def prepare(study: Study, directory: RunDirectory, backend: Backend, until: str,
 def learn(study: Study, directory: RunDirectory, until: str, workers: int) -> None:
     """Go from events to the spaces that toys are drawn in, up to `until` if it is on the way."""
     # torch takes seconds to import, and studies without events do not need it
-    from covad.pipeline import checks, encoder, events, pools, response
+    from covad.pipeline import checks, events, pools, response, spaces
     from covad.runs.collisions import CollisionData
 
     data = CollisionData.of_run(study, directory)
     tasks = {
         "events": events.simulate_missing,
-        "encoder": encoder.train_missing,
+        "spaces": spaces.make_missing,
         "response": response.fit_missing,
         "checks": checks.check_missing,
         "pools": pools.embed_missing,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from covad.errors import StudyError, TooFewEventsError, UnknownNameError
 from covad.events.layout import UNLABELLED, Events
 from covad.events.margins import find_thin_margins
+from covad.events.observables import Observables
 from covad.events.processes import BACKGROUND, BACKGROUND_MIX, PROCESS_NAMES, process_code
 from covad.events.soundness import check_ratios, check_soundness
 from covad.events.systematics import (
@@ -27,6 +28,7 @@ from covad.events.systematics.variation import of_processes
 from covad.pipeline.fingerprints import refuse_copied_files
 from covad.pipeline.selected import refuse_other_processes
 from covad.pipeline.sizes import Efficiencies, check_needs
+from covad.pipeline.spaces import made_observables
 from covad.runs.collisions import CollisionData
 from covad.runs.selected import WeightSums
 from covad.settings import Nu
@@ -46,6 +48,8 @@ LEARNED_NU, PRIOR_NU = 2.0, 3.0
 ONE_SIDED = 0.1
 #: Ratio of momenta that tells MeV from GeV, and no generator from another.
 OTHER_UNITS = 100.0
+#: Events of the basis split in which an observable must differ from its most frequent value, on average.
+_OTHERS = 5.0
 
 
 def _refuse_repeated_points(data: CollisionData) -> None:
@@ -150,11 +154,12 @@ def try_events(data: CollisionData) -> None:
     passed: dict[str, dict[Nu, int]] = {}
     sums: dict[str, dict[Nu, WeightSums]] = {}
     weighing = any(nuisance.weighs for nuisance in data.systematics)
-    background: Events | None = None
+    observables, background = made_observables(data), None
     for name in data.samples:
         events, numbers = _some_events(data, name)
         background = events if background is None else background  # it comes first
-        if name == BACKGROUND and (events.process == UNLABELLED).any():
+        unlabelled = (events.process == UNLABELLED).any()
+        if name == BACKGROUND and data.source.learned and unlabelled:
             raise StudyError(
                 "source.background: has events without a process label, which the encoder needs to learn "
                 "from: label them, or leave them out"
@@ -166,6 +171,7 @@ def try_events(data: CollisionData) -> None:
             _check_users_code(data, events)
             at_points = _at_points(data, events)
             counted = {nu: len(shifted.events) for nu, shifted in at_points.items()}
+            _try_observables(observables, data, name, at_points)
             if not any(counted.values()) and _is_own(data, name):
                 raise TooFewEventsError(f"none of {len(events)} events passes source.cuts: loosen them")
             if name not in data.source.separate_samples:
@@ -189,6 +195,35 @@ def try_events(data: CollisionData) -> None:
             "of pythia8: %s",
             failure,
         )
+
+
+def _try_observables(
+    observables: Mapping[str, Observables], data: CollisionData, sample: str, at_points: Mapping[Nu, Shifted]
+) -> None:
+    """Raise if an observable fails, is not finite, depends on other events, or says nothing."""
+    centre = tuple(0.0 for _ in data.systematics)
+    for found in observables.values():
+        for nu, shifted in at_points.items():
+            layout, particles = shifted.events.layout, shifted.events.particles
+            try:
+                values = found.check(layout, particles) if nu == centre else found(layout, particles)
+            except BadEventError as failure:
+                raise failure.numbered(shifted.rows) from failure
+            if sample == BACKGROUND and nu == centre and len(values):
+                _refuse_constant(found, values, data.source.splits.basis)
+
+
+def _refuse_constant(observables: Observables, values: NDArray[np.float32], n_basis: int) -> None:
+    """Raise if an observable is one and the same number, or hardly ever another one."""
+    for name, column in zip(observables.names, values.T, strict=True):
+        distinct, counts = np.unique(column, return_counts=True)
+        other = 1.0 - counts.max() / len(column)
+        if other * n_basis < _OTHERS:
+            raise StudyError(
+                f"{observables.where}: observable '{name}' is {distinct[counts.argmax()]:g} in "
+                f"{counts.max()} of {len(column)} background events that pass the cuts, which says nothing: "
+                "leave it out"
+            )
 
 
 def _is_own(data: CollisionData, name: str) -> bool:

@@ -202,7 +202,8 @@ def _families(
     if labels is None:
         notes.append("no process was left out: the events have weights, and pools do not keep their labels")
         return
-    notes.append("processes were left out of reference and data; the encoder was trained with their labels")
+    told = "; the encoder was trained with their labels" if study.source.learned else ""
+    notes.append(f"processes were left out of reference and data{told}")
     for process, share in _shares(labels).items():
         if share > _LARGEST_SHARE:
             continue

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
-from typing import cast
 
 import numpy as np
-import torch
 
 from covad.embedding.embed import Embedded, embed_family
-from covad.embedding.encoder import Encoder
 from covad.events.layout import EventLayout
 from covad.events.processes import BACKGROUND
 from covad.nplm.dataset import Dataset, Float32
@@ -100,7 +96,7 @@ def _read(pools: Pools, data: CollisionData) -> tuple[dict[tuple[str, Nu], Embed
     found: dict[tuple[str, Nu], Embedded] = {}
     with data.open(BACKGROUND) as files:
         layout = files.layout
-        flat = cast(Encoder, _Inputs(layout))
+        flat = _Inputs(layout)
         for role, points in (("reference", [centre]), ("data", list(pools.data))):
             others = data.alternatives(role) if role == "data" else ()
             family = embed_family(
@@ -115,17 +111,23 @@ def _read(pools: Pools, data: CollisionData) -> tuple[dict[tuple[str, Nu], Embed
     return found, layout
 
 
+@dataclass(frozen=True)
 class _Inputs:
-    """Takes the place of an encoder: all numbers of an event, then its observables."""
+    """A space of all numbers of an event, and then its observables."""
 
-    def __init__(self, layout: EventLayout) -> None:
-        self.layout = layout
-        empty = self(np.zeros((1, *layout.shape), np.float32))
-        self.settings = SimpleNamespace(outputs=empty.shape[1])
+    layout: EventLayout
 
-    def __call__(self, particles: Float32) -> torch.Tensor:
+    @property
+    def outputs(self) -> int:
+        return int(self.encode(np.zeros((1, *self.layout.shape), np.float32)).shape[1])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(f"z{number}" for number in range(self.outputs))
+
+    def encode(self, particles: Float32) -> Float32:
         columns = [particles[:, self.layout.offered], *_observables(self.layout, particles)]
-        return torch.from_numpy(np.hstack(columns).astype(np.float32))
+        return np.hstack(columns).astype(np.float32)
 
 
 def _observables(layout: EventLayout, particles: Float32) -> Iterator[Float32]:

@@ -242,7 +242,7 @@ def _trusted(summary: Summary) -> Answer:
     """Weigh closure, the toys that are there and the response: the weakest of them decides."""
     question, toys, main = "Can it be trusted?", summary.toys, summary.main
     test, null = quoted_test(summary)
-    mine = select(summary.spaces, embedding=main.embedding, order=main.order)
+    mine = select(summary.spaces, space=main.space, order=main.order)
     responses = [response_overview(summary, space) for space in mine]
     nulls = select(summary.nulls, test=test, configuration=main.configuration)
     overview = closure_of_quoted(summary, main.configuration)
@@ -271,7 +271,7 @@ def _trusted(summary: Summary) -> Answer:
     points += [_sentence(doubt) for space in mine if (doubt := smoothing_doubt(space.smoothing))]
     for space in summary.spaces:
         if space not in mine and (found := response_overview(summary, space)).misfits and found.worst:
-            label = f"{space.embedding}, {space.response}"
+            label = f"{space.space}, {space.response}"
             points.append(f"Other space ({label}): misfit, p = {shown_p(found.worst.p)}.")
     return Answer(question, verdict, tone, tuple(points))
 

@@ -50,17 +50,32 @@ def process_label(name: str) -> str:
     return _PROCESSES.get(name, name)
 
 
+def dimension_label(name: str) -> str:
+    """Return what an axis calls a dimension: z0 as a symbol, an observable by its name."""
+    return f"$z_{name[1:]}$" if name[:1] == "z" and name[1:].isdigit() else name.replace("$", r"\$")
+
+
 def ordered(injections: Iterable[Injection]) -> list[Injection]:
     """Return signals in the paper's order, others after them, small injections first."""
     order = {name: number for number, name in enumerate(SIGNAL_ORDER)}
     return sorted(injections, key=lambda i: (order.get(i[0], len(order)), i[0], i[1]))
 
 
+def _space_title(configuration: ConfigurationSummary) -> str:
+    """Say what is learned, and what is observables."""
+    match configuration.kind:
+        case "contrastive" | "covariant":
+            return f"{configuration.space} embedding"
+        case "observables" | "joined":
+            return f"space '{configuration.space}' ({configuration.kind})"
+    return configuration.space
+
+
 def configuration_title(configuration: ConfigurationSummary) -> str:
     """Return the long form of its label: 'covariant embedding, nuisances profiled'."""
     profiled = configuration.treatment is Treatment.PROFILED
     parts = [
-        f"{configuration.embedding} embedding" if configuration.kind else configuration.embedding,
+        _space_title(configuration),
         "nuisances profiled" if profiled else "no nuisances in the test",
     ]
     if configuration.order == 2:

@@ -38,6 +38,7 @@ from covad.report.tables.yardsticks import yardstick_table
 from covad.report.texts import glossary
 from covad.results.overview import quoted_first
 from covad.results.summary import Summary
+from covad.study import Collisions
 from covad.toys.ensembles import Treatment
 
 #: Why a statement about toys is not there.
@@ -99,7 +100,7 @@ def latent(evidence: Evidence) -> Chapter:
     chapter.figure(distortions, "Distortions beside a signal: the checks of the response are not there.")
     chapter.figures += latent_figures.marginal_figures(evidence)
     chapter.figure(study_figures.training_figure(summary), "Training: its losses are not there.")
-    chapter.table(space_tables.embedding_table(summary), "Separation and linearity: not there.")
+    chapter.table(space_tables.separation_table(summary), "Separation and linearity: not there.")
     return chapter
 
 
@@ -273,7 +274,9 @@ def render(
 def _lead(summary: Summary) -> str:
     """Say in what space was searched, and whether uncertainties were profiled."""
     spaces = {"latent": "an analytic latent world", "pools": "a given latent space"}
-    where = spaces.get(summary.study.source.kind, "a learned latent space")
+    source = summary.study.source
+    learned = not isinstance(source, Collisions) or bool(source.learned)
+    where = spaces.get(source.kind, "a learned latent space" if learned else "a space of observables")
     profiled = {configuration.treatment is Treatment.PROFILED for configuration in summary.configurations}
     how = {
         frozenset({True}): "with systematic uncertainties profiled",

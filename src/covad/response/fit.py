@@ -1,4 +1,4 @@
-"""Fit of the response on a frozen embedding: one loss for nuisances of every kind.
+"""Fit of the response on a frozen space: one loss for nuisances of every kind.
 
 The loss is the negative log likelihood of the tilted model n_0 e^{f - eps(nu)} for the shifted sample,
 
@@ -82,7 +82,7 @@ def fit_response(pairs: Pairs, shape: ResponseShape, settings: FitSettings) -> F
     )
     passed = training.nominal[training.nominal_passes]
     if not np.isfinite(passed).all():
-        raise TrainingError("the embedding of the response's nominal events is not finite")
+        raise TrainingError("z of the response's nominal events is not finite")
     model = ResponseModel(shape, settings.fits)
     white = whiten(passed, training.nominal_weights)
     model.centre, model.whitening = (torch.from_numpy(v.astype(np.float32)) for v in white)

@@ -3,7 +3,7 @@
 In every cell, y(nu) = log(N_nu/N_0) is fitted by b nu, with one constant c(nu) for all cells: a log ratio
 that is linear in nu cannot integrate to one by itself (see `model`), and a common factor is no change of
 shape. What is left of y is the departure, and b nu the effect, both as root mean squares over the nominal
-events. No response model is involved: this is a property of the embedding.
+events. No response model is involved: this is a property of the space.
 
 Counts fluctuate, and a square is too large by their variance. Blocks of events, the same collisions at every
 nu, are left out one at a time (the jackknife): that gives the bias, which is subtracted, and the
@@ -81,6 +81,7 @@ def linearity(
         tables = [np.bincount(i, counts, n_blocks * n) for i, (_, counts) in zip(index, samples, strict=True)]
         divisions.append(np.stack([table.reshape(n_blocks, n) for table in tables], axis=1))
     counts = np.concatenate(divisions, axis=2)
+    counts = counts[..., counts.any(axis=(0, 1))]  # discrete values can leave halves of cells empty
     whole = _mean_squares(counts.sum(axis=0), grid, sizes)
     without = np.array([_mean_squares(counts.sum(axis=0) - block, grid, sizes) for block in counts])
     bias = (n_blocks - 1) * (without.mean(axis=0) - whole)

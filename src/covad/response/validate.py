@@ -20,6 +20,9 @@ from covad.response.model import ResponseModel
 from covad.response.pairs import Pairs
 from covad.settings import Nu
 
+#: Events on either side of a split, as a share of those of the box.
+_LEAST_SHARE = 0.1
+
 
 @dataclass(frozen=True)
 class CountComparison:
@@ -43,12 +46,12 @@ class CountComparison:
 
     @property
     def dof(self) -> int:
-        """One less than there are cells: the prediction is scaled to the observed total."""
-        return len(self.observed) - 1
+        """One less than there are cells with events: the prediction is scaled to the observed total."""
+        return int(np.count_nonzero((self.nominal != 0) | (self.observed != 0))) - 1
 
     @property
     def p_value(self) -> float:
-        return float(stats.chi2.sf(self.chi2, self.dof))
+        return float(stats.chi2.sf(self.chi2, self.dof)) if self.dof else 1.0
 
     @property
     def residual_share(self) -> float:
@@ -69,7 +72,11 @@ class CountComparison:
 
 @dataclass(frozen=True)
 class AdaptiveCells:
-    """Equally filled boxes of the latent space: split at medians, one dimension after the other."""
+    """Equally filled boxes of the latent space: split at medians, one dimension after the other.
+
+    Where a dimension is discrete, boxes are split as evenly as its values allow. A box is left whole, and its
+    other half empty, if less than a tenth of its events would lie on one side.
+    """
 
     splits: tuple[NDArray[np.float32], ...]  # per level, one threshold for each box of that level
 
@@ -79,7 +86,7 @@ class AdaptiveCells:
         splits = []
         for level in range(depth):
             values = z[:, level % z.shape[1]]
-            thresholds = np.array([np.median(values[cell == c]) for c in range(2**level)], dtype=np.float32)
+            thresholds = np.array([_middle(values[cell == c]) for c in range(2**level)], dtype=np.float32)
             cell = 2 * cell + (values > thresholds[cell])
             splits.append(thresholds)
         return cls(tuple(splits))
@@ -111,16 +118,32 @@ class AdaptiveCells:
         return cell
 
 
+def _middle(values: NDArray[np.float32]) -> float:
+    """Return the median, or what divides discrete values more evenly; infinity where nothing does."""
+    if not len(values):
+        return np.inf
+    median = float(np.median(values))
+    below = values[values < median]
+    candidates = [median, *([float(below.max())] if len(below) else [])]
+    shares = [float((values > candidate).mean()) for candidate in candidates]
+    best = int(np.argmin([abs(share - 0.5) for share in shares]))
+    return candidates[best] if _LEAST_SHARE <= shares[best] <= 1.0 - _LEAST_SHARE else np.inf
+
+
 @dataclass(frozen=True)
 class MarginalBins:
-    """Equally filled bins of one latent dimension."""
+    """Equally filled bins of one latent dimension; of a discrete one, no more than it has values."""
 
     dimension: int
     edges: NDArray[np.float32]  # inner edges
 
     @classmethod
     def build(cls, z: NDArray[np.float32], dimension: int, n_bins: int) -> MarginalBins:
-        edges = np.quantile(z[:, dimension], np.linspace(0, 1, n_bins + 1)[1:-1]).astype(np.float32)
+        values = z[:, dimension]
+        edges = np.quantile(values, np.linspace(0, 1, n_bins + 1)[1:-1]).astype(np.float32)
+        edges = np.unique(edges[edges < values.max()])
+        if not len(edges) and len(others := values[values < values.max()]):
+            edges = others.max(keepdims=True)  # most events have the largest value
         return cls(dimension, edges)
 
     def __len__(self) -> int:

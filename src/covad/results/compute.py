@@ -30,7 +30,7 @@ from covad.nplm.dataset import Float64
 from covad.results.collect import Group, RunToys, null_name
 from covad.results.fitted import dependence_on_truth, fitted_nuisances
 from covad.results.manifest import Manifest, ToyVersions
-from covad.results.spaces import EmbeddingSummary, FoldSummary, SpaceSummary
+from covad.results.spaces import FoldSummary, SpaceSummary, TrainingSummary
 from covad.results.summary import (
     SUMMARY_SCHEMA,
     ClipSummary,
@@ -89,7 +89,7 @@ def summarise(run: RunToys) -> Summary:
         yields=_yields(run),
         main_configuration=main_configuration(run.study).slug,
         configurations=tuple(_configurations(run)),
-        embeddings=tuple(_embeddings(run)),
+        trainings=tuple(_trainings(run)),
         spaces=tuple(_spaces(run)),
         clips=tuple(_clips(run)),
         ensembles=ensembles,
@@ -153,29 +153,28 @@ def _processes(run: RunToys) -> Iterator[ProcessShare]:
 def _configurations(run: RunToys) -> Iterator[ConfigurationSummary]:
     source = run.study.source
     for configuration in run.study.configurations:
-        embedding, sizes = configuration.embedding or "", sizes_of(run.study, configuration)
-        trained = source.embeddings[embedding] if isinstance(source, Collisions) else None
+        space, sizes = configuration.space or "", sizes_of(run.study, configuration)
         yield ConfigurationSummary(
             configuration=configuration.slug,
             label=configuration.label,
-            embedding=embedding,
+            space=space,
             treatment=configuration.treatment,
             order=configuration.order,
             expected=sizes.expected,
             reference=sizes.reference,
-            kind=None if trained is None else "covariant" if trained.alpha else "contrastive",
+            kind=source.spaces[space].sort if isinstance(source, Collisions) else None,
             own_sizes=sizes != run.study.sizes,
         )
 
 
-def _embeddings(run: RunToys) -> Iterator[EmbeddingSummary]:
+def _trainings(run: RunToys) -> Iterator[TrainingSummary]:
     source = run.study.source
     if not isinstance(source, Collisions):
         return
     products = Products(run.study, run.directory)
     for name, fold in products.models:
-        history = read_history(products.encoder(name, fold))
-        yield EmbeddingSummary(name, source.embeddings[name].alpha, fold, history)
+        if (learned := source.learned.get(name)) is not None:
+            yield TrainingSummary(name, learned.alpha, fold, read_history(products.space(name, fold)))
 
 
 def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
@@ -190,7 +189,7 @@ def _spaces(run: RunToys) -> Iterator[SpaceSummary]:
             continue
         yield SpaceSummary(
             name=space_name(space),
-            embedding=space[0],
+            space=space[0],
             order=space[1],
             yields=checks.yields,
             reach=checks.reach,
@@ -236,7 +235,7 @@ def _ensemble(run: RunToys, entry: Entry) -> EnsembleSummary:
         missing=entry.toys if toys is None else toys.missing,
         test=entry.test,
         configuration=entry.configuration.slug,
-        embedding=draw.embedding,
+        space=draw.space,
         treatment=draw.treatment,
         order=draw.response_order,
         expected=draw.expected,

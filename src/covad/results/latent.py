@@ -47,6 +47,7 @@ class Marginal:
     """Counts of one latent dimension in equally filled bins, nominal and at every shifted nu."""
 
     dimension: int
+    name: str  # of the dimension
     edges: Float64  # outer ones included
     shifted: tuple[ValidationCounts, ...]  # one per nu, in ascending order
 
@@ -119,5 +120,5 @@ def marginals(checks: SpaceChecks | None, space: LatentSpace | None) -> list[Mar
         else:
             low, high = space.reference_quantiles(dimension, [0.001, 0.999])
         ends = min(low, inner[0] - 1e-6), max(high, inner[-1] + 1e-6)
-        found.append(Marginal(dimension, np.array([ends[0], *inner, ends[1]]), tuple(lines)))
+        found.append(Marginal(dimension, where, np.array([ends[0], *inner, ends[1]]), tuple(lines)))
     return found

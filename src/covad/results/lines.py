@@ -41,7 +41,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
             told = f"{test} test, {labels[configuration]}: {overview.verdict}: {overview.reason}"
             yield told + _alarms(overview)
     for space in summary.spaces:
-        name = space_label((space.embedding, space.order))
+        name = space_label((space.space, space.order))
         yield f"closure reach of {name}, {reach_test(summary.study)}: {reach_text(space.reach)}"
     for line in at_central_nu(summary, summary.main_configuration):
         if line.null == quoted_null(summary, line.test):

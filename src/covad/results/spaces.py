@@ -12,7 +12,7 @@ from covad.storage.records import Record
 
 
 @dataclass(frozen=True)
-class EmbeddingSummary(Record):
+class TrainingSummary(Record):
     """The training of one encoder."""
 
     name: str
@@ -32,10 +32,10 @@ class FoldSummary(Record):
 
 @dataclass(frozen=True)
 class SpaceSummary(Record):
-    """An embedding with a response of one order, checked on fresh events."""
+    """A space with a response of one order, checked on fresh events."""
 
     name: str
-    embedding: str
+    space: str
     order: int
     yields: tuple[YieldAt, ...]
     reach: SpaceReach

@@ -28,7 +28,7 @@ from covad.nplm.adaptive.smallest_p import TabulatedLaw
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 from covad.results.manifest import Manifest, ToyVersions
-from covad.results.spaces import EmbeddingSummary, SpaceSummary
+from covad.results.spaces import SpaceSummary, TrainingSummary
 from covad.runs.yields import YieldTable
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
@@ -38,7 +38,7 @@ from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 10
+SUMMARY_SCHEMA = 11
 T = TypeVar("T")
 
 
@@ -53,16 +53,16 @@ class ProcessShare(Record):
 
 @dataclass(frozen=True)
 class ConfigurationSummary(Record):
-    """What a test is given. `kind` says how its embedding was trained; None for one that was not trained."""
+    """What a test is given. `kind` says what its space is; None where the study does not say."""
 
     configuration: str  # its slug
     label: str
-    embedding: str
+    space: str
     treatment: Treatment
     order: int
     expected: float
     reference: int
-    kind: Literal["contrastive", "covariant"] | None
+    kind: Literal["contrastive", "covariant", "observables", "joined"] | None
     own_sizes: bool  # other sizes than those of the study
 
 
@@ -96,7 +96,7 @@ class EnsembleSummary(ToyCounts):
 
     test: str
     configuration: str
-    embedding: str
+    space: str
     treatment: Treatment
     order: int
     expected: float
@@ -256,7 +256,7 @@ class Summary(Record):
     yields: YieldTable | None  # where the study or its files say what counts
     main_configuration: str
     configurations: tuple[ConfigurationSummary, ...]
-    embeddings: tuple[EmbeddingSummary, ...]
+    trainings: tuple[TrainingSummary, ...]
     spaces: tuple[SpaceSummary, ...]
     clips: tuple[ClipSummary, ...]
     ensembles: tuple[EnsembleSummary, ...]

@@ -21,7 +21,8 @@ from covad.storage.records import Record, restore
 class Validation(Record):
     """How well the response predicts the counts of fresh events at nu.
 
-    `where` is a latent dimension ('z0', 'z1', ...) or 'cells', adaptive cells of all of them.
+    `where` is a dimension ('z0', 'z1', ..., or the name of an observable) or 'cells', adaptive cells of all
+    of them.
     """
 
     where: str

@@ -258,9 +258,9 @@ class CollisionData:
 
 
 def users_code(data: CollisionData) -> str | None:
-    """Digest the code of the user's systematics, None without any: an edit makes another study."""
+    """Digest the code of the user's functions, None without any: an edit makes another study."""
     found: dict[str, str] = {}
-    for entry in data.source.systematics:
+    for entry in (*data.source.systematics, *data.source.observables.values()):
         function = getattr(entry, "function", None)
         if function is not None:
             found |= code_digests(function, data.source.folder)
@@ -268,12 +268,12 @@ def users_code(data: CollisionData) -> str | None:
 
 
 def check_code(data: CollisionData) -> None:
-    """Refuse systematics whose code is not what it was when the models were made."""
+    """Refuse functions of the user whose code is not what it was when the models were made."""
     made_with = (data.directory.origin() or {}).get("source_digest")
     if users_code(data) != made_with:
         raise StudyError(
-            f"{data.directory.path}: the code of the systematics has changed since the run was made; "
-            "bring it back, or run the study in another directory"
+            f"{data.directory.path}: the code of the systematics or observables has changed since the run "
+            "was made; bring it back, or run the study in another directory"
         )
 
 

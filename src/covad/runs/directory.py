@@ -7,9 +7,9 @@ events.json      the event files with their digests; events/ holds the simulated
 yields.json      what is expected of every process, where the study or the files say more than one event each
 separate.json    what events of separate samples count in the place of their process
 selected.json    how many events of every role pass the cuts
-models/          encoders and responses, with the state of a training that goes on
+models/          spaces and responses, with the state of a training that goes on
 embedded/        events of the response and check splits at several nu, by content
-pools/           embedded events that toys are drawn from, per embedding and order of the response
+pools/           embedded events that toys are drawn from, per space and order of the response
 checks/          how well the responses describe fresh events
 basis/           basis and ridge of the convex test, for every configuration
 members/         scales and ridges of the adaptive test, for every configuration
@@ -33,6 +33,7 @@ from covad.storage.json_files import read_json
 from covad.storage.sealed import read_sealed, telling, unsealed
 from covad.study import Study, parse_study
 from covad.study.plan import Space
+from covad.study.reading import translated
 from covad.toys.store import ToyStore
 
 #: Raised whenever a change of covad changes what a run directory holds.
@@ -71,9 +72,9 @@ class RunDirectory:
     def observed(self) -> Path:
         return self.path / "observed"
 
-    def model(self, embedding: str, fold: int = 0) -> Path:
-        """Return the folder of an encoder and its responses."""
-        return self.path / "models" / embedding / f"fold_{fold}"
+    def model(self, space: str, fold: int = 0) -> Path:
+        """Return the folder of a space and its responses."""
+        return self.path / "models" / space / f"fold_{fold}"
 
     def study(self) -> Study:
         content = self.origin()
@@ -102,7 +103,8 @@ class RunDirectory:
                 "in a new run directory"
             )
         with telling(_REMEDIES[path.name]):
-            return unsealed(content, str(path))
+            found = unsealed(content, str(path))
+        return found | {"study": translated(found["study"])} if "study" in found else found
 
     def read(self, name: str) -> dict[str, Any] | None:
         """Return a sealed file of the run, None if there is none."""
@@ -110,5 +112,5 @@ class RunDirectory:
 
 
 def space_name(space: Space) -> str:
-    embedding, order = space
-    return f"{embedding}_{'linear' if order == 1 else 'quadratic'}"
+    name, order = space
+    return f"{name}_{'linear' if order == 1 else 'quadratic'}"

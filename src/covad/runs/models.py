@@ -1,4 +1,4 @@
-"""The trained models of a run: encoder and response."""
+"""The models of a run: spaces, which turn events into z, and responses."""
 
 from __future__ import annotations
 
@@ -6,23 +6,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.embedding.encoder import Encoder
+from covad.embedding.spaces import JoinedSpace, ObservableSpace, SpaceMap
 from covad.errors import UnfinishedRunError
 from covad.nplm.dataset import Response
 from covad.response.model import ResponseModel
 from covad.runs.collisions import CollisionData
+from covad.study import spaces as entries
 from covad.study.plan import Space
 
 
-def load_models(data: CollisionData, space: Space) -> tuple[Encoder, ResponseModel]:
-    """Load encoder and response of a space, of the fold that the toys use; both are verified."""
-    encoder = Encoder.load(data.products.encoder(space[0], data.source.fold).verified())
-    return encoder, load_response(data, space)
+def load_space(data: CollisionData, name: str, fold: int | None = None) -> SpaceMap:
+    """Load the map from events to z of a space, verified; by default of the fold that the toys use."""
+    fold = data.source.fold if fold is None else fold
+    entry, path = data.source.spaces[name], data.products.space(name, fold).verified()
+    match entry:
+        case entries.LearnedSpace():
+            return Encoder.load(path)
+        case entries.ObservablesSpace():
+            return ObservableSpace.load(path, data.source.folder, f"source.spaces.{name}")
+    return JoinedSpace.load(path, {part: load_space(data, part, fold) for part in entry.of})
+
+
+def load_models(data: CollisionData, space: Space) -> tuple[SpaceMap, ResponseModel]:
+    """Load a space and its response, of the fold that the toys use; both are verified."""
+    return load_space(data, space[0]), load_response(data, space)
 
 
 def load_response(data: CollisionData, space: Space) -> ResponseModel:
     """Load the response as tests know it: without the nuisances that the study lets them leave out."""
-    embedding, order = space
-    model = ResponseModel.load(data.products.response(embedding, data.source.fold, order).verified())
+    name, order = space
+    model = ResponseModel.load(data.products.response(name, data.source.fold, order).verified())
     pruned = data.products.pruned(space)
     if pruned is None:
         raise UnfinishedRunError(

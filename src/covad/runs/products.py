@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from covad.errors import FileFormatError
+from covad.events.observables import OBSERVABLES_VERSION
 from covad.events.processes import BACKGROUND
 from covad.runs.directory import RunDirectory, space_name
 from covad.settings import Nu
@@ -33,6 +34,7 @@ from covad.study.plan import (
     space,
     tuned_on_bumps,
 )
+from covad.study.spaces import JoinedSpace, LearnedSpace, ObservablesSpace
 from covad.toys.ensembles import Source, draw_recipe
 
 if TYPE_CHECKING:
@@ -41,9 +43,9 @@ if TYPE_CHECKING:
 #: By stage. Raise that of a stage when it computes another thing from the same settings, or when a default of
 #: a setting of its recipes changes: recipes hold what differs from the defaults, so that a setting that covad
 #: gets later ends no run. What is made from its products is made anew by itself.
-RECIPES = {"events": 1, "encoder": 1, "response": 2, "pools": 2, "checks": 3, "tune": 3}
+RECIPES = {"events": 1, "spaces": 1, "response": 2, "pools": 2, "checks": 3, "tune": 3}
 #: From events to the spaces that toys are drawn in; only for studies that start from collisions.
-LEARNING_STAGES = ("events", "encoder", "response", "checks", "pools")
+LEARNING_STAGES = ("events", "spaces", "response", "checks", "pools")
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,10 @@ class Products:
 
     @property
     def models(self) -> list[tuple[str, int]]:
-        """Return (embedding, fold) of all encoders."""
-        return [
-            (name, fold) for name in self._collisions.embeddings for fold in range(self._collisions.folds)
-        ]
+        """Return (name, fold) of all spaces, joined ones after those that they join."""
+        source = self._collisions
+        ordered = sorted(source.spaces, key=lambda name: isinstance(source.spaces[name], JoinedSpace))
+        return [(name, fold) for name in ordered for fold in range(source.folds)]
 
     def of_stage(self, stage: str, sources: Sources) -> list[Product]:
         """Return what is used of all that a stage makes; nothing of a learning stage that the study lacks.
@@ -81,7 +83,7 @@ class Products:
         samples = (BACKGROUND, *study.signals, *study.source.separate_samples)
         made: dict[str, Iterable[Product]] = {
             "events": [*tables, *(self.fingerprints(sample) for sample in samples)],
-            "encoder": (self.encoder(*model) for model in self.models),
+            "spaces": (self.space(*model) for model in self.models),
             "response": (self.response(name, fold, order) for name, order in spaces for fold in folds),
             "pools": (self.pools(where) for where in spaces),
             "checks": (self.checks(where, fold) for where in spaces for fold in folds),
@@ -134,13 +136,28 @@ class Products:
             ),
         )
 
-    def encoder(self, embedding: str, fold: int) -> Product:
+    def space(self, name: str, fold: int) -> Product:
+        """Return the map from events to z: an encoder, or a small file that says which observables."""
+        entry = self._collisions.spaces[name]
+        file = f"models/{name}/fold_{fold}/space.safetensors"
+        match entry:
+            case LearnedSpace():
+                return self._encoder(name, entry, fold)
+            case ObservablesSpace():
+                told = entry.model_dump(mode="json", exclude_defaults=True)
+                recipe = self._of_background(space=told, version=OBSERVABLES_VERSION)
+                return self._product("spaces", file, recipe)
+        digests = [self.space(part, fold).digest for part in entry.of]
+        joined = None if None in digests else dict(zip(entry.of, digests, strict=True))
+        return self._product("spaces", file, self._of_background(joined=joined))
+
+    def _encoder(self, name: str, entry: LearnedSpace, fold: int) -> Product:
         source = self._collisions
         return self._product(
-            "encoder",
-            f"models/{embedding}/fold_{fold}/encoder.safetensors",
+            "spaces",
+            f"models/{name}/fold_{fold}/encoder.safetensors",
             self._of_background(
-                alpha=source.embeddings[embedding].alpha,
+                alpha=entry.alpha,
                 encoder=source.encoder.model_dump(mode="json", exclude_defaults=True),
                 training=source.training.model_dump(mode="json", exclude_defaults=True),
                 folds=source.folds,
@@ -149,12 +166,12 @@ class Products:
             ),
         )
 
-    def response(self, embedding: str, fold: int, order: int) -> Product:
+    def response(self, name: str, fold: int, order: int) -> Product:
         return self._product(
             "response",
-            f"models/{embedding}/fold_{fold}/response_{order}.safetensors",
+            f"models/{name}/fold_{fold}/response_{order}.safetensors",
             self._of_background(
-                encoder=self.encoder(embedding, fold).digest,
+                encoder=self.space(name, fold).digest,
                 response=self._collisions.response.fit.model_dump(mode="json", exclude_defaults=True),
                 fold=fold,
                 order=order,
@@ -162,23 +179,23 @@ class Products:
             ),
         )
 
-    def embedded_digest(self, embedding: str, fold: int, role: str) -> str:
+    def embedded_digest(self, name: str, fold: int, role: str) -> str:
         """Return what the embedded events of a role depend on, as a digest: they are a cache."""
-        recipe = self._of_background(encoder=self.encoder(embedding, fold).digest, role=role)
+        recipe = self._of_background(encoder=self.space(name, fold).digest, role=role)
         if recipe is None:
-            raise ValueError(f"the encoder '{embedding}' of fold {fold} is not there")
+            raise ValueError(f"the space '{name}' of fold {fold} is not there")
         return content_digest(recipe)
 
     def pools(self, space: Space) -> Product:
         """Return the pools of a space with their standardisation: all files of a folder."""
-        embedding, order = space
+        name, order = space
         fold = self._collisions.fold
         return self._product(
             "pools",
             f"pools/{space_name(space)}",
             self._of_background(
-                encoder=self.encoder(embedding, fold).digest,
-                response=self.response(embedding, fold, order).digest,
+                encoder=self.space(name, fold).digest,
+                response=self.response(name, fold, order).digest,
                 nu=self.data_points(space),
                 prior=[n_prior_points(self.study), prior_events(self.study)],
                 signal_nu=signal_points(self.study),
@@ -254,15 +271,15 @@ class Products:
         return {"smoothed_for": [*described, {"network": study.tests.network is not None}]}
 
     def checks(self, space: Space, fold: int) -> Product:
-        embedding, order = space
+        name, order = space
         folder = "checks" if fold == self._collisions.fold else f"checks/fold_{fold}"
         convex = reach_convex(self.study)
         return self._product(
             "checks",
             f"{folder}/{space_name(space)}.json",
             self._of_background(
-                encoder=self.encoder(embedding, fold).digest,
-                response=self.response(embedding, fold, order).digest,
+                encoder=self.space(name, fold).digest,
+                response=self.response(name, fold, order).digest,
                 convex=convex.describe(),
                 normalisation=self.study.normalisation or 0.0,
                 **self._correlated,

@@ -261,11 +261,11 @@ def learning_progress(study: Study, directory: RunDirectory) -> list[StageProgre
     events = all(made.pop("events"))
     written = "" if events else f"{len(list(directory.events.glob('*.h5')))} files written"
     trainings = []
-    for (name, fold), is_trained in zip(products.models, made["encoder"], strict=True):
+    for (name, fold), is_trained in zip(products.models, made["spaces"], strict=True):
         if not is_trained and (history := read_metrics(directory.model(name, fold) / "metrics.jsonl")):
             part = f"{name}, fold {fold}" if source.folds > 1 else name
             trainings.append(f"{part}: step {history[-1].step} of {source.training.steps}")
-    remarks = {"encoder": "; ".join(trainings)}
+    remarks = {"spaces": "; ".join(trainings)}
     return [
         StageProgress("events", int(events), 1, written),
         *(StageProgress(stage, sum(x), len(x), remarks.get(stage, "")) for stage, x in made.items()),

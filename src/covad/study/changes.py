@@ -42,7 +42,7 @@ CHANGEABLE_KEYS = (
     "source.background.processes",
 )
 #: Entries of these may come and go, but not change.
-GROWING_KEYS = ("source.signals", "source.embeddings")
+GROWING_KEYS = ("source.signals", "source.spaces")
 
 
 @dataclass(frozen=True)

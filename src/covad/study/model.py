@@ -54,13 +54,13 @@ class Tests(Settings):
 class Configuration(Settings):
     """What the test is given: a space, what it knows about nuisances, and the order of the response in nu.
 
-    `embedding` may be left out where the source has one only. Other sizes, other points nu, fewer toys and
+    `space` may be left out where the source has one only. Other sizes, other points nu, fewer toys and
     leaving out the signals are possible for a configuration of its own. `background_toys` is another number
     of toys for ensembles without a signal, which are few, and decide closure and how large a Z can be told;
     `yield_toys` one for those of them whose true yield varies: `nu_norm` and `prior`.
     """
 
-    embedding: str | None = None
+    space: str | None = None
     treatment: Treatment = Treatment.PROFILED
     order: Literal[1, 2] = 1
     sizes: Sizes | None = None
@@ -73,7 +73,7 @@ class Configuration(Settings):
     @property
     def slug(self) -> str:
         """What files call it ('covariant-profiled'); no two configurations of a study have the same."""
-        parts = [self.embedding or "", self.treatment.value, "quadratic" if self.order == 2 else ""]
+        parts = [self.space or "", self.treatment.value, "quadratic" if self.order == 2 else ""]
         if self.sizes is not None:
             parts.append(f"{self.sizes.expected:g}".replace("+", ""))
         return "-".join(part for part in parts if part)
@@ -82,7 +82,7 @@ class Configuration(Settings):
     def label(self) -> str:
         """What people call it: 'covariant, profiled'."""
         profiled = self.treatment is Treatment.PROFILED
-        parts = [self.embedding or "", "profiled" if profiled else _NO_NUISANCES]
+        parts = [self.space or "", "profiled" if profiled else _NO_NUISANCES]
         if self.order == 2:
             parts.append("quadratic")
         if self.sizes is not None:
@@ -152,22 +152,20 @@ class Study(Settings):
             object.__setattr__(self, "nu", ((0.0,) * self.source.n_nuisances,))
         if isinstance(self.source, PoolSection) and "prior" not in self.model_fields_set:
             object.__setattr__(self, "prior", False)  # only covad's own pools have points of the prior
-        named = self.source.embeddings_named
+        named = self.source.spaces_named
         default = named[0] if len(named) == 1 else None
-        settled = tuple(
-            c.model_copy(update={"embedding": c.embedding or default}) for c in self.configurations
-        )
+        settled = tuple(c.model_copy(update={"space": c.space or default}) for c in self.configurations)
         slugs = [configuration.slug for configuration in settled]
         for number, (configuration, slug) in enumerate(zip(settled, slugs, strict=True)):
-            if configuration.embedding not in named:
+            if configuration.space not in named:
                 raise ValueError(
-                    f"configurations.{number}.embedding: {' or '.join(named)} was expected, "
-                    f"not {configuration.embedding}"
+                    f"configurations.{number}.space: {' or '.join(named)} was expected, "
+                    f"not {configuration.space}"
                 )
             if (first := slugs.index(slug)) < number:
                 raise ValueError(
                     f"configurations.{first} and configurations.{number} are both '{configuration.label}': "
-                    "names must differ, by embedding, treatment, order or sizes.expected"
+                    "names must differ, by space, treatment, order or sizes.expected"
                 )
         object.__setattr__(self, "configurations", settled)
         return self
@@ -256,8 +254,8 @@ class Study(Settings):
 
     @property
     def spaces(self) -> tuple[tuple[str, int], ...]:
-        """Return (embedding, order of the response) of every space that toys are drawn in."""
-        return tuple(dict.fromkeys((c.embedding or "", c.order) for c in self.configurations))
+        """Return (space, order of the response) of every space that toys are drawn in."""
+        return tuple(dict.fromkeys((c.space or "", c.order) for c in self.configurations))
 
     @property
     def points(self) -> tuple[tuple[float, ...], ...]:

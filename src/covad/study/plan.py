@@ -29,7 +29,7 @@ _NEAR = 1.0
 _PRIOR_POINTS, _POINTS_PER_NUISANCE = 64, 4
 #: Sigma along the worst direction at which toys are drawn, on both sides.
 WORST_SIGMAS = 2.0
-#: (embedding, order of the response).
+#: (name of a space of the source, order of the response).
 Space = tuple[str, int]
 #: Where toys are drawn from, as far as it is there.
 Sources = Mapping[Space, Source]
@@ -172,7 +172,7 @@ def null_draw(study: Study, configuration: Configuration) -> Draw:
     """Return R_0: background at the central nuisances."""
     sizes = sizes_of(study, configuration)
     return Draw(
-        embedding=configuration.embedding or "",
+        space=configuration.space or "",
         treatment=configuration.treatment,
         expected=sizes.expected,
         n_reference=sizes.reference,
@@ -213,13 +213,13 @@ def nuisance_names(study: Study) -> tuple[str, ...]:
 
 
 def space(configuration: Configuration) -> Space:
-    return configuration.embedding or "", configuration.order
+    return configuration.space or "", configuration.order
 
 
 def space_label(space: Space) -> str:
     """Return what people call a space: 'covariant, linear'."""
-    embedding, order = space
-    return f"{embedding}, {'linear' if order == 1 else 'quadratic'}"
+    name, order = space
+    return f"{name}, {'linear' if order == 1 else 'quadratic'}"
 
 
 def sizes_of(study: Study, configuration: Configuration) -> Sizes:
@@ -310,8 +310,8 @@ def main_configuration(study: Study) -> Configuration:
     """
     profiled = [c for c in study.configurations if c.treatment is Treatment.PROFILED]
     if isinstance(study.source, Collisions):
-        alphas = {name: embedding.alpha for name, embedding in study.source.embeddings.items()}
+        alphas = {name: entry.alpha for name, entry in study.source.learned.items()}
         for c in profiled:
-            if alphas[c.embedding or ""] > 0 and c.order == 1 and sizes_of(study, c) == study.sizes:
+            if alphas.get(c.space or "", 0.0) > 0 and c.order == 1 and sizes_of(study, c) == study.sizes:
                 return c
     return (profiled or list(study.configurations))[0]

@@ -9,8 +9,8 @@ from covad.errors import StudyError, UnknownNameError
 from covad.storage.atomic import replacing, writing
 
 #: `quick` shows all stages in minutes, `laptop` is the paper's study, `paper` has the paper's training sizes;
-#: `analysis` has nuisances of all kinds; `smoke` tries an installation in a minute.
-PRESETS = ("quick", "laptop", "paper", "analysis", "smoke")
+#: `analysis` has nuisances of all kinds, `observables` learns no space, `smoke` tries an installation.
+PRESETS = ("quick", "observables", "laptop", "paper", "analysis", "smoke")
 
 
 def preset_text(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,11 @@ from covad.settings import describe_mistake
 from covad.storage.yaml_files import read_yaml
 from covad.study.model import Study
 from covad.study.sources import KINDS, Collisions, PoolSection
+from covad.study.spaces import SPACE_KINDS
 from covad.study.systematics import SYSTEMATIC_KINDS
+
+#: By the key whose entries are of several kinds.
+_ENTRY_KINDS = {"systematics": SYSTEMATIC_KINDS, "spaces": SPACE_KINDS}
 
 
 def read_study(path: Path) -> Study:
@@ -52,10 +56,39 @@ def parse_study(content: Any, where: str) -> Study:
         raise StudyError(
             f"{where}: a mapping of keys was expected; `covad init` writes a study to begin with"
         )
+    for place, key, new in _old_keys(content):
+        raise StudyError(f"{where}: {place}.{key} is called {place}.{new} now: rename it")
     try:
         return Study.model_validate(content)
     except ValidationError as failure:
-        raise StudyError(f"{where}: {describe_mistake(failure, Study, KINDS, SYSTEMATIC_KINDS)}") from failure
+        raise StudyError(f"{where}: {describe_mistake(failure, Study, KINDS, _ENTRY_KINDS)}") from failure
+
+
+def _old_keys(content: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield where a study has the keys of versions without spaces, and what they are called now."""
+    source, configurations = content.get("source"), content.get("configurations")
+    for key, new in (("embeddings", "spaces"), ("embedding", "space")):
+        if isinstance(source, Mapping) and key in source:
+            yield "source", key, new
+    for number, entry in enumerate(configurations if isinstance(configurations, list | tuple) else ()):
+        if isinstance(entry, Mapping) and "embedding" in entry:
+            yield f"configurations.{number}", "embedding", "space"
+
+
+def translated(content: Any) -> Any:
+    """Return the plain study of an older run with the keys of today."""
+    if not isinstance(content, Mapping):
+        return content
+    found: dict[str, Any] = {**content}
+    for place, key, new in _old_keys(content):
+        section, _, number = place.partition(".")
+        if number:
+            found[section] = list(found[section])
+            part = found[section][int(number)]
+            found[section][int(number)] = {new if k == key else k: v for k, v in part.items()}
+        else:
+            found[section] = {new if k == key else k: v for k, v in found[section].items()}
+    return found
 
 
 def expecting(study: Study, expected: float) -> Study:

@@ -11,8 +11,9 @@ from covad.embedding.settings import EncoderSettings, Training
 from covad.events.processes import BACKGROUND_MIX
 from covad.events.selection import Selection
 from covad.response.settings import ResponseSettings
-from covad.settings import Count, Index, Matrix, Name, NotNegative, Positive, Settings, Size, Whole
+from covad.settings import Count, Index, Matrix, Name, Positive, Settings, Size, Whole
 from covad.study.samples import SampleEntry
+from covad.study.spaces import LearnedSpace, ObservablesSpace, SpaceEntry, check_spaces
 from covad.study.systematics import (
     Correlations,
     ShiftEntry,
@@ -50,7 +51,7 @@ class LatentSection(Settings):
         return correlation_matrix(self._names, self.correlations)
 
     @property
-    def embeddings_named(self) -> tuple[str, ...]:
+    def spaces_named(self) -> tuple[str, ...]:
         return ("latent",)
 
     @property
@@ -59,15 +60,15 @@ class LatentSection(Settings):
 
 
 class PoolSection(Settings):
-    """Pools of embedded events that were written before; `embedding` names the space they live in."""
+    """Pools of embedded events that were written before; `space` names the space they live in."""
 
     kind: Literal["pools"]
     path: Path
-    embedding: Name
+    space: Name
 
     @property
-    def embeddings_named(self) -> tuple[str, ...]:
-        return (self.embedding,)
+    def spaces_named(self) -> tuple[str, ...]:
+        return (self.space,)
 
     @property
     def n_nuisances(self) -> int | None:
@@ -126,11 +127,11 @@ class BackgroundEntry(SampleEntry):
 class Splits(Settings):
     """Background events per role; no event has two. What is trained on is never tested.
 
-    `check` events judge the response (validation, closure reach), `basis` events choose the bumps of the
-    convex test.
+    `encoder` events train encoders: none are needed where no space is learned. `check` events judge the
+    response (validation, closure reach), `basis` events choose the bumps of the convex test.
     """
 
-    encoder: Count = 1_000_000
+    encoder: Annotated[Index, Field(le=10**10)] = 1_000_000
     response: Count = 1_000_000
     check: Count = 500_000
     basis: Count = 50_000
@@ -142,14 +143,8 @@ class Splits(Settings):
         return sum(self.model_dump().values())
 
 
-class Embedding(Settings):
-    """One embedding: alpha weighs L_cov; 0 is the contrastive, unlinearised one."""
-
-    alpha: NotNegative
-
-
 class Collisions(Settings):
-    """Measured or simulated events, their systematics, and how both are embedded.
+    """Measured or simulated events, their systematics, and the spaces that both are embedded in.
 
     With `folds` = k, k encoders are trained, each without one k-th of its split; toys use encoder `fold`.
     """
@@ -168,19 +163,29 @@ class Collisions(Settings):
     splits: Splits = Splits()
     #: Of coarse features, whose events can be alike by chance: what is alike is counted, and not refused.
     duplicates: Literal["refused", "allowed"] = "refused"
-    embeddings: Annotated[dict[Name, Embedding], Field(min_length=1)]
+    spaces: Annotated[dict[Name, SpaceEntry], Field(min_length=1)]
     encoder: EncoderSettings = EncoderSettings()
     training: Training = Training()
     response: ResponseSettings = ResponseSettings()
     folds: Size = 1
     fold: Index = 0
-    #: Directory of the study file, where modules of the user's systematics are looked for.
+    #: Directory of the study file, where modules of the user's functions are looked for.
     folder: Path | None = None
+
+    @model_validator(mode="after")
+    def _nothing_to_learn(self) -> Self:
+        """Set no events aside for encoders where there is none to train."""
+        if not self.learned and "encoder" not in self.splits.model_fields_set:
+            object.__setattr__(self, "splits", self.splits.changed(encoder=0))
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.fold >= self.folds:
             raise ValueError(f"fold: there are {self.folds} folds, numbered from 0")
+        check_spaces(self.spaces)
+        if self.folds > 1 and not self.learned:
+            raise ValueError("folds: no space is learned, so that there is nothing to fold: leave it out")
         for name in _RESERVED & set(self.signals):
             raise ValueError(f"signals.{name}: the name is taken, choose another one")
         check_entries(self.systematics)
@@ -201,15 +206,8 @@ class Collisions(Settings):
                     )
             if pair[0] == pair[1]:
                 raise ValueError(f"response.cross: {pair[0]} has its own square without being asked for")
-        # both parts of the encoder's split must fill a batch
-        given = self.splits.encoder
-        seen = given if self.folds == 1 else given * (self.folds - 1) // self.folds
-        validation = int(seen * self.training.validation_share)
-        if min(validation, seen - validation) < self.training.batch:
-            raise ValueError(
-                f"splits.encoder: {given} events leave {seen - validation} for the training and "
-                f"{validation} for its validation, but a batch has {self.training.batch}"
-            )
+        if self.learned:
+            self._check_batch()
         simulated, total = self.background.simulate, self.splits.total
         if simulated is not None and simulated < total:
             raise ValueError(
@@ -227,9 +225,30 @@ class Collisions(Settings):
             )
         return self
 
+    def _check_batch(self) -> None:
+        """Raise ValueError if a part of the encoder's split does not fill a batch."""
+        given = self.splits.encoder
+        seen = given if self.folds == 1 else given * (self.folds - 1) // self.folds
+        validation = int(seen * self.training.validation_share)
+        if min(validation, seen - validation) < self.training.batch:
+            raise ValueError(
+                f"splits.encoder: {given} events leave {seen - validation} for the training and "
+                f"{validation} for its validation, but a batch has {self.training.batch}"
+            )
+
     @property
-    def embeddings_named(self) -> tuple[str, ...]:
-        return tuple(self.embeddings)
+    def spaces_named(self) -> tuple[str, ...]:
+        return tuple(self.spaces)
+
+    @property
+    def learned(self) -> dict[str, LearnedSpace]:
+        """Return the spaces that an encoder is trained for."""
+        return {name: entry for name, entry in self.spaces.items() if isinstance(entry, LearnedSpace)}
+
+    @property
+    def observables(self) -> dict[str, ObservablesSpace]:
+        """Return the spaces of observables."""
+        return {name: entry for name, entry in self.spaces.items() if isinstance(entry, ObservablesSpace)}
 
     @property
     def nuisances(self) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ class Draw:
     of the auxiliary measurements; None means that they are independent.
     """
 
-    embedding: str
+    space: str
     treatment: Treatment
     expected: float  # N_D at nu = 0, background only
     n_reference: int
@@ -161,7 +161,7 @@ def draw_recipe(draw: Draw) -> dict[str, Any]:
     it differs from its default, so that the toys that exist keep theirs.
     """
     recipe = {
-        "embedding": draw.embedding,
+        "embedding": draw.space,
         "treatment": draw.treatment.value,
         "expected": draw.expected,
         "n_reference": draw.n_reference,

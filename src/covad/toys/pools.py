@@ -187,7 +187,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Pools:
-    """All pools of one embedding."""
+    """All pools of one space."""
 
     reference: Pool
     basis: Float32

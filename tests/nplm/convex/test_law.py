@@ -49,6 +49,29 @@ def test_one_hot_toys_follow_it() -> None:
     assert stats.kstest(law.sf([likelihood_ratio(toy, test, 0).t for toy in toys]), "uniform").pvalue > 1e-3
 
 
+def test_toys_with_discrete_coordinates_follow_the_law() -> None:
+    """A number of jets and a rare second lepton beside two continuous observables; the yield is profiled."""
+
+    def events(n: int, rng: np.random.Generator) -> np.ndarray:
+        jets, leptons = rng.poisson(1.2, n), 1 + (rng.random(n) < 0.04)
+        pt = rng.exponential(20.0, n) * (1 + jets)
+        return np.column_stack([jets, leptons, pt, rng.normal(leptons, 0.5)]).astype(np.float32)
+
+    rng = np.random.default_rng(17)
+    test = bumps(events(4_000, rng), 20, seed=3)
+    assert test.basis.scale.scale[1] == 0.5  # type: ignore[attr-defined]
+    n_reference, expected, none = 4_000, 1_000.0, Response.none
+    weights, p = np.full(n_reference, expected / n_reference), []
+    for _ in range(300):
+        nu = 0.1 * rng.standard_normal()
+        reference, data = events(n_reference, rng), events(rng.poisson(expected * np.exp(nu)), rng)
+        auxiliary = Normalisation(0.1, nu + 0.1 * rng.standard_normal())
+        toy = Dataset(reference, data, weights, none(n_reference), none(len(data)), np.zeros(0), auxiliary)
+        p.append(float(analytic_null(test, toy).law.sf(likelihood_ratio(toy, test, 0).t)))
+    # false-alarm rate 1e-3
+    assert stats.kstest(p, "uniform").pvalue > 1e-3
+
+
 def test_without_ridge_and_reference_noise_it_is_wilks() -> None:
     """Every direction of h that no nuisance covers is one degree of freedom."""
     x = np.random.default_rng(5).standard_normal((4_000, 7)).astype(np.float32)

@@ -46,7 +46,7 @@ def test_a_misfit_below_its_noise_has_no_size():
 
 
 def test_learned_spaces_are_told_by_embedding_and_fold(evidence):
-    embeddings = space_tables.embedding_table(evidence.summary)
+    embeddings = space_tables.separation_table(evidence.summary)
     names = [("contrastive", "jet_energy_scale"), ("covariant", "jet_energy_scale")]
     assert [row.keys for row in embeddings.rows] == names
     cells = [cell.text for cell in embeddings.rows[0].cells]
@@ -65,20 +65,20 @@ def test_a_nuisance_is_called_as_the_study_calls_it():
     (space,) = given.summary.spaces
     second = tuple(replace(line, direction=(0.0, 1.0)) for line in space.linearity)
     two = report_world.changed(given, "spaces", lambda _: {"linearity": second}).summary
-    (row,) = space_tables.embedding_table(two).rows
+    (row,) = space_tables.separation_table(two).rows
     assert row.keys == ("covariant", "ν2")
     source = two.study.source
     (known,) = source.systematics
     systematics = (known, known.model_copy(update={"name": "tau_scale"}))
     study = two.study.model_copy(update={"source": source.model_copy(update={"systematics": systematics})})
-    (row,) = space_tables.embedding_table(replace(two, study=study)).rows
+    (row,) = space_tables.separation_table(replace(two, study=study)).rows
     assert row.keys == ("covariant", "tau_scale")
 
 
 def test_a_linearity_that_could_not_be_measured_leaves_gaps():
     few = report_world.evidence((("covariant", "profiled", 1),), injections=())
     told = report_world.changed(few, "spaces", lambda _: {"linearity": ()})
-    (row,) = space_tables.embedding_table(told.summary).rows
+    (row,) = space_tables.separation_table(told.summary).rows
     assert [cell.text for cell in row.cells] == ["93.10 ± 0.10", "85.0", "–", "–", "–"]
 
 

@@ -27,8 +27,8 @@ class UserSystematic:
     function: Callable[[Events, float], Events] = field(repr=False)
 
     def shift(self, events: Events, nu: float) -> Variation:
-        varied = call_users(self.function, self.name, events, self.sigma * nu)
         who = f"systematic '{self.name}'"
+        varied = call_users(self.function, who, events, self.sigma * nu)
         if not isinstance(varied, Events):
             raise CovadError(f"{who} must return Events, not {type(varied).__name__}")
         if type(varied.particles) is not np.ndarray:
@@ -62,15 +62,15 @@ class UserSystematic:
         return Variation(events.with_particles(tidy))
 
 
-def call_users(function: Callable[[Events, float], Any], name: str, events: Events, amount: float) -> Any:
-    """Call a function of the user with events that it cannot change.
+def call_users(function: Callable[..., Any], who: str, events: Events, *arguments: float) -> Any:
+    """Call a function of the user, `who` in messages, with events that it cannot change.
 
     Whatever it raises becomes one sentence with its line, `sys.exit` as well. Only KeyboardInterrupt passes:
     it is the user's Ctrl-C.
     """
     given = _read_only(events)
     try:
-        return function(given, amount)
+        return function(given, *arguments)
     except KeyboardInterrupt:
         raise
     except BaseException as failure:
@@ -78,13 +78,11 @@ def call_users(function: Callable[[Events, float], Any], name: str, events: Even
         line = f"({place[0].filename}, line {place[0].lineno})"
         if isinstance(failure, ValueError) and "read-only" in str(failure):
             raise CovadError(
-                f"systematic '{name}' changes the events that it was given {line}: "
+                f"{who} changes the events that it was given {line}: "
                 "change a copy, `particles = events.particles.copy()`"
             ) from failure
         reason = " ".join(str(failure).split())
-        raise CovadError(
-            f"systematic '{name}' ended in {type(failure).__name__}: {reason} {line}"
-        ) from failure
+        raise CovadError(f"{who} ended in {type(failure).__name__}: {reason} {line}") from failure
 
 
 def _read_only(events: Events) -> Events:

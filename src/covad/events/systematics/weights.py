@@ -68,7 +68,8 @@ class UserWeights:
         if nu == 0.0 or not len(events):
             return Variation(events)
         amount = float(np.copysign(self.sigma, nu))
-        ratio = self._checked(call_users(self.function, self.name, events, amount), len(events), amount)
+        found = call_users(self.function, f"systematic '{self.name}'", events, amount)
+        ratio = self._checked(found, len(events), amount)
         return Variation(events, ratio ** abs(nu))
 
     def _checked(self, found: Any, n_events: int, amount: float) -> NDArray[np.float64]:

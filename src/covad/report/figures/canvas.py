@@ -99,7 +99,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels under one caption; `folded` ones are shown on demand: other embeddings, inputs that agree."""
+    """Panels under one caption; `folded` ones are shown on demand: other spaces, inputs that agree."""
 
     name: str
     title: str

@@ -26,7 +26,7 @@ from covad.report.figures.canvas import (
     line_style,
     panel,
 )
-from covad.report.names import nu_label, signal_label
+from covad.report.names import dimension_label, nu_label, signal_label
 from covad.report.texts import texts
 from covad.results.latent import LatentSpace, Marginal
 from covad.results.spaces import SpaceSummary
@@ -55,7 +55,7 @@ def distortions(evidence: Evidence, space: str, signal: str | None) -> Figure | 
     if latent is None or signal not in latent.pools.signals:
         signal = None
     values = {
-        "embedding": space.rsplit("_", 1)[0],
+        "space": space.rsplit("_", 1)[0],
         "signal": signal_label(signal).text if signal else "signal (none in this study)",
         "share": f"{100 * SIGNAL_SHARE:g} %",
         "size": f"{found[0].largest_shift:g}",
@@ -84,7 +84,7 @@ def _distortion_panel(marginal: Marginal, latent: LatentSpace | None, signal: st
         bottom.set_ylim(low - 0.1 * (high - low), high + 0.45 * (high - low))
         sizes = f"{marginal.largest_shift:g} sigma"
         alt = (
-            f"Latent dimension z{marginal.dimension}: density of the background"
+            f"{marginal.name}: density of the background"
             + (f" and of {signal_label(signal).text}" if signal else "")
             + f"; below, what a shift by {sizes}"
             + (f" and {100 * SIGNAL_SHARE:g} % of the signal" if signal else "")
@@ -96,34 +96,34 @@ def _distortion_panel(marginal: Marginal, latent: LatentSpace | None, signal: st
 def _finish(top: Axes, bottom: Axes, marginal: Marginal, ratio: str) -> None:
     top.set_ylabel("density")
     bottom.set_ylabel(ratio)
-    bottom.set_xlabel(f"$z_{marginal.dimension}$")
+    bottom.set_xlabel(dimension_label(marginal.name))
     bottom.set_xlim(marginal.edges[0], marginal.edges[-1])
     headroom(top)
     legend(top, columns=2, where="upper center")
 
 
 def main_space_first(summary: Summary) -> list[SpaceSummary]:
-    """Return all spaces, that of the main configuration first, then others of its embedding."""
+    """Return all spaces, that of the main configuration first, then its other orders of the response."""
     main = summary.main
-    return sorted(summary.spaces, key=lambda s: (s.embedding != main.embedding, s.order != main.order))
+    return sorted(summary.spaces, key=lambda s: (s.space != main.space, s.order != main.order))
 
 
 def marginal_figures(evidence: Evidence) -> Iterator[Figure]:
-    """Draw marginals and log ratios of every embedding, from the checks of its first space."""
+    """Draw marginals and log ratios of every space, from the checks of its first order."""
     seen = set()
     for space in main_space_first(evidence.summary):
         found = evidence.marginals(space.name)
-        if space.embedding in seen or not found:
+        if space.space in seen or not found:
             continue
-        seen.add(space.embedding)
-        name = f"marginals_{space.embedding}"
-        panels = tuple(_marginal_panel(marginal, name, space.embedding) for marginal in found)
-        captions = texts("figures", "marginals", embedding=space.embedding)
-        folded = space.embedding != evidence.summary.main.embedding
+        seen.add(space.space)
+        name = f"marginals_{space.space}"
+        panels = tuple(_marginal_panel(marginal, name, space.space) for marginal in found)
+        captions = texts("figures", "marginals", space=space.space)
+        folded = space.space != evidence.summary.main.space
         yield Figure(name, panels=panels, **captions, folded=folded)
 
 
-def _marginal_panel(marginal: Marginal, name: str, embedding: str) -> Panel:
+def _marginal_panel(marginal: Marginal, name: str, space: str) -> Panel:
     with drawing((1.5, 1.2)) as (canvas, (top, bottom)):
         filled(top, marginal.density(marginal.nominal), marginal.edges, r"$\nu = 0$")
         for number, line in enumerate(marginal.shifted):
@@ -135,7 +135,7 @@ def _marginal_panel(marginal: Marginal, name: str, embedding: str) -> Panel:
         _finish(top, bottom, marginal, r"$\log(N_\nu/N_0)$")
         points = ", ".join(nu_label(line.nu).text for line in marginal.shifted)
         alt = (
-            f"Latent dimension z{marginal.dimension} of the {embedding} embedding: density of the background "
+            f"{marginal.name} of the space {space}: density of the background "
             f"at ν = 0 and at {points}; below, the log ratios of the shifted ones to it"
         )
         return panel(f"{name}_z{marginal.dimension}", alt, canvas)

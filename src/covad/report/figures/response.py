@@ -21,7 +21,7 @@ from covad.report.figures.canvas import (
     panel,
 )
 from covad.report.figures.latent import filled, main_space_first
-from covad.report.names import nu_label
+from covad.report.names import dimension_label, nu_label
 from covad.report.texts import texts
 from covad.results.latent import Marginal
 from covad.study.plan import space_label
@@ -33,11 +33,11 @@ _COLOURS = (COLD[1], WARM[0], COLD[2], WARM[2], COLD[0], WARM[1], COLD[3], WARM[
 
 
 def log_ratio_bins(evidence: Evidence) -> Figure | None:
-    """Draw log(N_nu/N_0) against nu in single bins: the main response, and one of every other embedding."""
+    """Draw log(N_nu/N_0) against nu in single bins: the main response, and one of every other space."""
     first: dict[str, Marginal] = {}
     for space in main_space_first(evidence.summary):
-        if space.embedding not in first and (found := evidence.marginals(space.name)):
-            first[space.embedding] = found[0]
+        if space.space not in first and (found := evidence.marginals(space.name)):
+            first[space.space] = found[0]
     if not first:
         return None
     n_bins = min(len(marginal.nominal) for marginal in first.values())
@@ -45,12 +45,12 @@ def log_ratio_bins(evidence: Evidence) -> Figure | None:
     panels = []
     for number in chosen.tolist():
         with drawing((2.1,)) as (canvas, (axes,)):
-            for place, (embedding, marginal) in enumerate(first.items()):
+            for place, (name, marginal) in enumerate(first.items()):
                 nu, empirical, error, modelled = marginal.along_first_nuisance(number)
                 colour, marker = _COLOURS[place % len(_COLOURS)], MARKERS[place % len(MARKERS)]
-                axes.plot(nu, modelled, color=colour, linestyle="--", label=f"{embedding}, model")
+                axes.plot(nu, modelled, color=colour, linestyle="--", label=f"{name}, model")
                 style: dict[str, Any] = {"color": colour, "marker": marker, "linewidth": 0.8, "capsize": 1.5}
-                axes.errorbar(nu, empirical, error, label=embedding, **style)
+                axes.errorbar(nu, empirical, error, label=name, **style)
             axes.axhline(0.0, color=GREY, linewidth=0.7)
             axes.set_xlabel(r"$\nu\ [\sigma]$")
             axes.set_ylabel(r"$\log(N_\nu/N_0)$")
@@ -58,8 +58,8 @@ def log_ratio_bins(evidence: Evidence) -> Figure | None:
             axes.margins(0.08, 0.22)
             legend(axes)
             alt = (
-                f"Bin {number + 1} of {n_bins} of z0: log of the events at ν over those at ν = 0, against ν, "
-                f"as counted and as modelled, for {' and '.join(first)}"
+                f"Bin {number + 1} of {n_bins} of the first dimension: log of the events at ν over those at "
+                f"ν = 0, against ν, as counted and as modelled, for {' and '.join(first)}"
             )
             panels.append(panel(f"log_ratio_bins_{number + 1}", alt, canvas))
     return Figure("log_ratio_bins", panels=tuple(panels), **texts("figures", "log_ratio_bins"))
@@ -72,10 +72,10 @@ def validation_figures(evidence: Evidence) -> Iterator[Figure]:
         found = evidence.marginals(space.name)
         if found:
             name = f"validation_{space.name}"
-            of = space_label((space.embedding, space.order))
+            of = space_label((space.space, space.order))
             panels = tuple(validation_panel(marginal, name, of) for marginal in found)
-            captions = texts("figures", "validation", embedding=space.embedding, order=space.response)
-            folded = (space.embedding, space.order) != (main.embedding, main.order)
+            captions = texts("figures", "validation", space=space.space, order=space.response)
+            folded = (space.space, space.order) != (main.space, main.order)
             yield Figure(name, panels=panels, **captions, folded=folded)
 
 
@@ -103,13 +103,13 @@ def validation_panel(marginal: Marginal, name: str, of: str) -> Panel:
         top.set_ylabel("density")
         middle.set_ylabel(r"$\log(N_\nu/N_0)$")
         bottom.set_ylabel("fit / obs.")
-        bottom.set_xlabel(f"$z_{marginal.dimension}$")
+        bottom.set_xlabel(dimension_label(marginal.name))
         bottom.set_xlim(edges[0], edges[-1])
         headroom(top)
         legend(top, columns=3, where="upper center")
         p = ", ".join(f"{line.p:.2g} at {nu_label(line.nu).text}" for line in unit)
         alt = (
-            f"Latent dimension z{marginal.dimension} of {of}: observed and predicted densities, log ratios "
+            f"{marginal.name} of {of}: observed and predicted densities, log ratios "
             f"and the ratio of both; p of the comparison: {p}"
         )
         return panel(f"{name}_z{marginal.dimension}", alt, canvas)

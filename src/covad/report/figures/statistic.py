@@ -110,14 +110,14 @@ def main_first(summary: Summary) -> list[ConfigurationSummary]:
 def closure_picture(evidence: Evidence) -> Figure | None:
     """Draw the point of the method: t of shifted background without and with the nuisances in the test.
 
-    The quoted test and as many events as in the main configuration; its embedding, where that has both.
+    The quoted test and as many events as in the main configuration; its space, where that has both.
     """
     summary, (test, _) = evidence.summary, quoted_test(evidence.summary)
 
     def nearest(treatment: Treatment) -> ConfigurationSummary | None:
         equal = [c for c in main_first(summary) if c.expected == summary.main.expected]
         found = [c for c in equal if c.treatment is treatment]
-        same = [c for c in found if c.embedding == summary.main.embedding]
+        same = [c for c in found if c.space == summary.main.space]
         drawable = [c for c in (*same, *found) if len(evidence.toys(test, c.configuration)) > 1]
         return next((c for c in drawable if summary.points[0] in evidence.toys(test, c.configuration)), None)
 

@@ -39,27 +39,27 @@ _TOLD_Z = 2.0
 def training_figure(summary: Summary) -> Figure | None:
     """Draw the losses of every encoder."""
     panels = []
-    for embedding in summary.embeddings:
-        if len(embedding.history) < 2:
+    for training in summary.trainings:
+        if len(training.history) < 2:
             continue
-        steps = [line.step for line in embedding.history]
+        steps = [line.step for line in training.history]
         with drawing((1.2, 1.2)) as (canvas, (top, bottom)):
-            top.plot(steps, [line.contrastive for line in embedding.history], color=COLD[1], marker=".")
+            top.plot(steps, [line.contrastive for line in training.history], color=COLD[1], marker=".")
             top.set_ylabel("contrastive loss")
-            losses = [line.covariance for line in embedding.history]
+            losses = [line.covariance for line in training.history]
             bottom.plot(steps, losses, color=WARM[0], marker=".")
             bottom.set_ylim(min(losses) - _LEAST_LOSS, max(losses) + _LEAST_LOSS)
             bottom.set_ylabel("covariance loss")
             bottom.set_xlabel("step")
-            title = rf"{embedding.name}, $\alpha$ = {embedding.alpha:g}, fold {embedding.fold}"
+            title = rf"{training.name}, $\alpha$ = {training.alpha:g}, fold {training.fold}"
             top.set_title(title, loc="left", pad=3, fontsize=8)
-            first, last = embedding.history[0], embedding.history[-1]
+            first, last = training.history[0], training.history[-1]
             alt = (
-                f"Training of the {embedding.name} embedding over {last.step} steps: the contrastive loss "
+                f"Training of the {training.name} embedding over {last.step} steps: the contrastive loss "
                 f"goes from {first.contrastive:.2f} to {last.contrastive:.2f}, the covariance loss from "
                 f"{first.covariance:.3f} to {last.covariance:.3f}"
             )
-            panels.append(panel(slug(f"training_{embedding.name}_{embedding.fold}"), alt, canvas))
+            panels.append(panel(slug(f"training_{training.name}_{training.fold}"), alt, canvas))
     return Figure("training", panels=tuple(panels), **texts("figures", "training")) if panels else None
 
 
@@ -141,7 +141,7 @@ def _power_panels(
     summary: Summary, test: str, part: str, configuration: ConfigurationSummary
 ) -> Iterator[Panel]:
     name = configuration.configuration
-    short = [configuration.embedding]  # fits above a panel; most power curves are of profiled configurations
+    short = [configuration.space]  # fits above a panel; most power curves are of profiled configurations
     short += ["no nuisances"] if configuration.treatment is Treatment.NONE else []
     short += ["quadratic response"] if configuration.order == 2 else []
     short += [f"{configuration.expected:g} events"] if configuration.own_sizes else []

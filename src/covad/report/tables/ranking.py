@@ -19,7 +19,7 @@ def ranking_table(evidence: Evidence) -> Table | None:
         if closure is None:
             continue
         spread = evidence.training_spread(space.name)
-        where = f"{space.embedding}, {space.response}"
+        where = f"{space.space}, {space.response}"
         rows += _rows(where, names, closure, spread)
         if closure.pruned:
             left_out = ", ".join(names[number] for number in closure.pruned)

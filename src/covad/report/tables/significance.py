@@ -94,7 +94,7 @@ def idealised_table(
     title: str,
     published: Published,
 ) -> Table | None:
-    """Return Z without nuisances in test and data: what an embedding can do at best."""
+    """Return Z without nuisances in test and data: what a space can do at best."""
     injections = ordered(
         dict.fromkeys(i for c in configurations for i in summary.injections(c.configuration))
     )
@@ -105,14 +105,14 @@ def idealised_table(
             lines = [line for line in select(summary.significance, **key) if not any(line.nu)]
             if lines:
                 cells = _z_cells(lines, injections, configuration, configuration.kind or "", published)
-                rows.append(Row((test_label(test), configuration.embedding), cells))
+                rows.append(Row((test_label(test), configuration.space), cells))
     if not rows:
         return None
     return Table(
         name="z_without_nuisances",
         title=title,
         caption=followed(texts("tables", "idealised"), shown_errors(signs_text(summary)))["caption"],
-        keys=("test", "embedding"),
+        keys=("test", "space"),
         columns=_injection_columns(injections, configurations[0]),
         rows=tuple(rows),
         quantity="median Z",

@@ -1,4 +1,4 @@
-"""Tables of the learned spaces, without toys: separation, linearity, reach, validation, smoothed weights."""
+"""Tables of the spaces, without toys: separation, linearity, reach, validation, smoothed weights."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _SIZES = (1.0, 2.0)
 _AVERAGED = "prior average"
 
 
-def embedding_table(summary: Summary) -> Table | None:
-    """Tell how well an embedding separates the processes, and how linearly it answers to nu."""
+def separation_table(summary: Summary) -> Table | None:
+    """Tell how well a space separates the processes, and how linearly it answers to nu."""
     source = summary.study.source
     named = list(source.nuisances) if isinstance(source, Collisions) else []
-    spaces = {space.embedding: space for space in reversed(summary.spaces)}
+    spaces = {space.space: space for space in reversed(summary.spaces)}
     rows = []
-    for embedding, space in sorted(spaces.items()):
+    for name, space in sorted(spaces.items()):
         # no direction stands for a space whose linearity is not known
         for direction in dict.fromkeys(line.direction for line in space.linearity) or [()]:
             cells = (*_probe_cells(space.probe), *_linearity_cells(space, direction))
-            rows.append(Row((embedding, _axis(direction, named)), cells))
+            rows.append(Row((name, _axis(direction, named)), cells))
     if not rows:
         return None
     return Table(
-        name="embeddings",
-        **texts("tables", "embeddings"),
-        keys=("embedding", "along"),
+        name="separation",
+        **texts("tables", "separation"),
+        keys=("space", "along"),
         columns=(
             Column("accuracy [%]", "linear probe"),
             Column("balanced [%]", "linear probe"),
@@ -86,10 +86,10 @@ def _linearity_cells(space: SpaceSummary, direction: Nu) -> tuple[Cell, ...]:
 
 
 def fold_table(summary: Summary) -> Table | None:
-    """Tell how much the results depend on the fold; None for a study with one encoder per embedding."""
+    """Tell how much the results depend on the fold; None for a study with one fold."""
     rows = [
         Row(
-            (space.embedding, space.response, str(line.fold)),
+            (space.space, space.response, str(line.fold)),
             (
                 *_probe_cells(line.probe),
                 _reach_cell(line.reach.average),
@@ -105,7 +105,7 @@ def fold_table(summary: Summary) -> Table | None:
     return Table(
         name="folds",
         **texts("tables", "folds"),
-        keys=("embedding", "response", "fold"),
+        keys=("space", "response", "fold"),
         columns=(
             Column("accuracy [%]", "linear probe"),
             Column("balanced [%]", "linear probe"),
@@ -128,13 +128,13 @@ def reach_table(summary: Summary) -> Table | None:
                 Cell(f"{reach.at_shift:g}", reach.at_shift),
                 Cell(f"{reach.fresh_events:,}".replace(",", " "), float(reach.fresh_events)),
             )
-            rows.append(Row((space.embedding, space.response, where), cells))
+            rows.append(Row((space.space, space.response, where), cells))
     if not rows:
         return None
     return Table(
         name="closure_reach",
         **texts("tables", "closure_reach"),
-        keys=("embedding", "response", "at"),
+        keys=("space", "response", "at"),
         columns=(Column("reach [events]"), Column("at a shift of [σ]"), Column("fresh events")),
         rows=tuple(rows),
         quantity="events",
@@ -164,13 +164,13 @@ def yield_table(summary: Summary) -> Table | None:
                 else interval_cell(line.shift, Interval(line.low, line.high), digits=2),
                 Cell(f"{line.n_events:g}", line.n_events),
             )
-            rows.append(Row((space.embedding, space.response, nu_label(line.nu).text), cells))
+            rows.append(Row((space.space, space.response, nu_label(line.nu).text), cells))
     if not rows:
         return None
     return Table(
         name="response_yield",
         **texts("tables", "response_yield"),
-        keys=("embedding", "response", "at"),
+        keys=("space", "response", "at"),
         columns=(
             Column("observed", "yield"),
             Column("predicted", "yield"),
@@ -196,14 +196,14 @@ def validation_table(summary: Summary) -> Table | None:
                 # below zero, the squared misfit is less than the noise expected in it, and has no size
                 Cell("none seen") if residual < 0 else Cell(f"{residual:.1f}", residual),
             )
-            keys = (space.embedding, space.response, line.where, nu_label(line.nu).text)
+            keys = (space.space, space.response, line.where, nu_label(line.nu).text)
             rows.append(Row(keys, cells))
     if not rows:
         return None
     return Table(
         name="response_validation",
         **texts("tables", "response_validation"),
-        keys=("embedding", "response", "where", "at"),
+        keys=("space", "response", "where", "at"),
         columns=(Column("χ²"), Column("dof"), Column("p"), Column("residual [%]")),
         rows=tuple(rows),
         quantity="validation",
@@ -213,7 +213,7 @@ def validation_table(summary: Summary) -> Table | None:
 def smoothing_table(summary: Summary) -> Table | None:
     """Tell how negative weights were smoothed in every pool; None where no weight was negative."""
     rows = [
-        Row((space.embedding, space.response, name, at), _smoothing_cells(pool))
+        Row((space.space, space.response, name, at), _smoothing_cells(pool))
         for space in summary.spaces
         for name, at, pool in _smoothed_pools(space.smoothing)
     ]
@@ -221,14 +221,14 @@ def smoothing_table(summary: Summary) -> Table | None:
         return None
     told = texts("tables", "smoothing", expected=summary.study.sizes.expected, tolerated=TOLERATED_RESIDUAL)
     doubts = [
-        f"{space.embedding}, {space.response}: {doubt}."
+        f"{space.space}, {space.response}: {doubt}."
         for space in summary.spaces
         if (doubt := smoothing_doubt(space.smoothing))
     ]
     return Table(
         name="smoothing",
         **followed(told, " ".join(doubts)),
-        keys=("embedding", "response", "pool", "at"),
+        keys=("space", "response", "pool", "at"),
         columns=(
             Column("events"),
             Column("negative [%]"),
