@@ -115,6 +115,14 @@ class FamilyProblem:
             for best, data, reference in zip(maxima, h_data, h_reference, strict=True)
         )
 
+    def fit_of(self, member: int, best: Maximum, seconds: float = 0.0) -> TauFit:
+        """Return the fit of one member that ended at `best`, with its h."""
+        own = self.family.members[member]
+        heights = np.zeros(self.family.basis.n_columns, dtype=np.float32)
+        heights[own] = best.theta[: len(own)]
+        h_data, h_reference = (x[:, : len(heights)] @ heights for x in (self.data, self.reference))
+        return tau_fit(best, self.dataset, h_data, h_reference, seconds)
+
     @cached_property
     def members(self) -> tuple[Indices, ...]:
         """Return the columns of each member, those of the nuisances included."""
