@@ -48,7 +48,7 @@ class AdaptiveTest:
         if family is None:
             fits = tuple(test.fit(dataset, null, seed) for test in self.members.tests)
             t = np.array([fit.value - null.value for fit in fits])
-            log_p = self._log_p(t, dataset, nu)
+            log_p = self.log_p(t, dataset, nu)
             member = int(np.argmin(log_p))
             best, ends = fits[member], [(fit.status, fit.evaluations) for fit in fits]
         else:
@@ -56,7 +56,7 @@ class AdaptiveTest:
             maxima = problem.maxima(null)
             t = np.array([2.0 * maximum.value - null.value for maximum in maxima])
             linear = dataset.reference_response.quadratic is None  # else the columns depend on nu
-            log_p = self._log_p(t, dataset, nu, problem.reference if linear else None)
+            log_p = self.log_p(t, dataset, nu, problem.reference if linear else None)
             member = int(np.argmin(log_p))
             best = problem.fit_of(member, maxima[member])
             ends = [(maximum.status, maximum.evaluations) for maximum in maxima]
@@ -76,7 +76,7 @@ class AdaptiveTest:
             log_p=log_p,
         )
 
-    def _log_p(self, t: Float64, dataset: Dataset, nu: Float64, x: Float32 | None = None) -> Float64:
+    def log_p(self, t: Float64, dataset: Dataset, nu: Float64, x: Float32 | None = None) -> Float64:
         """Return log p of the members at `nu`: from shared moments, or from the dataset's own reference."""
         log_p = None if self.shared is None else self.shared.log_p(t, dataset, nu)
         return sketched_null(self.members, dataset, nu, x).log_p(t) if log_p is None else log_p

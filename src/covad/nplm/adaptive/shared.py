@@ -101,7 +101,7 @@ class SharedMoments:
         if float(np.sqrt(self._shares @ np.square(np.exp(shift) / total_growth - 1.0))) > _DEPARTS:
             return None
         expected = float(dataset.weights.sum()) * total_growth
-        found, moments = np.empty(len(t)), dict[tuple[int, ...], ScoreMoments]()
+        found = np.empty(len(t))
         precision = GaussianPenalty.of_nuisances(dataset).curvature
         axes_of = self._axes(dataset.n_nuisances, dataset.normalisation is not None)
         for scales, axes in axes_of.items():
@@ -111,15 +111,15 @@ class SharedMoments:
             weakest = min(self.members.members[j].ridge for j in own)
             n_axes, n = len(axes.spectrum), len(axes.mean)
             most = int((expected * axes.spectrum > _NEGLIGIBLE * weakest).sum())
-            moments[scales] = axes.moments(growth, np.append(np.arange(most), np.arange(n_axes, n)))
+            moments = axes.moments(growth, np.append(np.arange(most), np.arange(n_axes, n)))
             for j in own:
                 ridge = self.members.members[j].ridge
                 n_kept = int((expected * axes.spectrum > _NEGLIGIBLE * ridge).sum())
                 kept = np.append(np.arange(n_kept), np.arange(most, most + n - n_axes))
                 block = np.ix_(kept, kept)
                 scaled = ScoreMoments(
-                    expected * moments[scales].information[block],
-                    expected**2 / len(dataset.weights) * moments[scales].reference_variance[block],
+                    expected * moments.information[block],
+                    expected**2 / len(dataset.weights) * moments.reference_variance[block],
                 )
                 ridges = np.append(np.full(n_kept, ridge), np.zeros(n - n_axes))
                 null = ConvexNull.of(scaled, ridges, np.pad(precision, (n_kept + 1, 0)), n_kept + 1)
