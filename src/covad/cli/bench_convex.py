@@ -20,7 +20,7 @@ from covad.nplm.adaptive.members import choose_members
 from covad.nplm.adaptive.shared import EVENTS, SharedMoments
 from covad.nplm.convex.basis import StackedBasis
 from covad.nplm.convex.capacity import WidthRule, with_capacity
-from covad.nplm.convex.convex import ConvexProblem, ConvexTest
+from covad.nplm.convex.convex import ConvexProblem, ConvexTest, columns
 from covad.nplm.convex.family import ConvexFamily
 from covad.nplm.dataset import Dataset, Float32
 from covad.nplm.fit import Fit
@@ -113,6 +113,7 @@ def _bench_adaptive(
     test = replace(plain, shared=SharedMoments(plain.members, sample))
     for kind, toy, null in toys:
         nu = join_nuisances(null, toy)
+        x = columns(plain.basis, toy.reference, toy.reference_response, normalisation=True)
         t = test.fit(toy, null, 0).member_t  # sums over the sample once, for all toys
         yield _compare(
             f"adaptive, {len(plain.members)} members, {kind}",
@@ -125,7 +126,7 @@ def _bench_adaptive(
             f"  of which p of its members, {kind}",
             partial(test.log_p, t, toy, nu),
             "with its own reference",
-            partial(plain.log_p, t, toy, nu),
+            partial(plain.log_p, t, toy, nu, x),
             rounds,
         )
 

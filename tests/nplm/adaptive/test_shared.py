@@ -118,5 +118,5 @@ def test_a_fit_takes_the_shared_law() -> None:
     np.testing.assert_array_equal(outcome.tau.log_p, expected)
     alone = likelihood_ratio(dataset, AdaptiveTest(MEMBERS), seed=0)
     assert isinstance(alone.tau, AdaptiveFit)
-    np.testing.assert_array_equal(outcome.tau.member_t, alone.tau.member_t)
+    np.testing.assert_allclose(outcome.tau.member_t, alone.tau.member_t, atol=1e-3)
     np.testing.assert_allclose(outcome.tau.log_p, alone.tau.log_p, atol=0.5)

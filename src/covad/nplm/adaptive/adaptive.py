@@ -53,7 +53,8 @@ class AdaptiveTest:
             best, ends = fits[member], [(fit.status, fit.evaluations) for fit in fits]
         else:
             problem = family.problem(dataset)
-            maxima = problem.maxima(null)
+            gram = None if self.shared is None else self.shared.information(dataset, nu)
+            maxima = problem.maxima(null, gram)
             t = np.array([2.0 * maximum.value - null.value for maximum in maxima])
             linear = dataset.reference_response.quadratic is None  # else the columns depend on nu
             log_p = self.log_p(t, dataset, nu, problem.reference if linear else None)

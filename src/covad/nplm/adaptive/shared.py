@@ -80,12 +80,20 @@ class _Axes:
 
 
 @dataclass(frozen=True, eq=False)
+class _Moments:
+    """F of the stacked columns at nu = 0 and a yield of one, and what the members of some scales need."""
+
+    information: Float64
+    by_scales: dict[tuple[int, ...], _Axes]
+
+
+@dataclass(frozen=True, eq=False)
 class SharedMoments:
     """Laws of the members for toys of one source."""
 
     members: Members
     sample: ReferenceSample
-    _known: dict[tuple[int, bool], dict[tuple[int, ...], _Axes]] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[int, bool], _Moments] = field(default_factory=dict, repr=False)
 
     def log_p(self, t: Float64, dataset: Dataset, nu: Float64) -> Float64 | None:
         """Return log p of every member at `nu`; None where only sums over the toy's own reference will do.
@@ -93,8 +101,7 @@ class SharedMoments:
         That is: a quadratic response, whose columns depend on nu, a yield that floats freely, and a density
         that changes so much that the condensed sample is too small.
         """
-        free = dataset.normalisation is not None and dataset.normalisation.is_free
-        if free or dataset.reference_response.quadratic is not None or not self.members.constant:
+        if not self._serves(dataset):
             return None
         shift = nuisance_shift(self._response(dataset.n_nuisances), nu)
         total_growth = float(self._shares @ np.exp(shift))
@@ -103,8 +110,7 @@ class SharedMoments:
         expected = float(dataset.weights.sum()) * total_growth
         found = np.empty(len(t))
         precision = GaussianPenalty.of_nuisances(dataset).curvature
-        axes_of = self._axes(dataset.n_nuisances, dataset.normalisation is not None)
-        for scales, axes in axes_of.items():
+        for scales, axes in self._moments(dataset).by_scales.items():
             growth = np.exp(shift[axes.drawn])
             growth /= float(axes.shares @ growth / axes.shares.sum())
             own = [j for j, member in enumerate(self.members.members) if member.scales == scales]
@@ -125,6 +131,17 @@ class SharedMoments:
                 null = ConvexNull.of(scaled, ridges, np.pad(precision, (n_kept + 1, 0)), n_kept + 1)
                 found[j] = float(null.law.log_sf(max(float(t[j]), 0.0)))
         return found
+
+    def information(self, dataset: Dataset, nu: Float64) -> Float64 | None:
+        """Return F of the stacked columns, with the density of nu = 0 and the yield at `nu`: a curvature."""
+        if not self._serves(dataset):
+            return None
+        grown = dataset.weights @ np.exp(nuisance_shift(dataset.reference_response, nu))
+        return np.asarray(float(grown) * self._moments(dataset).information)
+
+    def _serves(self, dataset: Dataset) -> bool:
+        free = dataset.normalisation is not None and dataset.normalisation.is_free
+        return not free and dataset.reference_response.quadratic is None and self.members.constant
 
     @cached_property
     def _shares(self) -> Float64:
@@ -159,13 +176,14 @@ class SharedMoments:
         drawn = np.random.default_rng(len(chance)).choice(len(chance), CONDENSED, p=chance)
         return drawn, self._shares[drawn] / (CONDENSED * chance[drawn])
 
-    def _axes(self, n_nuisances: int, norm: bool) -> dict[tuple[int, ...], _Axes]:
-        key = n_nuisances, norm
+    def _moments(self, dataset: Dataset) -> _Moments:
+        """Return the moments in the columns of such datasets, computed once."""
+        key = dataset.n_nuisances, dataset.normalisation is not None
         if key not in self._known:
-            self._known[key] = self._rotated(n_nuisances, norm)
+            self._known[key] = self._summed(*key)
         return self._known[key]
 
-    def _rotated(self, n_nuisances: int, norm: bool) -> dict[tuple[int, ...], _Axes]:
+    def _summed(self, n_nuisances: int, norm: bool) -> _Moments:
         """Sum over the sample once, and rotate the bumps of every set of scales to their principal axes."""
         shares = self._shares
         noise_shares = len(shares) * np.square(shares)
@@ -205,7 +223,7 @@ class SharedMoments:
                 shares=drawn_shares,
                 noise_shares=drawn_shares * (len(shares) * shares[drawn]),
             )
-        return found
+        return _Moments(information, found)
 
 
 def _gram(x: Columns, weights: Float64) -> Float64:

@@ -156,11 +156,16 @@ class FamilyProblem:
         )
 
     @np.errstate(over="ignore", invalid="ignore")
-    def maxima(self, null: Fit) -> list[Maximum]:
-        """Climb to the ridged maximum of every member; `value` is log L there, without the ridge."""
+    def maxima(self, null: Fit, gram: Float64 | None = None) -> list[Maximum]:
+        """Climb to the ridged maximum of every member; `value` is log L there, without the ridge.
+
+        `gram` is the curvature of all columns at the start without penalties, where it is known already:
+        it points the way, and does not decide where the climbs end.
+        """
         nuisances = join_nuisances(null, self.dataset)
         start = np.append(np.zeros(self.family.basis.n_columns), nuisances)
-        gram = estimated_gram(self.reference, self.dataset.weights, start)
+        if gram is None:
+            gram = estimated_gram(self.reference, self.dataset.weights, start)
         climbs = [
             Climb(
                 start[own],
