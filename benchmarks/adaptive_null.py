@@ -27,6 +27,7 @@ from scipy import stats
 from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.adaptive.law import AdaptiveNull, sketched_null
 from covad.nplm.adaptive.members import AdaptiveFit, choose_members
+from covad.nplm.adaptive.shared import EVENTS, SharedMoments
 from covad.nplm.adaptive.smallest_p import SmallestP
 from covad.nplm.convex.law import ScoreMoments
 from covad.nplm.dataset import Dataset, Float64, Normalisation
@@ -34,6 +35,7 @@ from covad.nplm.likelihood import join_nuisances
 from covad.nplm.settings import AdaptiveSettings, Sizes
 from covad.nplm.statistic import likelihood_ratio
 from covad.toys import latent_world as latent
+from covad.toys.drawing import LatentSource
 from covad.toys.latent_world import LatentWorld
 
 SEED = 20261118
@@ -70,11 +72,12 @@ class Study:
 
 
 @cache
-def adaptive(expected: float) -> AdaptiveTest:
-    """Return the default test for datasets of this size, from events of its own."""
+def adaptive(expected: float, nuisances: int) -> AdaptiveTest:
+    """Return the default test for datasets of this size, with moments from events of its own."""
     pool = latent.background(20_000, np.random.default_rng(SEED))
     sizes = Sizes(expected=expected, reference=round(5.2 * expected))
-    return AdaptiveTest(choose_members(pool, AdaptiveSettings(), sizes))
+    members = choose_members(pool, AdaptiveSettings(), sizes)
+    return AdaptiveTest(members, SharedMoments(members, LatentSource(nuisances).reference_sample(EVENTS)))
 
 
 @cache
@@ -82,7 +85,11 @@ def law_of(study: Study, control: bool = False) -> SmallestP:
     """Return the law of all toys of a study."""
     world = replace(study.world, n_reference=4 * study.world.n_reference)
     sample = world.toy(np.random.default_rng(SEED + 1))
-    null = adaptive(study.expected).nulls(sample, n_reference=study.world.n_reference).at_yield()
+    null = (
+        adaptive(study.expected, study.nuisances)
+        .nulls(sample, n_reference=study.world.n_reference)
+        .at_yield()
+    )
     return (without_reference(null) if control else null).law
 
 
@@ -93,7 +100,7 @@ def without_reference(null: AdaptiveNull) -> AdaptiveNull:
 
 
 def run_toy(study: Study, index: int) -> dict[str, Any]:
-    test, dataset = adaptive(study.expected), study.toy(index)
+    test, dataset = adaptive(study.expected, study.nuisances), study.toy(index)
     result = likelihood_ratio(dataset, test, seed=0)
     tau = result.tau
     if not isinstance(tau, AdaptiveFit):
@@ -144,7 +151,7 @@ def agreement(p: Float64) -> str:
 
 
 def lines(study: Study, rows: list[dict[str, Any]]) -> Iterator[str]:
-    law, names = law_of(study), adaptive(study.expected).members.names
+    law, names = law_of(study), adaptive(study.expected, study.nuisances).members.names
     seconds = np.median([row["seconds"] for row in rows])
     failed = sum(row["status"] != "converged" for row in rows)
     yield f"{study}: {len(rows)} toys, {failed} not converged, {seconds:.2f} core-s each"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from covad.nplm.adaptive.shared import ReferenceSample
 from covad.nplm.dataset import Dataset, Float32, Response
 from covad.nplm.fit import Fit, NplmTest, Seed, TauFit
 from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty, nuisance_columns, split_nuisances
@@ -44,6 +45,9 @@ class BrokenSource:
 
     def basis_events(self) -> Float32:
         return self.right.basis_events()
+
+    def reference_sample(self, n_events: int) -> ReferenceSample:
+        return self.right.reference_sample(n_events)
 
     @property
     def reference_share(self) -> float:

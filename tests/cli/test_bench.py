@@ -33,7 +33,7 @@ def test_every_promised_figure_is_there(figures):
     *numbers, costs, convex = asdict(figures).values()
     assert [cost["nuisances"] for cost in costs] == [1, 10, 50]
     numbers += [value for cost in costs for value in cost.values()]
-    assert len(convex) == 11
+    assert len(convex) == 15
     numbers += [cost[key] for cost in convex for key in ("core_seconds", "baseline_core_seconds")]
     assert all(value > 0.0 and np.isfinite(value) for value in numbers)
 

@@ -1,7 +1,8 @@
-"""The convex rows of `covad bench toys`: fits, a family of tests and the choice of their bumps.
+"""The convex rows of `covad bench toys`: fits, a family of tests, the adaptive test, the choice of bumps.
 
 Each row stands beside a baseline that does the same work plainly, measured in the same run: Newton's method
-with a Hessian every step, the members of a family one by one, the rule for the width once for each member.
+with a Hessian every step, the members of a family one by one, p of the members of the adaptive test from the
+toy's own reference, the rule for the width once for each member.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ from functools import partial
 
 import numpy as np
 
+from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.adaptive.members import choose_members
+from covad.nplm.adaptive.shared import EVENTS, SharedMoments
 from covad.nplm.convex.basis import StackedBasis
 from covad.nplm.convex.capacity import WidthRule, with_capacity
-from covad.nplm.convex.convex import ConvexProblem, ConvexTest
+from covad.nplm.convex.convex import ConvexProblem, ConvexTest, columns
 from covad.nplm.convex.family import ConvexFamily
 from covad.nplm.dataset import Dataset, Float32
 from covad.nplm.fit import Fit
-from covad.nplm.likelihood import fit_nuisances
+from covad.nplm.likelihood import fit_nuisances, join_nuisances
 from covad.nplm.maximise import maximise
+from covad.nplm.settings import AdaptiveSettings, Sizes
+from covad.toys.drawing import LatentSource
 from covad.toys.latent_world import LatentWorld, background
 
 POOL = 20_000
@@ -85,6 +91,7 @@ def bench_convex(
             partial(_one_by_one, family, toy, null),
             rounds,
         )
+    yield from _bench_adaptive(pool, world, toys, rounds)
     yield _compare(
         "bumps of the family",
         lambda: family_of(_rule(pool)),
@@ -94,6 +101,34 @@ def bench_convex(
         ],
         rounds,
     )
+
+
+def _bench_adaptive(
+    pool: Float32, world: LatentWorld, toys: list[tuple[str, Dataset, Fit]], rounds: int
+) -> Iterator[ConvexCost]:
+    """Measure the whole adaptive test, and p of its members alone."""
+    sizes = Sizes(expected=world.expected, reference=world.n_reference)
+    plain = AdaptiveTest(choose_members(pool, AdaptiveSettings(), sizes))
+    sample = LatentSource(world.n_nuisances).reference_sample(EVENTS)
+    test = replace(plain, shared=SharedMoments(plain.members, sample))
+    for kind, toy, null in toys:
+        nu = join_nuisances(null, toy)
+        x = columns(plain.basis, toy.reference, toy.reference_response, normalisation=True)
+        t = test.fit(toy, null, 0).member_t  # sums over the sample once, for all toys
+        yield _compare(
+            f"adaptive, {len(plain.members)} members, {kind}",
+            partial(test.fit, toy, null, 0),
+            "with its own reference",
+            partial(plain.fit, toy, null, 0),
+            rounds,
+        )
+        yield _compare(
+            f"  of which p of its members, {kind}",
+            partial(test.log_p, t, toy, nu),
+            "with its own reference",
+            partial(plain.log_p, t, toy, nu, x),
+            rounds,
+        )
 
 
 def _rule(pool: Float32) -> WidthRule:

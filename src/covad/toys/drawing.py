@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from covad.errors import PlanError, TooFewEventsError
+from covad.nplm.adaptive.shared import ReferenceSample
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
 from covad.settings import Nu
 from covad.toys import latent_world as latent
@@ -122,6 +123,10 @@ class LatentSource:
     def basis_events(self) -> Float32:
         return latent.background(BASIS_EVENTS, np.random.default_rng(LATENT_VERSION))
 
+    def reference_sample(self, n_events: int) -> ReferenceSample:
+        z = latent.background(n_events, np.random.default_rng([LATENT_VERSION, 1]))
+        return ReferenceSample(z, Response(latent.response(z, self.n_nuisances)))
+
     @property
     def reference_share(self) -> float:
         return 1.0
@@ -168,6 +173,11 @@ class PoolSource:
 
     def basis_events(self) -> Float32:
         return pool_files.open_verified(self.directory, self.digest).basis
+
+    def reference_sample(self, n_events: int) -> ReferenceSample:
+        pool = pool_files.open_verified(self.directory, self.digest).reference
+        some = pool.pick(min(n_events, len(pool)), np.random.default_rng(len(pool)))
+        return ReferenceSample(some.z, some.response, some.weights)
 
     def costs(self) -> list[tuple[str, Nu, pools.Cost]]:
         """Return what accept-reject cost the pools, by name and nu; nothing if events had no weights."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from covad.errors import DatasetError, PlanError
+from covad.nplm.adaptive.shared import ReferenceSample
 from covad.nplm.dataset import Dataset, Float32, Float64, check_correlation
 from covad.nplm.fit import NplmTest
 from covad.settings import Matrix, Nu
@@ -245,6 +246,10 @@ class Source(Hashable, Protocol):
 
     def basis_events(self) -> Float32:
         """Return events of the reference that no toy uses: the basis of the convex test comes from them."""
+        ...
+
+    def reference_sample(self, n_events: int) -> ReferenceSample:
+        """Return so many events of the reference's density, fewer if there are no more, always the same."""
         ...
 
     @property

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.adaptive.members import choose_members
+from covad.nplm.adaptive.shared import EVENTS, SharedMoments
 from covad.nplm.convex.capacity import EVENTS_PER_CAPACITY, default_capacity, with_capacity
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32
@@ -121,6 +122,7 @@ class TunedAdaptive(AdaptiveSettings, Sizes):
             "seed": self.seed,
             "expected": self.expected,
             "reference": self.reference,
+            "moments": "shared",
         }
         return settings | self.model_dump(mode="json", exclude=set(settings), exclude_defaults=True)
 
@@ -133,7 +135,7 @@ class TunedAdaptive(AdaptiveSettings, Sizes):
         return ChosenAdaptive(self, self.choose(source.basis_events(), source.reference_share))
 
     def build(self, source: Source) -> NplmTest:
-        return self.chosen(source).test
+        return self.chosen(source).build(source)
 
 
 @dataclass(frozen=True)
@@ -175,3 +177,8 @@ class ChosenAdaptive(ChosenTest):
 
     settings: TunedAdaptive
     test: AdaptiveTest = field(compare=False, repr=False)
+
+    def build(self, source: Source) -> NplmTest:
+        """Return the test with the moments that toys of the source share."""
+        sample = source.reference_sample(EVENTS)
+        return replace(self.test, shared=SharedMoments(self.test.members, sample))

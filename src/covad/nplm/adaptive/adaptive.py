@@ -8,12 +8,13 @@ most.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from covad.nplm.adaptive.law import AdaptiveNulls, adaptive_nulls, sketched_null
 from covad.nplm.adaptive.members import AdaptiveFit, Members
+from covad.nplm.adaptive.shared import SharedMoments
 from covad.nplm.convex.basis import StackedBasis, evaluate
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.fit import Fit, Seed, Status
@@ -22,9 +23,10 @@ from covad.nplm.likelihood import join_nuisances
 
 @dataclass(frozen=True)
 class AdaptiveTest:
-    """The smallest p over `members`."""
+    """The smallest p over `members`. Toys of one source have `shared` moments for p of the members."""
 
     members: Members
+    shared: SharedMoments | None = field(default=None, compare=False, repr=False)
 
     @property
     def basis(self) -> StackedBasis:
@@ -45,22 +47,26 @@ class AdaptiveTest:
         nu, family = join_nuisances(null, dataset), self.members.family
         if family is None:
             fits = tuple(test.fit(dataset, null, seed) for test in self.members.tests)
-            sketched = sketched_null(self.members, dataset, nu)
+            t = np.array([fit.value - null.value for fit in fits])
+            log_p = self.log_p(t, dataset, nu)
+            member = int(np.argmin(log_p))
+            best, ends = fits[member], [(fit.status, fit.evaluations) for fit in fits]
         else:
             problem = family.problem(dataset)
-            fits = problem.fits(null)
+            gram = None if self.shared is None else self.shared.information(dataset, nu)
+            maxima = problem.maxima(null, gram)
+            t = np.array([2.0 * maximum.value - null.value for maximum in maxima])
             linear = dataset.reference_response.quadratic is None  # else the columns depend on nu
-            sketched = sketched_null(self.members, dataset, nu, problem.reference if linear else None)
-        t = np.array([fit.value - null.value for fit in fits])
-        log_p = sketched.log_p(t)
-        member = int(np.argmin(log_p))
-        best = fits[member]
+            log_p = self.log_p(t, dataset, nu, problem.reference if linear else None)
+            member = int(np.argmin(log_p))
+            best = problem.fit_of(member, maxima[member])
+            ends = [(maximum.status, maximum.evaluations) for maximum in maxima]
         return AdaptiveFit(
             value=best.value,
             nu=best.nu,
             nu_norm=best.nu_norm,
-            status=Status.worst(*(fit.status for fit in fits)),
-            evaluations=sum(fit.evaluations for fit in fits),
+            status=Status.worst(*(status for status, _ in ends)),
+            evaluations=sum(evaluations for _, evaluations in ends),
             seconds=time.process_time() - clock,
             parameters=self.members.spread_out(member, best.parameters),
             active_bounds=0,
@@ -70,6 +76,11 @@ class AdaptiveTest:
             member_t=t,
             log_p=log_p,
         )
+
+    def log_p(self, t: Float64, dataset: Dataset, nu: Float64, x: Float32 | None = None) -> Float64:
+        """Return log p of the members at `nu`: from shared moments, or from the dataset's own reference."""
+        log_p = None if self.shared is None else self.shared.log_p(t, dataset, nu)
+        return sketched_null(self.members, dataset, nu, x).log_p(t) if log_p is None else log_p
 
     def nulls(
         self,

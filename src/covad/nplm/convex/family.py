@@ -115,6 +115,14 @@ class FamilyProblem:
             for best, data, reference in zip(maxima, h_data, h_reference, strict=True)
         )
 
+    def fit_of(self, member: int, best: Maximum, seconds: float = 0.0) -> TauFit:
+        """Return the fit of one member that ended at `best`, with its h."""
+        own = self.family.members[member]
+        heights = np.zeros(self.family.basis.n_columns, dtype=np.float32)
+        heights[own] = best.theta[: len(own)]
+        h_data, h_reference = (x[:, : len(heights)] @ heights for x in (self.data, self.reference))
+        return tau_fit(best, self.dataset, h_data, h_reference, seconds)
+
     @cached_property
     def members(self) -> tuple[Indices, ...]:
         """Return the columns of each member, those of the nuisances included."""
@@ -148,11 +156,16 @@ class FamilyProblem:
         )
 
     @np.errstate(over="ignore", invalid="ignore")
-    def maxima(self, null: Fit) -> list[Maximum]:
-        """Climb to the ridged maximum of every member; `value` is log L there, without the ridge."""
+    def maxima(self, null: Fit, gram: Float64 | None = None) -> list[Maximum]:
+        """Climb to the ridged maximum of every member; `value` is log L there, without the ridge.
+
+        `gram` is the curvature of all columns at the start without penalties, where it is known already:
+        it points the way, and does not decide where the climbs end.
+        """
         nuisances = join_nuisances(null, self.dataset)
         start = np.append(np.zeros(self.family.basis.n_columns), nuisances)
-        gram = estimated_gram(self.reference, self.dataset.weights, start)
+        if gram is None:
+            gram = estimated_gram(self.reference, self.dataset.weights, start)
         climbs = [
             Climb(
                 start[own],

@@ -1,0 +1,231 @@
+"""The laws of the members of a toy, from moments that all toys share.
+
+F and C (see `covad.nplm.convex.law`) at nu = 0 come from many events of the source, once. Their change to the
+nuisances of a toy comes from some of these events, condensed: drawn in proportion to how much they tell, and
+reweighted by e^f. A toy needs no sums over its own reference, whose fluctuations then do not enter the law
+that its fit is held against.
+
+A ridge is the same in all rotated columns, so the bumps are rotated to the principal axes of F. A member
+keeps the axes that its ridge lets through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covad.nplm.adaptive.members import Members
+from covad.nplm.convex.convex import columns
+from covad.nplm.convex.law import ConvexNull, ScoreMoments
+from covad.nplm.dataset import Dataset, Float32, Float64, Response
+from covad.nplm.likelihood import BLOCK, Columns, GaussianPenalty, nuisance_shift
+
+#: Events of the source that the moments at nu = 0 are taken from, at most, and those of the condensed sample.
+EVENTS, CONDENSED = 100_000, 4_000
+#: Axes are left out where their information is less than this share of the ridge.
+_NEGLIGIBLE = 1e-3
+#: Relative spread of the growth of the density beyond which the condensed sample is too small.
+_DEPARTS = 0.15
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceSample:
+    """Many events of the density that references are drawn from; weights None if all count alike."""
+
+    z: Float32
+    response: Response
+    weights: Float64 | None = None
+
+    def shares(self) -> Float64:
+        """Return the weights, with a sum of one."""
+        weights = np.ones(len(self.z)) if self.weights is None else self.weights
+        return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Axes:
+    """Some scales in rotated columns (axes, constant, nuisances), at a yield of one.
+
+    `mean` is sum w x, `information` sum w x x^T; `noise_mean`, `noise` are the same with n w^2, and
+    `noise_total` is n sum w^2: 1 for equal weights.
+    """
+
+    spectrum: Float64  # information along each axis, falling
+    mean: Float64
+    information: Float64
+    noise_mean: Float64
+    noise: Float64
+    noise_total: float
+    drawn: NDArray[np.intp]  # the condensed events, and their columns
+    condensed: Float32
+    shares: Float64  # weights of the condensed events
+    noise_shares: Float64
+
+    def moments(self, growth: Float64, kept: NDArray[np.intp]) -> ScoreMoments:
+        """Return F and n C for the columns `kept`, where the density has grown so at the condensed events."""
+        x = self.condensed[:, kept]
+        change, square = growth - 1.0, np.square(growth) - 1.0
+        block = np.ix_(kept, kept)
+        information = self.information[block] + _gram(x, self.shares * change)
+        noise = self.noise[block] + _gram(x, self.noise_shares * square)
+        mean = self.mean[kept] + (self.shares * change).astype(np.float32) @ x
+        noise_mean = self.noise_mean[kept] + (self.noise_shares * change).astype(np.float32) @ x
+        cross = np.outer(mean, noise_mean)
+        variance = noise - cross - cross.T + self.noise_total * np.outer(mean, mean)
+        return ScoreMoments(information, variance)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """F of the stacked columns at nu = 0 and a yield of one, and what the members of some scales need."""
+
+    information: Float64
+    by_scales: dict[tuple[int, ...], _Axes]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedMoments:
+    """Laws of the members for toys of one source."""
+
+    members: Members
+    sample: ReferenceSample
+    _known: dict[tuple[int, bool], _Moments] = field(default_factory=dict, repr=False)
+
+    def log_p(self, t: Float64, dataset: Dataset, nu: Float64) -> Float64 | None:
+        """Return log p of every member at `nu`; None where only sums over the toy's own reference will do.
+
+        That is: a quadratic response, whose columns depend on nu, a yield that floats freely, and a density
+        that changes so much that the condensed sample is too small.
+        """
+        if not self._serves(dataset):
+            return None
+        shift = nuisance_shift(self._response(dataset.n_nuisances), nu)
+        total_growth = float(self._shares @ np.exp(shift))
+        if float(np.sqrt(self._shares @ np.square(np.exp(shift) / total_growth - 1.0))) > _DEPARTS:
+            return None
+        expected = float(dataset.weights.sum()) * total_growth
+        found = np.empty(len(t))
+        precision = GaussianPenalty.of_nuisances(dataset).curvature
+        for scales, axes in self._moments(dataset).by_scales.items():
+            growth = np.exp(shift[axes.drawn])
+            growth /= float(axes.shares @ growth / axes.shares.sum())
+            own = [j for j, member in enumerate(self.members.members) if member.scales == scales]
+            weakest = min(self.members.members[j].ridge for j in own)
+            n_axes, n = len(axes.spectrum), len(axes.mean)
+            most = int((expected * axes.spectrum > _NEGLIGIBLE * weakest).sum())
+            moments = axes.moments(growth, np.append(np.arange(most), np.arange(n_axes, n)))
+            for j in own:
+                ridge = self.members.members[j].ridge
+                n_kept = int((expected * axes.spectrum > _NEGLIGIBLE * ridge).sum())
+                kept = np.append(np.arange(n_kept), np.arange(most, most + n - n_axes))
+                block = np.ix_(kept, kept)
+                scaled = ScoreMoments(
+                    expected * moments.information[block],
+                    expected**2 / len(dataset.weights) * moments.reference_variance[block],
+                )
+                ridges = np.append(np.full(n_kept, ridge), np.zeros(n - n_axes))
+                null = ConvexNull.of(scaled, ridges, np.pad(precision, (n_kept + 1, 0)), n_kept + 1)
+                found[j] = float(null.law.log_sf(max(float(t[j]), 0.0)))
+        return found
+
+    def information(self, dataset: Dataset, nu: Float64) -> Float64 | None:
+        """Return F of the stacked columns, with the density of nu = 0 and the yield at `nu`: a curvature."""
+        if not self._serves(dataset):
+            return None
+        grown = dataset.weights @ np.exp(nuisance_shift(dataset.reference_response, nu))
+        return np.asarray(float(grown) * self._moments(dataset).information)
+
+    def _serves(self, dataset: Dataset) -> bool:
+        free = dataset.normalisation is not None and dataset.normalisation.is_free
+        return not free and dataset.reference_response.quadratic is None and self.members.constant
+
+    @cached_property
+    def _shares(self) -> Float64:
+        return self.sample.shares()
+
+    def _response(self, n_nuisances: int) -> Response:
+        """Return as much of the response as a test with so many nuisances knows: all, or nothing."""
+        return Response(self.sample.response.linear[:, :n_nuisances])
+
+    def _blocks(self, n_nuisances: int, norm: bool) -> Iterator[tuple[slice, Float32]]:
+        response = self._response(n_nuisances)
+        for start in range(0, len(self._shares), BLOCK):
+            rows = slice(start, start + BLOCK)
+            part = Response(response.linear[rows])
+            yield rows, columns(self.members.basis, self.sample.z[rows], part, norm)
+
+    def _condense(self, gram: Float64) -> tuple[NDArray[np.intp], Float64]:
+        """Draw events in proportion to their leverage x.(F + ridge)^-1.x plus its mean, so that none is rare.
+
+        Return them with what each stands for: the weights that make them the whole sample. `gram` is F of
+        the basis at a yield of one.
+        """
+        effective = 1.0 / float(np.square(self._shares).sum())
+        ridge = min(member.ridge for member in self.members.members)
+        ridges = np.append(np.full(len(gram) - 1, ridge), 0.0)
+        inverse = np.linalg.inv(effective * gram + np.diag(ridges))
+        leverage = np.concatenate(
+            [np.einsum("ij,ij->i", x @ inverse, x) for _, x in self._blocks(0, norm=False)]
+        )
+        chance = self._shares * (leverage + float(self._shares @ leverage))
+        chance /= chance.sum()
+        drawn = np.random.default_rng(len(chance)).choice(len(chance), CONDENSED, p=chance)
+        return drawn, self._shares[drawn] / (CONDENSED * chance[drawn])
+
+    def _moments(self, dataset: Dataset) -> _Moments:
+        """Return the moments in the columns of such datasets, computed once."""
+        key = dataset.n_nuisances, dataset.normalisation is not None
+        if key not in self._known:
+            self._known[key] = self._summed(*key)
+        return self._known[key]
+
+    def _summed(self, n_nuisances: int, norm: bool) -> _Moments:
+        """Sum over the sample once, and rotate the bumps of every set of scales to their principal axes."""
+        shares = self._shares
+        noise_shares = len(shares) * np.square(shares)
+        n_basis = self.members.basis.n_columns
+        n = n_basis + n_nuisances + norm
+        mean, noise_mean, information, noise = np.zeros(n), np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
+        even = self.sample.weights is None
+        for rows, x in self._blocks(n_nuisances, norm):
+            mean += shares[rows] @ x
+            information += _gram(x.astype(np.float64), shares[rows])
+            if not even:
+                noise_mean += noise_shares[rows] @ x
+                noise += _gram(x.astype(np.float64), noise_shares[rows])
+        if even:
+            noise_mean, noise = mean, information
+        drawn, drawn_shares = self._condense(information[:n_basis, :n_basis])
+        response = Response(self._response(n_nuisances).linear[drawn])
+        condensed = columns(self.members.basis, self.sample.z[drawn], response, norm)
+        found: dict[tuple[int, ...], _Axes] = {}
+        for member, own in zip(self.members.members, self.members.columns, strict=True):
+            if member.scales in found:
+                continue
+            bumps, rest = own[:-1], np.arange(n_basis - 1, n)
+            spectrum, vectors = np.linalg.eigh(information[np.ix_(bumps, bumps)])
+            turn = np.zeros((n, len(bumps) + len(rest)))
+            turn[np.ix_(bumps, np.arange(len(bumps)))] = vectors[:, ::-1]
+            turn[rest, len(bumps) + np.arange(len(rest))] = 1.0
+            found[member.scales] = _Axes(
+                spectrum=spectrum[::-1],
+                mean=mean @ turn,
+                information=turn.T @ information @ turn,
+                noise_mean=noise_mean @ turn,
+                noise=turn.T @ noise @ turn,
+                noise_total=float(noise_shares.sum()),
+                drawn=drawn,
+                condensed=(condensed @ turn).astype(np.float32),
+                shares=drawn_shares,
+                noise_shares=drawn_shares * (len(shares) * shares[drawn]),
+            )
+        return _Moments(information, found)
+
+
+def _gram(x: Columns, weights: Float64) -> Float64:
+    """Return sum w x x^T; products run in the precision of x."""
+    return np.asarray(x.T @ (x * weights.astype(x.dtype)[:, None]), dtype=np.float64)
