@@ -250,7 +250,6 @@ class Source(Hashable, Protocol):
 
     def reference_sample(self, n_events: int) -> ReferenceSample:
         """Return so many events of the reference's density, fewer if there are no more, always the same."""
-        ...
 
     @property
     def reference_share(self) -> float:
