@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.figure import Figure
 
-from covad.report.formats.latex import latex_text
+from covad.report.formats.latex import latex
 from covad.report.names import nu_label, null_label, point_label
 from covad.toys.truths import point_name
 
@@ -49,4 +49,4 @@ def test_yields_and_directions_have_labels_of_their_own():
 
 
 def test_latex_has_names_with_underscores():
-    assert r"jet\_scale = " in latex_text(nu_label((1.0, 0.0, 0.0), THREE).text)
+    assert r"jet\_scale = " in latex(nu_label((1.0, 0.0, 0.0), THREE).text)
