@@ -36,7 +36,6 @@ from covad.embedding.embed import encode
 from covad.events.files import open_events
 from covad.results.run import Run
 from covad.results.summary import NullSummary, Summary, select
-from covad.results.truths import nu_text
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.runs.models import load_models, response_of
@@ -44,6 +43,7 @@ from covad.runs.scale import load_scale
 from covad.study.plan import main_configuration, space
 from covad.toys.pool_files import open_pools, pools_digest, write_pools
 from covad.toys.pools import LatentEvents, Pool
+from covad.toys.truths import nu_text
 
 UNWEIGHTED, WEIGHTED, CONTROL = "unweighted", "weighted", "unsigned"
 EXPECTED, REFERENCE = 3000.0, 15_600
@@ -195,7 +195,9 @@ def results(summary: Summary) -> Iterator[Measured]:
         ends = (line.interval.high, line.interval.low)
         error = (np.nan if None in ends else ends[0] - ends[1]) / (2 * ONE)
         yield Measured(
-            f"median Z, {line.injected:g} of {line.signal}, nu = {nu_text(line.nu)}", line.z, error
+            f"median Z, {line.injected:g} of {line.signal}, {nu_text(line.nu, summary.shape_names)}",
+            line.z,
+            error,
         )
 
 

@@ -22,7 +22,6 @@ from covad.inference.verdict import judge
 from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.report.tables.table import Cell, Column, Row, Table
-from covad.results.collect import null_name
 from covad.results.manifest import Manifest, ToyVersions
 from covad.results.spaces import FoldSummary, SpaceSummary, TrainingSummary
 from covad.results.summary import (
@@ -45,6 +44,7 @@ from covad.runs.checks import Departure, ReachAt, SpaceChecks, SpaceReach, Valid
 from covad.storage.versions import Versions
 from covad.study import Study, parse_study
 from covad.toys.ensembles import Treatment
+from covad.toys.truths import point_name
 
 POINTS = ((0.0,), (1.0,), (-1.0,))
 INJECTIONS = (("hpm", 50.0), ("hpm", 100.0), ("lq", 50.0))
@@ -238,7 +238,7 @@ def _add_toys(
     if configuration[1] == "profiled":
         lines["prior"].append(_prior(key, shift))
         lines["nuisances"].append(NuisanceSummary(**key, prior=False, nuisances=_NUISANCES))
-    shifted = [EmpiricalNull(toys, f"R_{nu[0]:+g}") for nu, toys in background.items() if nu[0]]
+    shifted = [EmpiricalNull(toys, point_name(nu, ("nu_1",))) for nu, toys in background.items() if nu[0]]
     for nu in points if configuration[1] == "profiled" else points[:1]:
         for signal, injected in injections:
             toys = _toys(rng, 0.4 * injected)
@@ -297,7 +297,7 @@ def _null(key: Any, null: Any, law: Any) -> NullSummary:
 
 def _closure(key: Any, background: Any, law: Any) -> list[ClosureSummary]:
     null = background[0.0,]
-    shifted = {null_name(nu): toys for nu, toys in background.items() if any(nu)}
+    shifted = {point_name(nu, ("nu_1",)): toys for nu, toys in background.items() if any(nu)}
     table = closure_tests(shifted, null, 1, (10, 25))
     network = key["test"] == "network"
     alone = {point: one_sample(toys, chi2_law(DOF), 1, (10, 25)) for point, toys in shifted.items()}

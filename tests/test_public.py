@@ -200,9 +200,9 @@ def test_closure_is_drawn_from_the_t_that_is_judged(run, test, monkeypatch):
     plt.switch_backend("agg")
     drawn = {}
 
-    def draw(axes, background, law):
+    def draw(axes, background, names, law):
         drawn.update(background)
-        return draw_closure(axes, background, law)
+        return draw_closure(axes, background, names, law)
 
     monkeypatch.setattr(covad.plot, "draw_closure", draw)
     covad.plot.closure(run, "latent-profiled", test=test)

@@ -44,7 +44,7 @@ def closure(
             "`covad run` makes what is missing"
         )
     axes = ax or plt.subplots()[1]
-    draw_closure(axes, background, law_of(run.summary, test, chosen.slug))
+    draw_closure(axes, background, run.summary.shape_names, law_of(run.summary, test, chosen.slug))
     axes.set_title(f"{test}, {chosen.label}", loc="left")
     headroom(axes)
     legend(axes)
@@ -80,7 +80,7 @@ def power(
             f"(it has: {there})"
         )
     axes = ax or plt.subplots()[1]
-    draw_power(axes, curves)
+    draw_power(axes, curves, run.summary.shape_names)
     label = signal_label(signal).tex
     axes.set_title(f"{label}, {injected:g} events: {test}, {chosen.label}", loc="left")
     legend(axes, where="upper right")

@@ -272,7 +272,7 @@ class Suite:
             at_yields = dict(zip(NULL_YIELDS[1:], yields, strict=True))
             configuration = Configuration(space="latent")
             self._groups[name, sigma] = Group(
-                name, configuration, null, at_yields, {}, {}, None, {}, ensembles[0.0]
+                name, configuration, null, at_yields, {}, {}, None, {}, ensembles[0.0], ("nu_1",)
             )
         return self._groups[name, sigma]
 
@@ -281,7 +281,7 @@ class Suite:
         ensemble = self.ensemble(self.test(name, Treatment.NONE), treatment=Treatment.NONE)
         null = self.run(ensemble, self.toys(name).untreated)
         configuration = Configuration(space="latent", treatment=Treatment.NONE)
-        return Group(name, configuration, null, {}, {}, {}, None, {}, ensemble)
+        return Group(name, configuration, null, {}, {}, {}, None, {}, ensemble, ("nu_1",))
 
     def judged(self, name: str, truth: Truth) -> EnsembleToys:
         """Background that is independent of the nulls: where they are at the same truth, by other seeds."""

@@ -9,7 +9,7 @@ from covad.errors import InferenceError
 from covad.inference.closure import Centre, median_shift
 from covad.inference.coverage import prior_dependence
 from covad.inference.significance import Chi2Null, EmpiricalNull
-from covad.inference.statements import ERROR_RATE, TOLERATED_SHIFT, can_tell, point_text, toys_that_can_tell
+from covad.inference.statements import ERROR_RATE, TOLERATED_SHIFT, can_tell, toys_that_can_tell
 from covad.inference.verdict import Verdict, judge
 
 benchmark = load("verdict_rates")
@@ -195,10 +195,12 @@ def test_the_number_of_toys_that_tell_is_where_they_tell():
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("R_+1", "nu = +1"), ("R_+1,0", "nu = +1, 0"), ("R_0", "nu = 0"), ("prior", "prior")]
+    ("name", "text"), [("R_-1", "nu = -1"), ("R_jet_scale=-2,qcd_rate=+1", "jet_scale = -2, qcd_rate = +1")]
 )
-def test_a_point_is_named_by_its_nu_or_by_its_own_name(name, text):
-    assert point_text(name) == text
+def test_a_reason_tells_a_point_by_the_nuisances_that_are_shifted(name, text):
+    assert judge({name: exact(3000, shift=0.6)}, Chi2Null(45)).reason.endswith(
+        f"at {text}, 0.35 are tolerated"
+    )
 
 
 def test_closure_without_points_is_refused():

@@ -128,7 +128,7 @@ def test_the_test_is_that_of_a_size():
 @pytest.mark.parametrize("order", [1, 2])
 def test_what_is_done_already_is_not_advised(caplog, order):
     """A response of second order left something of the yield: only a wider normalisation is left."""
-    _warn_of_yields("a space", order, [YieldAt((2.0,), 1.03, 1.01, 1e-4, 1e4, 0.9, 0.8, 1.0)])
+    _warn_of_yields("a space", order, [YieldAt((2.0,), 1.03, 1.01, 1e-4, 1e4, 0.9, 0.8, 1.0)], ("jets",))
     (line,) = caplog.messages
     assert ("order: 2" in line) == (order == 1)
     assert line.endswith(

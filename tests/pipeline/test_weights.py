@@ -187,7 +187,7 @@ def test_a_region_of_negative_expectation_is_one_sentence_that_names_the_pool():
     weights = np.where(beyond, -np.abs(given.weights), given.weights)
     with pytest.raises(
         NegativeExpectationError,
-        match=r"^the pool 'data' at nu = \[1\.0\]: the bump at z = \(.*weights sum to -",
+        match=r"^the pool 'data' at nu = \+1: the bump at z = \(.*weights sum to -",
     ):
         found.equal("data", replace(given, weights=weights), (1.0,))
 
@@ -279,7 +279,7 @@ def test_a_doubtful_closure_is_a_warning(caplog, p, moves, doubtful):
     if doubtful:
         assert caplog.messages[0].startswith(
             "covariant, linear: smoothed weights differ from signed ones in 1 of 2 pools, most in 'data' at "
-            "nu = [1.0]: by chi2 140 / 63 in cells, which adds 5 to that of data"
+            "nu = +1: by chi2 140 / 63 in cells, which adds 5 to that of data"
         )
 
 

@@ -104,6 +104,17 @@ def test_a_finished_run_keeps_all_and_says_where_it_points(run):
     assert ranked["names"] == list(NAMES)
 
 
+def test_changed_points_are_told_by_names(run):
+    path, _, _ = run
+    points = [0, {"met_soft_scale": 1}, {"jet_energy_scale": -2, "met_soft_scale": 1}]
+    assert dry_run(three(nu=points), path)[0] == (
+        "the study has changed: nu has got (met_soft_scale = +1), "
+        "(jet_energy_scale = -2, met_soft_scale = +1)"
+    )
+    with pytest.raises(CovadError, match=r"nu has 1 numbers, but nuisances are jet_energy_scale, jet"):
+        open_run(path).toys(nu=1.0)
+
+
 def test_toys_elsewhere_are_what_they_are_without_the_direction(run):
     path, _, _ = run
     assert dry_run(three(worst_direction=False), path)[-1] == "toys: 20 are there, 0 are computed"

@@ -8,7 +8,6 @@ from scipy.stats import norm
 
 from covad.inference.joint import JointNull
 from covad.results.collect import Group, collect, joint_null
-from covad.results.truths import truth_text
 from covad.toys.ensembles import Treatment
 
 
@@ -142,12 +141,3 @@ def test_the_joint_null_has_only_toys_that_both_tests_have(convex, network):
     fewer = replace(network.null, toys=network.null.toys[:30])
     null = joint_null(convex, replace(network, null=fewer))
     assert len(null.t) == 190
-
-
-def test_a_truth_is_written_in_one_way():
-    assert [truth_text((1.0,)), truth_text((0.0,), -1.5), truth_text((0.0,), 0.0, True)] == [
-        "+1",
-        "nu_N = -1.5 sigma",
-        "prior",
-    ]
-    assert [truth_text((0.0, 1.0, 0.0, 0.0, -2.0)), truth_text((0.0,) * 50)] == ["nu_2 = +1, nu_5 = -2", "0"]

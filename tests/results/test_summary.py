@@ -18,11 +18,8 @@ from covad.errors import FileFormatError, UnknownNameError
 from covad.inference.verdict import Verdict
 from covad.pipeline import run_study
 from covad.pipeline.report import write_summary
-from covad.report.names import nu_label
 from covad.results import Summary, collect, read_summary, select, summarise, summary_lines
-from covad.results.collect import null_name
 from covad.results.summary import SUMMARY_SCHEMA
-from covad.results.truths import nu_text
 from covad.storage.sealed import write_sealed
 from covad.study import parse_study
 
@@ -294,12 +291,6 @@ def test_an_unknown_verdict_is_refused(learned):
     content["closure"][0]["verdict"] = "perhaps"
     with pytest.raises(FileFormatError, match=r"closure\.0\.verdict: it should be 'closes'"):
         Summary.from_json(content, "here")
-
-
-def test_nu_is_written_in_one_way():
-    assert [nu_text(nu) for nu in ((1.0,), (0.0,), (-0.5, 0.0))] == ["+1", "0", "-0.5, 0"]
-    assert null_name((1.0, 0.0)) == "R_+1,0"
-    assert (nu_label((-1.0,)).text, nu_label((2.0, 0.0)).tex) == ("ν = −1σ", r"$\nu = (+2\sigma, 0)$")
 
 
 def test_every_key_and_every_verdict_is_documented():

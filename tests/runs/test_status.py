@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 import time
@@ -9,9 +10,11 @@ import pytest
 from toy_world import latent_pools, weighted_pools
 
 from covad.cli.status import print_status
+from covad.errors import UnknownNameError
 from covad.pipeline import run_study
 from covad.pipeline.claim import claim
 from covad.pipeline.report import report_run
+from covad.results.run import open_run
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
 from covad.runs.status import run_status
@@ -21,6 +24,7 @@ from covad.toys.blocks import encode
 from covad.toys.ensembles import BLOCK, Block, Shard
 from covad.toys.pool_files import write_pools
 from covad.toys.toy import run_block
+from covad.toys.truths import point_text
 
 COVAD = str(Path(sys.executable).with_name("covad"))
 
@@ -66,6 +70,25 @@ def test_a_finished_run_has_no_time_left(tmp_path):
     status = run_status(tmp_path)
     assert status.core_seconds_left == 0
     assert status.plain()["stages"]["toys"]["done"]
+
+
+@pytest.mark.parametrize(("nuisances", "shown"), [(1, "+1"), (3, "nu_3 = +1"), (26, "nu_26 = +1")])
+def test_toys_are_told_by_the_nuisances_that_are_shifted(tmp_path, capsys, nuisances, shown):
+    """The key of that point in the results is told in the same way."""
+    centre = [0.0] * nuisances
+    source = {"kind": "latent", "nuisances": nuisances}
+    run_study(study(source=source, nu=[centre, [*centre[1:], 1.0]], toys=10), tmp_path, here)
+    print_status(run_status(tmp_path))
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    drawn = [line.partition("  ")[0] for line in lines if line.startswith(("0 ", "0,", shown))]
+    assert drawn[0::2] == ["0", "0, signal 20"]
+    assert drawn[1::2] == [shown, f"{shown}, signal 20"]
+    summary = open_run(tmp_path).summary
+    key = f"R_{shown.replace(' ', '')}"
+    assert {line.point for line in summary.closure} == {"R_0", key}
+    assert {line.null for line in summary.significance} == {"R_0", key, "analytic"}
+    with pytest.raises(UnknownNameError, match=rf"it has: nu = 0; {re.escape(point_text(key))};"):
+        open_run(tmp_path).toys(nu=[*centre[1:], 5.0])
 
 
 def test_failures_are_shown_with_their_reason(tmp_path, capsys):

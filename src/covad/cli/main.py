@@ -628,12 +628,14 @@ def bench_power(path: Path, toys: int, configuration: str | None, json_file: Pat
     """
     from covad.cli.power import print_yardsticks
     from covad.pipeline.yardsticks import bench_power as measure
+    from covad.runs.directory import RunDirectory
     from covad.storage.records import plain
+    from covad.study.plan import shape_names
 
     found = measure(path, toys, configuration)
     if json_file:
         _write(json_file, json.dumps(plain(found), indent=2) + "\n")
-    print_yardsticks(found)
+    print_yardsticks(found, shape_names(RunDirectory(path).study()))
 
 
 @commands.command(short_help="Check this installation.", examples=("covad doctor",))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from covad.cli.console import result_console, table
 from covad.inference.intervals import proportion_interval
 from covad.results.power import FamilyPower, PowerTuning, SettingPower, YardstickLine, YardstickTable
-from covad.results.truths import nu_text
+from covad.toys.truths import nu_text
 
 
 def print_tuning(found: Mapping[Path, PowerTuning]) -> None:
@@ -59,14 +59,17 @@ def _power(family: FamilyPower) -> str:
     return f"{told} ({formula})" if formula else told
 
 
-def print_yardsticks(found: YardstickTable) -> None:
-    """Print power at nu = 0 and false alarms at other nu, one line per test and yardstick."""
+def print_yardsticks(found: YardstickTable, names: Sequence[str]) -> None:
+    """Print power at nu = 0 and false alarms at other nu, one line per test and yardstick.
+
+    `names` are those of the nuisances.
+    """
     console = result_console()
     shifted = [nu for nu in dict.fromkeys(line.nu for line in found.lines if line.signal is None) if any(nu)]
     shown = table(f"Beyond Z = 2 of {found.null_toys} null toys at nu = 0, {found.configuration}")
     shown.add_column("test")
     for nu in shifted:
-        shown.add_column(f"false alarms, nu = {nu_text(nu)}", justify="right")
+        shown.add_column(f"false alarms, {nu_text(nu, names)}", justify="right")
     for signal, injected in found.signals:
         shown.add_column(f"{injected:g} events of {signal}: power, Z", justify="right")
     for name in found.names:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from rich.box import SIMPLE
 
 from covad.cli.console import result_console, table
-from covad.results.truths import truth_text
 from covad.runs.smoothing import smoothing_line
 from covad.runs.status import EnsembleStatus, RunStatus
+from covad.study.plan import shape_names
+from covad.toys.truths import point_name, point_text
 
 _COUNTS = ("requested", "done", "failed", "missing", "unconverged")
 #: Columns for where toys are drawn, the same in all tables.
@@ -16,7 +17,7 @@ _DRAWN_AT = 18
 
 def print_status(status: RunStatus) -> None:
     """Print the status on stdout: stages, a table of the toys, and remarks."""
-    console = result_console()
+    console, names = result_console(), shape_names(status.study)
     for stage in status.stages:
         remark = f" ({stage.remark})" if stage.remark else ""
         done = "done" if stage.finished else f"{stage.done} of {stage.parts} done"
@@ -48,7 +49,7 @@ def print_status(status: RunStatus) -> None:
         for each in status.costs:
             if each.space == space:
                 cost = each.cost
-                at = "fewest" if each.pool == "prior" else truth_text(each.nu)
+                at = "fewest" if each.pool == "prior" else _drawn_at(point_name(each.nu, names))
                 numbers = str(cost.events), str(cost.accepted), f"{cost.share:.1%}", f"{cost.negative:.1%}"
                 lines.add_row(each.pool, at, *numbers)
         console.print(lines)
@@ -64,7 +65,9 @@ def print_status(status: RunStatus) -> None:
         lines.columns[0].min_width = _DRAWN_AT
         for ensemble in ensembles:
             draw = ensemble.entry.draw
-            truth = truth_text(draw.nu, draw.nu_norm, draw.prior, ensemble.entry.along_worst)
+            truth = _drawn_at(
+                point_name(draw.nu, names, draw.nu_norm, draw.prior, ensemble.entry.along_worst)
+            )
             lines.add_row(
                 f"{truth}, {draw.signal} {draw.injected:g}" if draw.signal else truth,
                 *(str(getattr(ensemble.counts, name)) for name in _COUNTS),
@@ -82,3 +85,8 @@ def print_status(status: RunStatus) -> None:
     if status.total("missing"):
         left = status.core_seconds_left
         console.print("time left: not known yet" if left is None else f"time left: {left:.0f} core-seconds")
+
+
+def _drawn_at(point: str) -> str:
+    """Return a point as short as a table wants it: '+1', '0', 'qcd_rate = +1'."""
+    return point_text(point).removeprefix("nu = ")

@@ -22,6 +22,7 @@ from covad.inference.closure import (
 from covad.inference.coverage import Dependence, PriorDependence
 from covad.inference.significance import EmpiricalNull, Null
 from covad.nplm.dataset import Float64
+from covad.toys.truths import point_text
 
 #: The largest chance of a wrong "closes", and of a wrong "does not close".
 ERROR_RATE = 0.5 * (1.0 - SHOWN_LEVEL)
@@ -300,11 +301,6 @@ class SlopeOverPrior(Statement):
                 f"per unit, which is tolerated (p = {found.p:.1g} of no dependence)"
             )
         return ""
-
-
-def point_text(name: str) -> str:
-    """Return how a point is called in a sentence: 'nu = +1' for R_+1; any other name is its own."""
-    return f"nu = {', '.join(name.removeprefix('R_').split(','))}" if name.startswith("R_") else name
 
 
 @lru_cache(maxsize=64)

@@ -32,10 +32,10 @@ from covad.inference.statements import (
     ShiftOfMedian,
     SlopeOverPrior,
     Statement,
-    point_text,
     rounded_up,
 )
 from covad.nplm.dataset import Float64
+from covad.toys.truths import point_text
 
 #: Points with fewer toys say nothing yet.
 FEWEST_TOYS = 10

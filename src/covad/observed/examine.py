@@ -53,7 +53,7 @@ from covad.results.collect import Group, joint_null
 from covad.runs.collisions import derived_seed, sample_of_file
 from covad.runs.smoothing import read_smoothing, smoothing_doubt
 from covad.storage.digests import content_digest, digest_once
-from covad.study.plan import default_result, default_test, space, tests_of_rule
+from covad.study.plan import default_result, default_test, shape_names, space, tests_of_rule
 from covad.toys.drawing import TOLERATED_OFFSET
 from covad.toys.ensembles import Treatment
 
@@ -320,7 +320,8 @@ def _warnings(
             )
     if default_result(run.study) in ("network", "joint"):
         smoothed = read_smoothing(run.data.products.pools(space(run.configuration)))
-        doubt = smoothing_doubt([pool for pool in smoothed if pool.pool in ("reference", "data")])
+        drawn = [pool for pool in smoothed if pool.pool in ("reference", "data")]
+        doubt = smoothing_doubt(drawn, shape_names(run.study))
         if doubt is not None:
             yield doubt
     for test in tests:

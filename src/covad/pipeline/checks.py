@@ -27,14 +27,14 @@ from covad.response.model import ResponseModel
 from covad.response.pairs import Pairs
 from covad.response.validate import AdaptiveCells, MarginalBins, compare_predicted
 from covad.results.lines import reach_text
-from covad.results.truths import nu_text
 from covad.runs.checks import Departure, SpaceChecks, ValidationCounts, YieldAt
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
 from covad.runs.models import load_space
 from covad.storage.records import write_record
 from covad.study import Study
-from covad.study.plan import Space, space_label
+from covad.study.plan import Space, shape_names, space_label
+from covad.toys.truths import nu_text
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
             found.prior.n_events,
             ", ".join(worst),
         )
-    _warn_of_yields(told, order, found.yields)
+    _warn_of_yields(told, order, found.yields, shape_names(study))
     # the probe is fitted on one half of the nominal events and judged on the other
     here = pairs.nominal_passes
     z, labels, weights = pairs.nominal[here], labels[here], pairs.nominal_weights
@@ -173,16 +173,16 @@ def _comparisons(model: ResponseModel, pairs: Pairs, names: Sequence[str]) -> It
             )
 
 
-def _warn_of_yields(name: str, order: int, yields: Sequence[YieldAt]) -> None:
+def _warn_of_yields(name: str, order: int, yields: Sequence[YieldAt], names: Sequence[str]) -> None:
     """Warn if what the response leaves of the yield moves t by more than a reach allows for."""
     choose = "choose a configuration with order: 2, or" if order == 1 else "choose"
     for at in yields:
         if at.low > REACH_SHIFT:
             log.warning(
-                "%s: at nu = %s the yield is %.4f of the nominal one, and %.4f by the response; at %g events "
+                "%s: at %s the yield is %.4f of the nominal one, and %.4f by the response; at %g events "
                 "this shifts t by %.2g standard deviations: %s a normalisation of at least %.2g",
                 name,
-                nu_text(at.nu),
+                nu_text(at.nu, names),
                 at.observed,
                 at.predicted,
                 at.n_events,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain, count
 from typing import Any
 
@@ -13,6 +14,7 @@ from covad.storage.digests import content_digest
 from covad.storage.ledger import ASIDE
 from covad.storage.sealed import write_sealed
 from covad.study import Change, Study, changes, parse_study
+from covad.study.plan import shape_names
 
 #: What is told of a study as a whole: no longer true once it has changed.
 _RESULTS = (SUMMARY, "report.html", "report")
@@ -37,7 +39,8 @@ def changed_keys(directory: RunDirectory, study: Study, source: str | None) -> l
     for change in found:
         if change.is_refused:
             raise StudyError(f"{directory.path} belongs to another study: {change}; use another directory")
-    return [change for change in found if not change.is_free]
+    names = shape_names(study)
+    return [replace(change, names=names) for change in found if not change.is_free]
 
 
 def refuse_changed(directory: RunDirectory, study: Study, source: str | None) -> None:

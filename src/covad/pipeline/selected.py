@@ -26,12 +26,12 @@ from covad.events.systematics.variation import of_processes
 from covad.pipeline.encoder import training_rows
 from covad.pipeline.sizes import check_needs
 from covad.pipeline.spaces import made_observables
-from covad.results.truths import nu_text
 from covad.runs.collisions import CollisionData, check_code
 from covad.runs.selected import CountAt, SelectedEvents, WeightedCountAt, WeightSums, read_selected
 from covad.settings import Nu
 from covad.storage.ledger import Product
 from covad.storage.records import write_record
+from covad.toys.truths import nu_text
 
 log = logging.getLogger(__name__)
 
@@ -220,8 +220,9 @@ def _count_signal(data: CollisionData, name: str) -> list[WeightedCountAt | Coun
     for (_, nu), found in sums.items():
         if selected[nu] and found.total <= 0:
             raise StudyError(
-                f"source.signals.{name}: the weights of its {selected[nu]} selected events at nu = "
-                f"{nu_text(nu)} add up to {found.total:g}, which is no shape: simulate more events"
+                f"source.signals.{name}: the weights of its {selected[nu]} selected events at "
+                f"{nu_text(nu, data.source.nuisances)} add up to {found.total:g}, which is no shape: "
+                "simulate more events"
             )
     return [_count_at(name, nu, n, sums) for nu, n in selected.items()]
 

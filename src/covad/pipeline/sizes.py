@@ -16,13 +16,13 @@ from covad.errors import TooFewEventsError
 from covad.events.processes import BACKGROUND
 from covad.nplm.settings import ConvexSettings
 from covad.pipeline.checks import BINS
-from covad.results.truths import nu_text
 from covad.runs.collisions import CollisionData
 from covad.runs.selected import WeightSums
 from covad.settings import Nu
 from covad.study.plan import draws
 from covad.toys.drawing import largest_number
 from covad.toys.ensembles import Draw
+from covad.toys.truths import nu_text
 
 log = logging.getLogger(__name__)
 
@@ -216,9 +216,10 @@ def _sentence(data: CollisionData, need: Need, counts: EventCounts, left: _Left)
         change += f"{' to' if split else ','} {_rounded_up(n * need.events / left.events)}"
     about = f"{selected:.0f}" if error == 0 else f"about {selected:.0f} +- {max(error, 1.0):.0f}"
     remedies = ", or ".join(part for part in (change, need.remedy, "loosen source.cuts") if part)
+    at = nu_text(need.nu, data.source.nuisances)
     return (
-        f"{key}: of {n} events {about} pass the cuts at nu = {nu_text(need.nu)}{left.told}, but "
-        f"{need.purpose} {math.ceil(need.events)}: {remedies}"
+        f"{key}: of {n} events {about} pass the cuts at {at}{left.told}, but {need.purpose} "
+        f"{math.ceil(need.events)}: {remedies}"
     )
 
 

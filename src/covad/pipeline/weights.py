@@ -41,6 +41,7 @@ from covad.study.plan import (
     Space,
     n_prior_points,
     reach_convex,
+    shape_names,
     signal_points,
     sizes_of,
     space,
@@ -48,6 +49,7 @@ from covad.study.plan import (
     tuned_convex,
 )
 from covad.toys.pools import LatentEvents, Pool
+from covad.toys.truths import nu_text
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +90,7 @@ class PoolMaker:
 
     def warn(self, space_label: str) -> None:
         """Warn of pools whose smoothed weights do not stand for the signed ones."""
-        if doubt := smoothing_doubt(self.smoothed):
+        if doubt := smoothing_doubt(self.smoothed, shape_names(self.study)):
             log.warning("%s: %s", space_label, doubt)
 
     @property
@@ -153,7 +155,8 @@ class PoolMaker:
                 for functions in (self._other_bumps(events.z), _cells(events.z, signed))
             )
         except NegativeExpectationError as failure:
-            raise NegativeExpectationError(f"the pool '{name}' at nu = {list(nu)}: {failure}") from failure
+            at = nu_text(nu, shape_names(self.study))
+            raise NegativeExpectationError(f"the pool '{name}' at {at}: {failure}") from failure
         self.smoothed.append(
             SmoothedPool(
                 pool=name,

@@ -268,7 +268,9 @@ def _trusted(summary: Summary) -> Answer:
         told, n_toys = "test the law of t" if null == "analytic" else "resolve Z", nulls[0].n_toys
         points.append(f"{number(n_toys)} background toys {told} up to Z = {largest_resolved_z(n_toys):.2f}.")
     points += [_response(found) for found in responses]
-    points += [_sentence(doubt) for space in mine if (doubt := smoothing_doubt(space.smoothing))]
+    points += [
+        _sentence(doubt) for space in mine if (doubt := smoothing_doubt(space.smoothing, summary.shape_names))
+    ]
     for space in summary.spaces:
         if space not in mine and (found := response_overview(summary, space)).misfits and found.worst:
             label = f"{space.space}, {space.response}"

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from covad.results.summary import ConfigurationSummary
-from covad.results.truths import MANY_NUISANCES, nu_text, truth_text
 from covad.toys.ensembles import Treatment
+from covad.toys.truths import point_name, point_text
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 #: (signal, injected events).
@@ -31,9 +31,10 @@ _SIGNALS = {
     "hpm": Label("h± → τν", r"$h^\pm \to \tau^\pm\nu$"),
 }
 _PROCESSES = {"w": "W", "z": "Z", "qcd": "QCD", "ttbar": "tt̅"}
-_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-#: 'nu = +1, 0' in the reason of a verdict; other values than 0 have signs, the numbers that follow have none.
-_NU_IN_REASON = re.compile(r"nu = ((?:[+-][\d.]*\d|0)(?:, (?:[+-][\d.]*\d|0(?![\d.])))*)")
+#: A nuisance with its value in what `point_text` tells; a nuisance of the yield has its unit already.
+_SHIFT = re.compile(r"([A-Za-z][\w-]*) = ([+-]\d+(?:\.\d+)?(?:e[+-]\d+)?)(?![\d.e+-]* sigma)")
+#: The letter in nu and nu_N where a value follows.
+_GREEK = re.compile(r"(?<![\w-])nu(?=(?:_N)? = )")
 #: Digits and the sign of a power of ten.
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: The paper's order of the signals.
@@ -90,55 +91,27 @@ def share(injected: float, expected: float) -> str:
     return f"{100.0 * injected / expected:.3g} %"
 
 
-def nu_key(nu: Sequence[float]) -> str:
-    """Return '+1', '0', '-1', or '+1,0' for several nuisances: the form in names of nulls."""
-    return nu_text(nu, ",")
-
-
-def nu_label(nu: Sequence[float]) -> Label:
-    """Name a point of nu; of many nuisances only those that are not 0 are named."""
-    return _label_of_values(nu_text(nu, ",").split(","))
-
-
-def _label_of_values(values: Sequence[str]) -> Label:
-    shifted = {k: value for k, value in enumerate(values, start=1) if value != "0"}
-    if len(values) > MANY_NUISANCES and shifted:
-        text = ", ".join(f"ν{str(k).translate(_SUBSCRIPTS)} = {value}σ" for k, value in shifted.items())
-        tex = ", ".join(rf"\nu_{{{k}}} = {value}\sigma" for k, value in shifted.items())
-        return Label(text.replace("-", "−"), f"${tex}$")
-    if len(values) > MANY_NUISANCES:
-        return Label("ν = 0", r"$\nu = 0$")
-    text = ", ".join(f"{value}σ" if value != "0" else value for value in values)
-    if len(values) > 1:
-        text = f"({text})"
-    tex = text.replace("σ", r"\sigma")
-    return Label(f"ν = {text.replace('-', '−')}", rf"$\nu = {tex}$")
-
-
-def truth_label(nu: Sequence[float], nu_norm: float, prior: bool, along_worst: float = 0.0) -> Label:
-    """Name the truth of an ensemble: nu, the normalisation where it is not nominal, or the prior."""
-    if prior:
-        return Label("prior", "prior")
-    if along_worst:
-        return point_label(truth_text((), along_worst=along_worst))
-    if not nu_norm:
-        return nu_label(nu)
-    return Label(f"ν_N = {nu_norm:+g}σ".replace("-", "−"), rf"$\nu_N = {nu_norm:+g}\sigma$")
+def nu_label(nu: Sequence[float], names: Sequence[str]) -> Label:
+    """Name a point of nu; of several nuisances only those that are not 0 are named."""
+    return point_label(point_name(nu, names))
 
 
 def point_label(point: str) -> Label:
-    """Name a point of closure by its key in the summary: R_nu by its nu, any other by its truth."""
-    if point.startswith("nu_N = "):
-        return truth_label((), float(point.removeprefix("nu_N = ").removesuffix(" sigma")), False)
-    if not point.startswith("R_"):
+    """Name a truth by its key in the summary: R_nu by its nu, any other by itself."""
+    told = point_text(point)
+    if told == point and not point.startswith("nu_N = "):
         return Label(point, point.replace("$", r"\$"))
-    return _label_of_values(point.removeprefix("R_").split(","))
+    text = shown_reason(told)
+    if text.startswith("ν"):
+        tex = text.replace("ν", r"\nu").replace("σ", r"\sigma").replace("−", "-")
+        return Label(text, f"${tex}$")
+    return Label(text, _SHIFT.sub(r"\1 = $\2\\sigma$", told))
 
 
 def shown_reason(reason: str) -> str:
     """Return the reason of a verdict in the report's signs, its point named as in the tables."""
-    told = _NU_IN_REASON.sub(lambda found: point_label(f"R_{found[1].replace(', ', ',')}").text, reason)
-    return shown_signs(told.replace("nu_N = ", "ν_N = ").replace(" sigma", "σ"))
+    told = _GREEK.sub("ν", _SHIFT.sub(r"\1 = \2σ", reason))
+    return shown_signs(told.replace(" sigma", "σ"))
 
 
 def shown_signs(text: str) -> str:
@@ -161,11 +134,8 @@ def null_label(null: str) -> Label:
         return Label("generalised χ²", r"generalised $\chi^2$")
     if null == "joint":
         return Label("both tests jointly", "both tests jointly")
-    points = null.removeprefix("R_")
-    if points.count(",") >= MANY_NUISANCES:
-        there = _label_of_values(points.split(","))
-        return Label(f"R({there.text})", f"toys at {there.tex}")
-    return Label(f"R(ν = {points.replace('-', '−')}σ)", rf"toys at $\nu = {points}\sigma$")
+    there = point_label(null)
+    return Label(f"R({there.text})", f"toys at {there.tex}")
 
 
 def test_label(test: str) -> str:

@@ -16,7 +16,6 @@ from covad import __version__
 from covad.inference.joint import JointNull
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, Null
 from covad.inference.signs import SignNoise, SignOffset
-from covad.inference.statements import point_text
 from covad.inference.verdict import FEWEST_TOYS
 from covad.inference.yields import FEWEST_PER_YIELD, NullMoments
 from covad.nplm.adaptive.adaptive import AdaptiveTest
@@ -24,7 +23,6 @@ from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Dataset, Float64
 from covad.nplm.nulls import NullOfT, NullsOfT
 from covad.results.summary import SUMMARY_SCHEMA
-from covad.results.truths import nu_text, truth_text
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.sources import open_sources
@@ -33,13 +31,14 @@ from covad.settings import Nu
 from covad.storage.digests import digest_once
 from covad.storage.ledger import FOLDER
 from covad.study import Configuration, Study
-from covad.study.plan import TESTS, Entry, plan, requests
+from covad.study.plan import TESTS, Entry, plan, requests, shape_names
 from covad.toys.blocks import STORE_SCHEMA
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Ensemble, Treatment
 from covad.toys.pool_files import open_pools
 from covad.toys.pools import Pools
 from covad.toys.store import EnsembleToys
+from covad.toys.truths import point_name, point_text
 
 #: The study, and the notes of the products that a summary reads.
 _READ = ("study.json", f"{FOLDER}/**/*.json")
@@ -67,6 +66,7 @@ class Group:
     prior: EnsembleToys | None  # background at truths thrown from the prior
     signals: dict[tuple[Nu, str, float], EnsembleToys]
     ensemble: Ensemble  # of R_0
+    names: tuple[str, ...]  # of the nuisances in nu
     lacking: dict[str, EnsembleToys] = field(default_factory=dict)  # planned background with too few toys
 
     @property
@@ -181,7 +181,9 @@ class Group:
     @property
     def at_yields(self) -> dict[str, EnsembleToys]:
         """Return the background toys at nu = 0 by the names of their true yields, R_0 first."""
-        return {"R_0": self.null} | {truth_text((), nu_norm): toys for nu_norm, toys in self.yields.items()}
+        return {"R_0": self.null} | {
+            point_name((), (), nu_norm): toys for nu_norm, toys in self.yields.items()
+        }
 
     @property
     def yields_obstacle(self) -> str:
@@ -256,7 +258,9 @@ class Group:
             if self.analytic is None
             else AnalyticNull.of(self.analytic.law, n_toys)
         )
-        shifted = [EmpiricalNull(self.t(toys), null_name(nu)) for nu, toys in self.shifted.items()]
+        shifted = [
+            EmpiricalNull(self.t(toys), point_name(nu, self.names)) for nu, toys in self.shifted.items()
+        ]
         return {null.name: null for null in (EmpiricalNull(self.null_t, "R_0"), *shifted, law)}
 
 
@@ -265,19 +269,6 @@ def joint_null(first: Group, second: Group) -> JointNull:
     one, other = first.null_p(), second.null_p()
     shared = sorted(one.keys() & other.keys())
     return JointNull([one[key] for key in shared], [other[key] for key in shared])
-
-
-def null_name(nu: Nu) -> str:
-    """Return the name of R_nu: 'R_+1', or 'R_+1,0' for several nuisances."""
-    return "R_" + nu_text(nu, ",")
-
-
-def _point_name(entry: Entry) -> str:
-    """Return what an ensemble of background is called as a point that has to close."""
-    draw = entry.draw
-    if any(draw.nu) and not entry.along_worst:
-        return null_name(draw.nu)
-    return truth_text((), draw.nu_norm, draw.prior, entry.along_worst)
 
 
 @dataclass(frozen=True)
@@ -300,7 +291,7 @@ class RunToys:
         return tuple(group for group in found if group is not None)
 
     def _group(self, test: str, configuration: Configuration) -> Group | None:
-        null, ensemble, prior = None, None, None
+        null, ensemble, prior, names = None, None, None, shape_names(self.study)
         yields, shifted, worst, signals, lacking = {}, {}, {}, {}, {}
         for entry in self.entries:
             if entry.ensemble is None or (entry.test, entry.configuration) != (test, configuration):
@@ -308,7 +299,7 @@ class RunToys:
             toys, draw = self.toys[entry.ensemble.identity], entry.draw
             if len(toys.t) < FEWEST_TOYS:
                 if draw.signal is None:
-                    lacking[_point_name(entry)] = toys
+                    lacking[point_name(draw.nu, names, draw.nu_norm, draw.prior, entry.along_worst)] = toys
                 continue
             if draw.signal is not None:
                 signals[draw.nu, draw.signal, draw.injected] = toys
@@ -324,7 +315,9 @@ class RunToys:
                 null, ensemble = toys, entry.ensemble
         if null is None or ensemble is None:
             return None
-        return Group(test, configuration, null, yields, shifted, worst, prior, signals, ensemble, lacking)
+        return Group(
+            test, configuration, null, yields, shifted, worst, prior, signals, ensemble, names, lacking
+        )
 
     @cached_property
     def values(self) -> dict[str, Float64]:

@@ -27,7 +27,7 @@ from covad.inference.verdict import judge
 from covad.nplm.adaptive.smallest_p import SmallestP
 from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
-from covad.results.collect import Group, RunToys, null_name
+from covad.results.collect import Group, RunToys
 from covad.results.fitted import dependence_on_truth, fitted_nuisances
 from covad.results.manifest import Manifest, ToyVersions
 from covad.results.spaces import FoldSummary, SpaceSummary, TrainingSummary
@@ -47,7 +47,6 @@ from covad.results.summary import (
     ToyCounts,
     read_summary,
 )
-from covad.results.truths import truth_text
 from covad.runs.checks import read_checks
 from covad.runs.directory import space_name
 from covad.runs.products import Products
@@ -59,6 +58,7 @@ from covad.runs.yields import YieldTable, read_yields
 from covad.storage.records import restore
 from covad.study import Collisions
 from covad.study.plan import Entry, main_configuration, sizes_of
+from covad.toys.truths import point_name
 
 #: Thresholds of the power curves.
 POWER_THRESHOLDS = np.linspace(0.0, 5.0, 51)
@@ -300,12 +300,12 @@ def _closure(group: Group, seed: int, dependence: PriorDependence | None = None)
     is held against the others. What t depends on over the prior has a say, too. Goodness of fit stands beside
     it; whether the network's toys follow chi2 is another matter.
     """
-    ensembles = {null_name(nu): toys for nu, toys in group.shifted.items()}
+    ensembles = {point_name(nu, group.names): toys for nu, toys in group.shifted.items()}
     points = {name: group.t(toys) for name, toys in ensembles.items()}
     against_null, against_chi2 = _goodness(group, points, seed)
-    ensembles |= {truth_text((), along_worst=along): toys for along, toys in group.worst.items()}
+    ensembles |= {point_name((), (), along_worst=along): toys for along, toys in group.worst.items()}
     if group.prior is not None:
-        ensembles[truth_text((), prior=True)] = group.prior
+        ensembles[point_name((), (), prior=True)] = group.prior
     apart = group.yields_apart()
     if group.analytic is not None or apart:
         ensembles = {"R_0": group.null, **ensembles, **group.at_yields}

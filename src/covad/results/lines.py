@@ -8,7 +8,7 @@ from covad.inference.closure import SHOWN_LEVEL
 from covad.inference.intervals import Interval
 from covad.inference.reach import Reach
 from covad.inference.significance import MARK, MEANING
-from covad.inference.statements import can_tell, point_text
+from covad.inference.statements import can_tell
 from covad.inference.verdict import FEWEST_TOYS
 from covad.results.overview import (
     ALARM_Z,
@@ -23,6 +23,7 @@ from covad.runs.checks import SpaceReach
 from covad.study import Collisions, Study
 from covad.study.plan import nuisance_names, reach_test, space_label
 from covad.study.systematics import NORMALISATION
+from covad.toys.truths import point_text
 
 
 def summary_lines(summary: Summary) -> Iterator[str]:

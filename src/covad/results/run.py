@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +16,11 @@ from covad.nplm.dataset import Float64
 from covad.results.collect import RunToys, collect
 from covad.results.compute import current_summary
 from covad.results.summary import Summary
-from covad.results.truths import truth_text
 from covad.study import Study
-from covad.study.plan import TESTS, default_test, main_configuration
+from covad.study.plan import TESTS, default_test, main_configuration, shape_names
 from covad.toys.ensembles import Draw
 from covad.toys.store import EnsembleToys
+from covad.toys.truths import point_name, point_text
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Run:
         """
         study = self.study
         wanted = main_configuration(study) if configuration is None else study.configuration(configuration)
-        test = default_test(study) if test is None else test
+        test, names = default_test(study) if test is None else test, shape_names(study)
         if signal is None and injected is not None:
             raise UnknownNameError(f"{injected} events were asked for, but of which signal?")
         try:
@@ -81,19 +81,22 @@ class Run:
                 f"nu is a number per nuisance and injected a number of events, not {nu!r} and {injected!r}"
             ) from None
         if not any(point):
-            point = (0.0,) * len(study.nu[0])
+            point = (0.0,) * len(names)
+        if len(point) != len(names):
+            raise UnknownNameError(f"nu has {len(point)} numbers, but nuisances are {', '.join(names)}")
         mine = [e for e in self._collected.entries if (e.test, e.configuration) == (test, wanted)]
         truth = (point, float(nu_norm), prior, signal)
         found = [e for e in mine if (e.draw.nu, e.draw.nu_norm, e.draw.prior, e.draw.signal) == truth]
         if signal is not None and injected is not None:
             found = [e for e in found if e.draw.injected == injected]
         if len(found) != 1:
-            known = "; ".join(_described(e.draw, e.draw.signal, e.draw.injected, e.along_worst) for e in mine)
+            known = "; ".join(
+                _described(e.draw, names, e.draw.signal, e.draw.injected, e.along_worst) for e in mine
+            )
             asked = "any nu"
             if mine:
-                asked = _described(
-                    replace(mine[0].draw, nu=point, nu_norm=nu_norm, prior=prior), signal, injected
-                )
+                wished = replace(mine[0].draw, nu=point, nu_norm=nu_norm, prior=prior)
+                asked = _described(wished, names, signal, injected)
             raise UnknownNameError(
                 f"'{wanted.label}' has {len(found)} ensembles of the test '{test}' at {asked} "
                 f"(it has: {known or 'none'})"
@@ -111,9 +114,10 @@ class Run:
         return collect(self.path)
 
 
-def _described(draw: Draw, signal: str | None, injected: float | None, along_worst: float = 0.0) -> str:
-    where = truth_text(draw.nu, draw.nu_norm, draw.prior, along_worst)
-    point = where if draw.nu_norm or draw.prior or along_worst else f"nu = {where}"
+def _described(
+    draw: Draw, names: Sequence[str], signal: str | None, injected: float | None, along_worst: float = 0.0
+) -> str:
+    point = point_text(point_name(draw.nu, names, draw.nu_norm, draw.prior, along_worst))
     if signal is None:
         return point
     return f"{point} with {signal}" + (f" ({injected:g} events)" if injected is not None else "")

@@ -34,6 +34,7 @@ from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
 from covad.study import Study, find_slug
+from covad.study.plan import shape_names
 from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
@@ -300,6 +301,11 @@ class Summary(Record):
     @property
     def tests(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(line.test for line in self.ensembles))
+
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """Return what the nuisances of nu are called."""
+        return shape_names(self.study)
 
     @property
     def points(self) -> tuple[Nu, ...]:

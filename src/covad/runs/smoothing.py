@@ -14,6 +14,7 @@ from covad.storage.json_files import read_json
 from covad.storage.ledger import Product
 from covad.storage.records import Record, restore
 from covad.toys.drawing import TOLERATED_OFFSET
+from covad.toys.truths import nu_text
 
 #: p of a closure below which a difference is no chance.
 _BEYOND_DOUBT = 1e-4
@@ -80,16 +81,19 @@ def smoothing_line(pools: Sequence[SmoothedPool]) -> str:
     )
 
 
-def smoothing_doubt(pools: Sequence[SmoothedPool]) -> str | None:
-    """Say in which pools smoothed weights do not stand for the signed ones; None if they do in all."""
+def smoothing_doubt(pools: Sequence[SmoothedPool], names: Sequence[str]) -> str | None:
+    """Say in which pools smoothed weights do not stand for the signed ones; None if they do in all.
+
+    `names` are those of the nuisances.
+    """
     doubtful = [pool for pool in pools if pool.doubtful]
     if not doubtful:
         return None
     worst = max(doubtful, key=lambda pool: pool.moves)
     return (
         f"smoothed weights differ from signed ones in {len(doubtful)} of {len(pools)} pools, most in "
-        f"'{worst.pool}' at nu = {list(worst.nu)}: by chi2 {worst.cells.chi2:.0f} / {worst.cells.dof} in "
-        f"cells, which adds {worst.moves:.2g} to that of data; a test that sees such detail is off, the "
+        f"'{worst.pool}' at {nu_text(worst.nu, names)}: by chi2 {worst.cells.chi2:.0f} / {worst.cells.dof} "
+        f"in cells, which adds {worst.moves:.2g} to that of data; a test that sees such detail is off, the "
         "convex one is not: raise tests.convex.bumps"
     )
 

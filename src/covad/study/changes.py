@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from covad.toys.truths import nu_text
+
 #: Nothing that exists depends on them: how many toys, where they are computed, where files lie.
 FREE_KEYS = (
     "toys",
@@ -47,11 +49,15 @@ GROWING_KEYS = ("source.signals", "source.spaces")
 
 @dataclass(frozen=True)
 class Change:
-    """One key with its values in two studies; None where it was not there."""
+    """One key with its values in two studies; None where it was not there.
+
+    `names` are those of the nuisances; of several, points of nu are told by them.
+    """
 
     key: str
     before: Any
     after: Any
+    names: tuple[str, ...] = ()
 
     @property
     def is_free(self) -> bool:
@@ -69,7 +75,22 @@ class Change:
         return any(fnmatchcase(prefix, key) for prefix in prefixes for key in keys)
 
     def __str__(self) -> str:
+        if len(self.names) > 1 and self.key.rpartition(".")[2] == "nu":
+            return f"{self.key} {self._points_told}"
         return f"{self.key} was {json.dumps(self.before)} and is now {json.dumps(self.after)}"
+
+    @property
+    def _points_told(self) -> str:
+        """Return which points were added and which removed."""
+        before, after = (
+            [nu_text(nu, self.names) for nu in value or ()] for value in (self.before, self.after)
+        )
+        found = {
+            "has lost": [point for point in before if point not in after],
+            "has got": [point for point in after if point not in before],
+        }
+        told = [f"{what} ({'), ('.join(points)})" for what, points in found.items() if points]
+        return " and ".join(told) or "has its points in another order"
 
 
 def changes(before: Any, after: Any, key: str = "") -> Iterator[Change]:

@@ -205,11 +205,14 @@ def tests_of_rule(rule: str) -> tuple[str, ...]:
 
 def nuisance_names(study: Study) -> tuple[str, ...]:
     """Return what the nuisances are called, in the order of the fits: the shapes, then the normalisation."""
-    source = study.source
-    shape = [f"nu_{k + 1}" for k in range(len(study.nu[0]))]
-    if isinstance(source, Collisions):
-        shape = list(source.nuisances)
-    return (*shape, *([] if study.normalisation is None else [NORMALISATION]))
+    return (*shape_names(study), *([] if study.normalisation is None else [NORMALISATION]))
+
+
+def shape_names(study: Study) -> tuple[str, ...]:
+    """Return what the nuisances in nu are called: nu_1, nu_2, ... where the source does not name them."""
+    if isinstance(study.source, Collisions):
+        return study.source.nuisances
+    return tuple(f"nu_{k + 1}" for k in range(len(study.nu[0])))
 
 
 def space(configuration: Configuration) -> Space:

@@ -22,7 +22,9 @@ def _labels(axes):
 def test_closure_is_drawn_on_given_axes_with_every_nu_and_the_law(evidence, test, law):
     axes = Figure().subplots()
     background = evidence.toys(test, "covariant-profiled")
-    drawn = draw_closure(axes, background, law_of(evidence.summary, test, "covariant-profiled"))
+    drawn = draw_closure(
+        axes, background, evidence.summary.shape_names, law_of(evidence.summary, test, "covariant-profiled")
+    )
     assert drawn is axes
     assert set(_labels(axes)) == {r"$\nu = 0$", r"$\nu = +1\sigma$", r"$\nu = -1\sigma$", law}
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("$t$", "density")
@@ -30,7 +32,7 @@ def test_closure_is_drawn_on_given_axes_with_every_nu_and_the_law(evidence, test
 
 def test_ratios_get_axes_of_their_own_and_the_label_of_t(evidence):
     top, bottom = Figure().subplots(2)
-    draw_closure(top, evidence.toys("network", "covariant-profiled"), ratios=bottom)
+    draw_closure(top, evidence.toys("network", "covariant-profiled"), ("jets",), ratios=bottom)
     assert (top.get_xlabel(), bottom.get_xlabel()) == ("", "$t$")
     assert len(bottom.containers) == 2  # error bars at +1 and -1 sigma
     assert not any("chi" in label for label in _labels(top))

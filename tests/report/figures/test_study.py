@@ -13,7 +13,7 @@ def test_power_is_drawn_on_given_axes_up_to_where_toys_resolve_it():
     summary = report_world.evidence((("covariant", "profiled", 1),), checked=False).summary
     curves = select(summary.power, signal="hpm", injected=50.0, null="R_0")
     axes = Figure().subplots()
-    assert study_figures.draw_power(axes, curves) is axes
+    assert study_figures.draw_power(axes, curves, summary.shape_names) is axes
     *drawn, alarms = axes.get_lines()
     assert [line.get_label() for line in drawn] == [
         r"$\nu = 0$",

@@ -3,13 +3,12 @@
 import pytest
 import report_world
 
-from covad.inference.statements import point_text
 from covad.inference.verdict import Verdict
 from covad.report.formats.latex import latex_text
 from covad.report.names import point_label, shown_reason
 from covad.report.paper import tables as paper
 from covad.report.tables import closure as closure_tables
-from covad.results.truths import truth_text
+from covad.toys.truths import point_name, point_text
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +64,12 @@ def test_every_point_has_its_shift_and_ratios_with_intervals(evidence):
     ("point", "label"),
     [
         ("R_-1", "ν = −1σ"),
-        ("R_+1,0", "ν = (+1σ, 0)"),
         ("R_0", "ν = 0"),
-        ("R_+1,0,0,0,0,0,0,0,0,0,0,-0.5", "ν₁ = +1σ, ν₁₂ = −0.5σ"),
+        ("R_jet_scale=-2,b-tag=+0.5", "jet_scale = −2σ, b-tag = +0.5σ"),
+        (point_name((0.0,) * 25 + (1.0,), [f"scale_{k}" for k in range(26)]), "scale_25 = +1σ"),
+        ("R_width_of_nu=+1", "width_of_nu = +1σ"),
         ("prior", "prior"),
-        (truth_text((), -1.5), "ν_N = −1.5σ"),
+        (point_name((), (), -1.5), "ν_N = −1.5σ"),
     ],
 )
 def test_a_point_has_one_name_in_tables_and_reasons(point, label):

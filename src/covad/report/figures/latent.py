@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import mplhep
 import numpy as np
@@ -60,18 +60,22 @@ def distortions(evidence: Evidence, space: str, signal: str | None) -> Figure | 
         "share": f"{100 * SIGNAL_SHARE:g} %",
         "size": f"{found[0].largest_shift:g}",
     }
-    panels = tuple(_distortion_panel(marginal, latent, signal) for marginal in found)
+    panels = tuple(
+        _distortion_panel(marginal, latent, signal, evidence.summary.shape_names) for marginal in found
+    )
     return Figure("latent_distortions", panels=panels, **texts("figures", "latent_distortions", **values))
 
 
-def _distortion_panel(marginal: Marginal, latent: LatentSpace | None, signal: str | None) -> Panel:
+def _distortion_panel(
+    marginal: Marginal, latent: LatentSpace | None, signal: str | None, names: Sequence[str]
+) -> Panel:
     nominal, edges = marginal.nominal, marginal.edges
     largest = [line for line in marginal.shifted if max(abs(x) for x in line.nu) == marginal.largest_shift]
     with drawing((1.5, 1.1)) as (canvas, (top, bottom)):
         filled(top, marginal.density(nominal), edges, "nominal")
         for number, line in enumerate(largest):
             ratio = marginal.ratio(np.array(line.observed))
-            step(bottom, ratio, edges, line_style(number, WARM), nu_label(line.nu).tex)
+            step(bottom, ratio, edges, line_style(number, WARM), nu_label(line.nu, names).tex)
         if signal is not None and latent is not None:
             counts, name = marginal.signal_counts(latent, signal), signal_label(signal).tex
             step(top, marginal.density(counts), edges, _SIGNAL_STYLE, name)
@@ -110,30 +114,30 @@ def main_space_first(summary: Summary) -> list[SpaceSummary]:
 
 def marginal_figures(evidence: Evidence) -> Iterator[Figure]:
     """Draw marginals and log ratios of every space, from the checks of its first order."""
-    seen = set()
+    seen, names = set(), evidence.summary.shape_names
     for space in main_space_first(evidence.summary):
         found = evidence.marginals(space.name)
         if space.space in seen or not found:
             continue
         seen.add(space.space)
         name = f"marginals_{space.space}"
-        panels = tuple(_marginal_panel(marginal, name, space.space) for marginal in found)
+        panels = tuple(_marginal_panel(marginal, name, space.space, names) for marginal in found)
         captions = texts("figures", "marginals", space=space.space)
         folded = space.space != evidence.summary.main.space
         yield Figure(name, panels=panels, **captions, folded=folded)
 
 
-def _marginal_panel(marginal: Marginal, name: str, space: str) -> Panel:
+def _marginal_panel(marginal: Marginal, name: str, space: str, names: Sequence[str]) -> Panel:
     with drawing((1.5, 1.2)) as (canvas, (top, bottom)):
         filled(top, marginal.density(marginal.nominal), marginal.edges, r"$\nu = 0$")
         for number, line in enumerate(marginal.shifted):
-            observed, label = np.array(line.observed), nu_label(line.nu).tex
+            observed, label = np.array(line.observed), nu_label(line.nu, names).tex
             style = line_style(number, DIVERGING)
             step(top, marginal.density(observed), marginal.edges, style, label)
             step(bottom, marginal.log_ratio(observed), marginal.edges, style, label)
         bottom.axhline(0.0, color=GREY, linewidth=0.7)
         _finish(top, bottom, marginal, r"$\log(N_\nu/N_0)$")
-        points = ", ".join(nu_label(line.nu).text for line in marginal.shifted)
+        points = ", ".join(nu_label(line.nu, names).text for line in marginal.shifted)
         alt = (
             f"{marginal.name} of the space {space}: density of the background "
             f"at ν = 0 and at {points}; below, the log ratios of the shifted ones to it"

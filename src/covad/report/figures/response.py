@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,19 +67,19 @@ def log_ratio_bins(evidence: Evidence) -> Figure | None:
 
 def validation_figures(evidence: Evidence) -> Iterator[Figure]:
     """Draw prediction against observation in every dimension of every space."""
-    main = evidence.summary.main
+    main, names = evidence.summary.main, evidence.summary.shape_names
     for space in main_space_first(evidence.summary):
         found = evidence.marginals(space.name)
         if found:
             name = f"validation_{space.name}"
             of = space_label((space.space, space.order))
-            panels = tuple(validation_panel(marginal, name, of) for marginal in found)
+            panels = tuple(validation_panel(marginal, name, of, names) for marginal in found)
             captions = texts("figures", "validation", space=space.space, order=space.response)
             folded = (space.space, space.order) != (main.space, main.order)
             yield Figure(name, panels=panels, **captions, folded=folded)
 
 
-def validation_panel(marginal: Marginal, name: str, of: str) -> Panel:
+def validation_panel(marginal: Marginal, name: str, of: str, names: Sequence[str]) -> Panel:
     """Draw one latent dimension: densities at +-1 sigma, their log ratios, predicted over observed counts."""
     edges, centres = marginal.edges, 0.5 * (marginal.edges[1:] + marginal.edges[:-1])
     unit = [line for line in marginal.shifted if sum(abs(x) for x in line.nu) == 1.0]
@@ -89,7 +89,10 @@ def validation_panel(marginal: Marginal, name: str, of: str) -> Panel:
             colour = _COLOURS[place % len(_COLOURS)]
             counted = (line.observed, line.predicted, line.uncertainty)
             observed, predicted, error = (np.array(values) for values in counted)
-            for counts, dash, label in ((observed, "-", nu_label(line.nu).tex), (predicted, "-.", None)):
+            for counts, dash, label in (
+                (observed, "-", nu_label(line.nu, names).tex),
+                (predicted, "-.", None),
+            ):
                 style: dict[str, Any] = {"color": colour, "linestyle": dash, "linewidth": 1.0}
                 top.stairs(marginal.density(counts), edges, label=label, **style)
                 middle.stairs(marginal.log_ratio(counts), edges, **style)
@@ -107,7 +110,7 @@ def validation_panel(marginal: Marginal, name: str, of: str) -> Panel:
         bottom.set_xlim(edges[0], edges[-1])
         headroom(top)
         legend(top, columns=3, where="upper center")
-        p = ", ".join(f"{line.p:.2g} at {nu_label(line.nu).text}" for line in unit)
+        p = ", ".join(f"{line.p:.2g} at {nu_label(line.nu, names).text}" for line in unit)
         alt = (
             f"{marginal.name} of {of}: observed and predicted densities, log ratios "
             f"and the ratio of both; p of the comparison: {p}"

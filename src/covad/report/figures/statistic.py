@@ -52,14 +52,18 @@ def draw_law(axes: Axes, law: NullLaw, label: str | None = None) -> None:
 
 
 def draw_closure(
-    axes: Axes, background: Mapping[Nu, Float64], law: NullLaw | None = None, ratios: Axes | None = None
+    axes: Axes,
+    background: Mapping[Nu, Float64],
+    names: Sequence[str],
+    law: NullLaw | None = None,
+    ratios: Axes | None = None,
 ) -> Axes:
     """Draw t of background-only toys, those at nu = 0 filled, on given axes; the first nu is the central one.
 
-    `ratios` are axes for the ratios to R_0.
+    `names` are those of the nuisances, `ratios` axes for the ratios to R_0.
     """
     edges = binning(list(background.values()))
-    _draw_background(axes, background, edges, law)
+    _draw_background(axes, background, names, edges, law)
     if ratios is not None:
         central, *shifted = (histogram(t, edges) for t in background.values())
         for number, found in enumerate(shifted):
@@ -72,12 +76,12 @@ def draw_closure(
 
 
 def _draw_background(
-    axes: Axes, background: Mapping[Nu, Float64], edges: Float64, law: NullLaw | None
+    axes: Axes, background: Mapping[Nu, Float64], names: Sequence[str], edges: Float64, law: NullLaw | None
 ) -> None:
     (_, central), *shifted = background.items()
     filled(axes, histogram(central, edges).density, edges, r"$\nu = 0$")
     for number, (nu, t) in enumerate(shifted):
-        step(axes, histogram(t, edges).density, edges, line_style(number, WARM), nu_label(nu).tex)
+        step(axes, histogram(t, edges).density, edges, line_style(number, WARM), nu_label(nu, names).tex)
     if law is not None:
         draw_law(axes, law)
 
@@ -130,7 +134,7 @@ def closure_picture(evidence: Evidence) -> Figure | None:
     with drawing((1.05,) * len(drawn)) as (canvas, every):
         for axes, (told, configuration) in zip(every, drawn.items(), strict=True):
             law = law_of(summary, test, configuration.configuration)
-            _draw_background(axes, background[told], edges, None)
+            _draw_background(axes, background[told], summary.shape_names, edges, None)
             if law is not None:
                 draw_law(axes, law, "expected")
             axes.set_ylabel("density")
@@ -225,14 +229,14 @@ def _mean(summary: Summary, test: str, configuration: str) -> float:
 
 def closure_figure(evidence: Evidence, test: str) -> Figure | None:
     """Draw R_nu against R_0 in every configuration."""
-    panels = []
+    panels, names = [], evidence.summary.shape_names
     for configuration in main_first(evidence.summary):
         name = configuration.configuration
         background = evidence.toys(test, name)
         if len(background) < 2 or evidence.summary.points[0] not in background:
             continue
         with drawing((1.7, 0.9)) as (canvas, (top, bottom)):
-            draw_closure(top, background, law_of(evidence.summary, test, name), bottom)
+            draw_closure(top, background, names, law_of(evidence.summary, test, name), bottom)
             _label_panel(top, configuration, 1.5)
             alt = (
                 f"t of background-only toys of the {test_label(test)}, {configuration_title(configuration)}: "
@@ -306,15 +310,15 @@ def _signal_panel(
     evidence: Evidence, test: str, configuration: ConfigurationSummary, injection: Injection
 ) -> Panel | None:
     signal, injected = injection
-    name = configuration.configuration
+    name, names = configuration.configuration, evidence.summary.shape_names
     background, signals = evidence.toys(test, name), evidence.toys(test, name, signal, injected)
     if not signals or evidence.summary.points[0] not in background:
         return None
     edges = binning([*background.values(), *signals.values()])
     with drawing((2.4,)) as (canvas, (axes,)):
-        _draw_background(axes, background, edges, law_of(evidence.summary, test, name))
+        _draw_background(axes, background, names, edges, law_of(evidence.summary, test, name))
         for number, (nu, t) in enumerate(signals.items()):
-            label = f"{signal_label(signal).tex}, {nu_label(nu).tex}"
+            label = f"{signal_label(signal).tex}, {nu_label(nu, names).tex}"
             step(axes, histogram(t, edges).density, edges, line_style(number, COLD), label)
         axes.set_ylabel("density")
         axes.set_xlabel("$t$")
@@ -331,7 +335,9 @@ def _found(summary: Summary, test: str, configuration: str, injection: Injection
     """Say how significant the median toy with the signal is, at every nu."""
     key = {"test": test, "configuration": configuration, "signal": injection[0], "injected": injection[1]}
     lines = select(summary.significance, **key, null="R_0")
+    names = summary.shape_names
     told = (
-        f"{'at least ' if line.saturated else ''}{line.z:.2f} at {nu_label(line.nu).text}" for line in lines
+        f"{'at least ' if line.saturated else ''}{line.z:.2f} at {nu_label(line.nu, names).text}"
+        for line in lines
     )
     return f"median Z {', '.join(told)}" if lines else "no significance yet"

@@ -95,15 +95,18 @@ def clip_scan(summary: Summary) -> Figure | None:
     return Figure("clip_scan", panels=tuple(panels), **texts("figures", "clip_scan")) if panels else None
 
 
-def draw_power(axes: Axes, curves: Sequence[SignalPower]) -> Axes:
-    """Draw power curves of one signal at several nu, against one null, on given axes."""
+def draw_power(axes: Axes, curves: Sequence[SignalPower], names: Sequence[str]) -> Axes:
+    """Draw power curves of one signal at several nu, against one null, on given axes.
+
+    `names` are those of the nuisances.
+    """
     for number, curve in enumerate(curves):
         z, power, low, high = (
             np.array(values, dtype=np.float64)
             for values in (curve.z_alpha, curve.power, curve.low, curve.high)
         )
         good, style = np.isfinite(power), line_style(number, COLD)
-        axes.plot(z[good], power[good], label=nu_label(curve.nu).tex, **style)
+        axes.plot(z[good], power[good], label=nu_label(curve.nu, names).tex, **style)
         axes.fill_between(z[good], low[good], high[good], color=style["color"], alpha=0.18, linewidth=0)
     first = curves[0]
     z = np.array(first.z_alpha)
@@ -152,22 +155,22 @@ def _power_panels(
         if share(injected, configuration.expected) != part or not curves:
             continue
         with drawing((2.0,)) as (canvas, (axes,)):
-            draw_power(axes, curves)
+            draw_power(axes, curves, summary.shape_names)
             axes.set_title(f"{signal_label(signal).tex}: {', '.join(short)}", loc="left", pad=3, fontsize=8)
             legend(axes, where="upper right")
             alt = (
                 f"Power to find {part} of {signal_label(signal).text}, {test_label(test)}, "
-                f"{configuration_title(configuration)}: {_power_at(curves)}"
+                f"{configuration_title(configuration)}: {_power_at(curves, summary.shape_names)}"
             )
             yield panel(slug(f"power_{test}_{name}_{signal}_{injected:g}"), alt, canvas)
 
 
-def _power_at(curves: Sequence[SignalPower]) -> str:
+def _power_at(curves: Sequence[SignalPower], names: Sequence[str]) -> str:
     """Say the power at a threshold of 2 sigma, which every curve begins below."""
     told = []
     for curve in curves:
         at = min(range(len(curve.z_alpha)), key=lambda k: abs(curve.z_alpha[k] - _TOLD_Z))
         power = curve.power[at]
         said = "not resolved" if power is None else f"{100 * power:.0f} %"
-        told.append(f"{said} at {nu_label(curve.nu).text}")
+        told.append(f"{said} at {nu_label(curve.nu, names).text}")
     return f"at a threshold of {_TOLD_Z:g} sigma {', '.join(told)}"

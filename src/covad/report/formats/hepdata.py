@@ -147,11 +147,11 @@ def _power(summary: Summary) -> Iterator[DataTable]:
                     f"power_{test}_{slug(name)}",
                     f"Power of the {test_label(test)} to reach Z_alpha, {title}.",
                     [_variable("Z_alpha", [{"value": float(f"{z:.4g}")} for z in curves[0].z_alpha])],
-                    [_curve(curve, configuration.expected) for curve in curves],
+                    [_curve(curve, configuration.expected, summary.shape_names) for curve in curves],
                 )
 
 
-def _curve(curve: SignalPower, expected: float) -> Plain:
+def _curve(curve: SignalPower, expected: float, names: Sequence[str]) -> Plain:
     values: list[Plain] = []
     for power, low, high in zip(curve.power, curve.low, curve.high, strict=True):
         if power is None:
@@ -161,7 +161,7 @@ def _curve(curve: SignalPower, expected: float) -> Plain:
         values.append({"value": round(power, 5), "errors": [{"label": "68 % interval", "asymerror": band}]})
     qualifiers = {
         "signal": f"{signal_label(curve.signal).text}, {share(curve.injected, expected)}",
-        "toys at": nu_label(curve.nu).text,
+        "toys at": nu_label(curve.nu, names).text,
         "calibrated by": null_label(curve.null).text,
     }
     return _variable("power", values, qualifiers)
@@ -169,6 +169,7 @@ def _curve(curve: SignalPower, expected: float) -> Plain:
 
 def _distributions(evidence: Evidence) -> Iterator[DataTable]:
     """Return histograms of t of the background-only toys."""
+    names = evidence.summary.shape_names
     for test in evidence.summary.tests:
         for configuration in evidence.summary.configurations:
             ensembles = evidence.toys(test, configuration.configuration)
@@ -184,7 +185,9 @@ def _distributions(evidence: Evidence) -> Iterator[DataTable]:
                 f"{configuration_title(configuration)}. The last bin holds what lies beyond.",
                 [_variable("t", bins)],
                 [
-                    _variable("toys", _counted(histogram(t, edges).counts), {"toys at": nu_label(nu).text})
+                    _variable(
+                        "toys", _counted(histogram(t, edges).counts), {"toys at": nu_label(nu, names).text}
+                    )
                     for nu, t in ensembles.items()
                 ],
             )

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from covad.report.names import (
     Injection,
     configuration_title,
-    nu_key,
     nu_label,
     null_label,
     ordered,
@@ -21,6 +20,7 @@ from covad.report.tables.table import Cell, Column, Published, Row, Table, nothi
 from covad.report.texts import followed, texts
 from covad.results.overview import law_of, signs_text
 from covad.results.summary import ConfigurationSummary, SignalSignificance, Summary, select
+from covad.toys.truths import point_name
 
 #: In place of a null: the law of each test.
 LAW = "law"
@@ -31,7 +31,7 @@ def z_table(
 ) -> Table | None:
     """Return the median Z per signal, injection and nu of the toys, calibrated by one null or by `LAW`."""
     injections = ordered(summary.injections(configuration.configuration))
-    rows, laws = [], []
+    rows, laws, names = [], [], summary.shape_names
     for test in summary.tests:
         law = law_of(summary, test, configuration.configuration)
         calibration = law.name if law and null == LAW else null
@@ -40,8 +40,10 @@ def z_table(
         mine = select(summary.significance, **key)
         for nu in summary.points:
             if lines := select(mine, nu=nu):
-                cells = _z_cells(lines, injections, configuration, nu_key(nu), published)
-                rows.append(Row((test_label(test), nu_label(nu).text), cells))
+                cells = _z_cells(
+                    lines, injections, configuration, point_name(nu, names).removeprefix("R_"), published
+                )
+                rows.append(Row((test_label(test), nu_label(nu, names).text), cells))
     if not rows:
         return None
     values = {

@@ -121,7 +121,7 @@ def reach_table(summary: Summary) -> Table | None:
     """Tell how many events the response is good for: averaged over the prior, and at each nu."""
     rows = []
     for space in summary.spaces:
-        points = {nu_label(point.nu).text: point for point in space.reach.points}
+        points = {nu_label(point.nu, summary.shape_names).text: point for point in space.reach.points}
         for where, reach in {_AVERAGED: space.reach.average, **points}.items():
             cells = (
                 _reach_cell(reach),
@@ -164,7 +164,9 @@ def yield_table(summary: Summary) -> Table | None:
                 else interval_cell(line.shift, Interval(line.low, line.high), digits=2),
                 Cell(f"{line.n_events:g}", line.n_events),
             )
-            rows.append(Row((space.space, space.response, nu_label(line.nu).text), cells))
+            rows.append(
+                Row((space.space, space.response, nu_label(line.nu, summary.shape_names).text), cells)
+            )
     if not rows:
         return None
     return Table(
@@ -196,7 +198,7 @@ def validation_table(summary: Summary) -> Table | None:
                 # below zero, the squared misfit is less than the noise expected in it, and has no size
                 Cell("none seen") if residual < 0 else Cell(f"{residual:.1f}", residual),
             )
-            keys = (space.space, space.response, line.where, nu_label(line.nu).text)
+            keys = (space.space, space.response, line.where, nu_label(line.nu, summary.shape_names).text)
             rows.append(Row(keys, cells))
     if not rows:
         return None
@@ -215,7 +217,7 @@ def smoothing_table(summary: Summary) -> Table | None:
     rows = [
         Row((space.space, space.response, name, at), _smoothing_cells(pool))
         for space in summary.spaces
-        for name, at, pool in _smoothed_pools(space.smoothing)
+        for name, at, pool in _smoothed_pools(space.smoothing, summary.shape_names)
     ]
     if not rows:
         return None
@@ -223,7 +225,7 @@ def smoothing_table(summary: Summary) -> Table | None:
     doubts = [
         f"{space.space}, {space.response}: {doubt}."
         for space in summary.spaces
-        if (doubt := smoothing_doubt(space.smoothing))
+        if (doubt := smoothing_doubt(space.smoothing, summary.shape_names))
     ]
     return Table(
         name="smoothing",
@@ -245,11 +247,13 @@ def smoothing_table(summary: Summary) -> Table | None:
     )
 
 
-def _smoothed_pools(pools: Sequence[SmoothedPool]) -> Iterator[tuple[str, str, SmoothedPool]]:
+def _smoothed_pools(
+    pools: Sequence[SmoothedPool], names: Sequence[str]
+) -> Iterator[tuple[str, str, SmoothedPool]]:
     """Yield pools with their names and where they are; of the many of the prior the one that moves most."""
     for pool in pools:
         if pool.pool != "prior":
-            yield signal_label(pool.pool).text, nu_label(pool.nu).text, pool
+            yield signal_label(pool.pool).text, nu_label(pool.nu, names).text, pool
     if prior := [pool for pool in pools if pool.pool == "prior"]:
         yield "prior", f"worst of {len(prior)} points", max(prior, key=lambda pool: pool.moves)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from covad.report.names import share, signal_label, test_label, truth_label
+from covad.report.names import point_label, share, signal_label, test_label
 from covad.report.tables.table import Cell, Column, Row, Table
 from covad.report.texts import texts
 from covad.results.summary import ConfigurationSummary, Summary, select
+from covad.toys.truths import point_name
 
 _COUNTED = ("requested", "done", "failed", "missing", "unconverged")
 #: A published W of a configuration; None: nothing.
@@ -53,8 +54,8 @@ def toys_table(summary: Summary) -> Table:
         cells = [Cell(f"{getattr(line, key)}", getattr(line, key)) for key in _COUNTED]
         seconds = line.seconds_per_toy
         cells.append(Cell() if seconds is None else Cell(f"{seconds:.2g}", seconds))
-        where = truth_label(line.nu, line.nu_norm, line.prior, line.along_worst).text
-        rows.append(Row((test_label(line.test), label, where, signal), tuple(cells)))
+        where = point_name(line.nu, summary.shape_names, line.nu_norm, line.prior, line.along_worst)
+        rows.append(Row((test_label(line.test), label, point_label(where).text, signal), tuple(cells)))
     totals = [sum(getattr(line, key) for line in summary.ensembles) for key in _COUNTED]
     rows.append(Row(("all", "", "", ""), (*(Cell(f"{total}", total) for total in totals), Cell())))
     return Table(

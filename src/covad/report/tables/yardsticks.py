@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from covad.inference.intervals import proportion_interval
-from covad.report.names import share, signal_label, test_label
+from covad.report.names import nu_label, share, signal_label, test_label
 from covad.report.tables.table import Cell, Column, Row, Table, interval_cell
 from covad.report.texts import texts
 from covad.results.power import YardstickLine, YardstickTable
 from covad.results.summary import Summary
-from covad.results.truths import nu_text
 from covad.settings import Nu
 
 
@@ -20,14 +19,15 @@ def yardstick_table(summary: Summary, found: YardstickTable | None) -> Table | N
         return None
     expected = summary.configuration(found.configuration).expected
     background = dict.fromkeys(line.nu for line in found.lines if line.signal is None)
-    columns = [Column(f"ν = {nu_text(nu)}", "false alarms") for nu in background if any(nu)]
+    shifted = [nu for nu in background if any(nu)]
+    columns = [Column(nu_label(nu, summary.shape_names).text, "false alarms") for nu in shifted]
     for signal, injected in found.signals:
         group = f"{signal_label(signal).text}, {share(injected, expected)}"
         columns += [Column("power", group), Column("median Z", group)]
     rows = []
     for name in found.names:
         alarms = found.select(name, None)
-        cells = [_worst(alarms, nu) for nu in background if any(nu)]
+        cells = [_worst(alarms, nu) for nu in shifted]
         for signal, injected in found.signals:
             lines = [line for line in found.select(name, signal, injected) if not any(line.nu)]
             cells += [_rate(lines[0]), _median(found, lines[0])] if lines else [Cell(), Cell()]
