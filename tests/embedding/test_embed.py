@@ -137,11 +137,11 @@ class Counting:
 
     def __init__(self, events: Events) -> None:
         self.encoder, self.n_encoded = make_encoder(events), 0
-        self.settings = self.encoder.settings
+        self.outputs = self.encoder.outputs
 
-    def __call__(self, particles: np.ndarray) -> torch.Tensor:
+    def encode(self, particles: np.ndarray) -> np.ndarray:
         self.n_encoded += len(particles)
-        return self.encoder(particles)
+        return self.encoder.encode(particles)
 
 
 def test_weights_alone_are_not_encoded_again(events: Events) -> None:

@@ -167,7 +167,7 @@ def test_a_changed_study_keeps_the_models_and_the_events_of_the_pools(run, tmp_p
     assert stamps(copy) == before
     assert [line.partition(" (")[0] for line in lines[1:-1]] == [
         "events: 2 samples kept, those that pass the cuts are counted",
-        "encoder: 2 kept",
+        "spaces: 2 kept",
         "response: 2 kept",
         "checks: 2 made anew",
         "pools: 2 made anew",
@@ -247,7 +247,7 @@ def test_the_checks_hold_reach_and_validation(run):
 def test_a_stage_that_makes_another_thing_by_now_leaves_what_it_is_made_from(run, monkeypatch):
     monkeypatch.setitem(RECIPES, "response", RECIPES["response"] + 1)
     lines = dry_run(study(), run)
-    assert lines[1] == "encoder: 2 kept"
+    assert lines[1] == "spaces: 2 kept"
     assert lines[2] == "response: 2 made anew (this version of covad makes them in another way)"
     assert lines[4].startswith("pools: 2 made anew")
 

@@ -164,7 +164,9 @@ def test_systematics_whose_code_has_changed_are_refused(observed: Path, tmp_path
     run = make_run(tmp_path / "run", source=TINY["source"] | source)
     examine(run, observed)
     module.write_text(code.replace("1.0 + amount", "1.0 + 2 * amount"))
-    with pytest.raises(StudyError, match="the code of the systematics has changed since the run was made"):
+    with pytest.raises(
+        StudyError, match="the code of the systematics or observables has changed since the run was made"
+    ):
         examine(run, observed)
 
 

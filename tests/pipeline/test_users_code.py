@@ -46,7 +46,7 @@ def world(tmp_path):
 def test_no_job_starts_with_other_code_than_the_run_has(world, job):
     study, directory, module = world
     module.write_text(module.read_text() + "# edited\n")
-    with pytest.raises(StudyError, match="code of the systematics has changed"):
+    with pytest.raises(StudyError, match="code of the systematics or observables has changed"):
         job(study, directory)
 
 
@@ -56,7 +56,7 @@ def test_what_was_made_is_not_noted_if_the_code_changed_meanwhile(world):
     product = Product(directory.path, "encoder", "model", {"seed": 1})
     product.path.write_text("weights")
     module.write_text(original + "# edited\n")
-    with pytest.raises(StudyError, match="code of the systematics has changed"):
+    with pytest.raises(StudyError, match="code of the systematics or observables has changed"):
         data.note(product)
     assert not product.made
     module.write_text(original)

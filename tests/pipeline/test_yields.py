@@ -85,7 +85,7 @@ def test_a_changed_cross_section_makes_everything_anew(run, files):
     before, after = Products(directory.study(), directory), Products(settle(changed, run), directory)
     for part in ("selected", "yields"):
         assert getattr(before, part)().recipe != getattr(after, part)().recipe
-    assert before.encoder("covariant", 0).recipe != after.encoder("covariant", 0).recipe
+    assert before.space("covariant", 0).recipe != after.space("covariant", 0).recipe
 
 
 def settle(study, path):

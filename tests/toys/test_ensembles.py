@@ -113,7 +113,7 @@ def test_seeds_and_identities_are_pinned(ensemble, words, identity):
 def test_yield_and_prior_enter_the_recipe_only_where_they_are_asked_for():
     """All toys of studies without them keep seeds and identities."""
     usual = {
-        *("space", "treatment", "expected", "n_reference", "nu", "signal", "injected"),
+        *("embedding", "treatment", "expected", "n_reference", "nu", "signal", "injected"),
         *("response_order", "normalisation_sigma"),
     }
     assert draw_recipe(small_draw()).keys() == usual

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from covad.errors import DatasetError, PlanError
-from covad.nplm.adaptive.shared import ReferenceSample
 from covad.nplm.dataset import Dataset, Float32, Float64, check_correlation
 from covad.nplm.fit import NplmTest
 from covad.settings import Matrix, Nu
@@ -25,6 +24,8 @@ from covad.storage.digests import canonical, content_digest
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from covad.nplm.adaptive.shared import ReferenceSample  # it needs scipy, and reading a study does not
 
 #: Raised whenever a change of covad changes the toys: old blocks are then not mistaken for new ones.
 TOY_SCHEMA = 3
@@ -172,7 +173,7 @@ def draw_recipe(draw: Draw) -> dict[str, Any]:
         "response_order": draw.response_order,
         "normalisation_sigma": draw.normalisation_sigma,
     }
-    return recipe | added_fields(draw, recipe)
+    return recipe | added_fields(draw, {*recipe, "space"})
 
 
 def added_fields(settings: DataclassInstance, known: Collection[str]) -> dict[str, Any]:
