@@ -95,6 +95,11 @@ def nu_key(nu: Sequence[float]) -> str:
     return nu_text(nu, ",")
 
 
+def nuisance_symbol(number: int) -> str:
+    """Return the symbol of a nuisance among many: 'ν₁' of the one with number 0."""
+    return f"ν{str(number + 1).translate(_SUBSCRIPTS)}"
+
+
 def nu_label(nu: Sequence[float]) -> Label:
     """Name a point of nu; of many nuisances only those that are not 0 are named."""
     return _label_of_values(nu_text(nu, ",").split(","))
@@ -103,7 +108,7 @@ def nu_label(nu: Sequence[float]) -> Label:
 def _label_of_values(values: Sequence[str]) -> Label:
     shifted = {k: value for k, value in enumerate(values, start=1) if value != "0"}
     if len(values) > MANY_NUISANCES and shifted:
-        text = ", ".join(f"ν{str(k).translate(_SUBSCRIPTS)} = {value}σ" for k, value in shifted.items())
+        text = ", ".join(f"{nuisance_symbol(k - 1)} = {value}σ" for k, value in shifted.items())
         tex = ", ".join(rf"\nu_{{{k}}} = {value}\sigma" for k, value in shifted.items())
         return Label(text.replace("-", "−"), f"${tex}$")
     if len(values) > MANY_NUISANCES:
