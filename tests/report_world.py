@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from covad.inference.goodness import chi2_law, one_sample
 from covad.inference.intervals import Interval
 from covad.inference.nuisances import NuisanceToys
 from covad.inference.power import power_curve
+from covad.inference.ranking import NuisanceMisfit, PriorClosure, Shift
 from covad.inference.reach import Reach
 from covad.inference.significance import AnalyticNull, Chi2Null, EmpiricalNull, median_z
 from covad.inference.verdict import judge
@@ -195,9 +196,34 @@ def _checks(rng: np.random.Generator) -> SpaceChecks:
     )
 
 
-def comparison(nu: tuple[float, ...], rng: np.random.Generator) -> ValidationCounts:
+def with_nuisances(found: Evidence, effects: Mapping[str, float], left_out: Sequence[float] = ()) -> Evidence:
+    """The same evidence with these nuisances in study and checks; `left_out` are shifts of t without each.
+
+    The last one has separate samples: it ends at one sigma.
+    """
+    content = found.summary.study.plain()
+    content.pop("nu", None)
+    content["source"]["systematics"] = [
+        {"name": name, "kind": "normalisation", "uncertainty": 0.1} for name in effects
+    ]
+    rng, axes = np.random.default_rng(3), np.eye(len(effects))
+    comparisons = [
+        comparison(tuple((size * axis).tolist()), rng, effect)
+        for number, (axis, effect) in enumerate(zip(axes, effects.values(), strict=True))
+        for size in ((-2.0, -1.0, 1.0, 2.0) if number < len(effects) - 1 else (-1.0, 1.0))
+    ]
+    none = Shift(0.0, 0.0, 0.0)
+    listed = [NuisanceMisfit(k, none, Shift(x, x, x), 1.0, False) for k, x in enumerate(left_out)]
+    prior = PriorClosure(1e4, none, tuple(listed), (), (0.0,) * len(effects), 0.0) if left_out else None
+    checks = {
+        space: replace(c, comparisons=tuple(comparisons), prior=prior) for space, c in found.checks.items()
+    }
+    return replace(found, checks=checks, summary=replace(found.summary, study=parse_study(content, "here")))
+
+
+def comparison(nu: tuple[float, ...], rng: np.random.Generator, effect: float = 0.02) -> ValidationCounts:
     nominal = np.full(6, 100.0)
-    predicted = nominal * (1 + 0.02 * nu[0] * np.linspace(-1, 1, 6))
+    predicted = nominal * (1 + effect * sum(nu) * np.linspace(-1, 1, 6))
     return ValidationCounts(
         where="z0",
         nu=nu,

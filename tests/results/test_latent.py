@@ -50,7 +50,7 @@ def test_empty_bins_have_no_log_ratio(marginal):
 
 
 def test_a_bin_against_nu_goes_through_the_origin(marginal):
-    nu, empirical, error, modelled = marginal.along_first_nuisance(0)
+    nu, empirical, error, modelled = marginal.along_nuisance(0, 0)
     assert nu.tolist() == [-2.0, -1.0, 0.0, 1.0, 2.0]
     assert (empirical[2], error[2], modelled[2]) == (0.0, 0.0, 0.0)
     line = marginal.shifted[0]
@@ -64,7 +64,7 @@ def test_a_bin_leaves_other_nuisances_out_and_marks_empty_ones(marginal):
     along_other = replace(first, nu=(0.0, 1.0))
     empty = replace(second, nu=(1.0, 0.0), observed=(0.0, *second.observed[1:]))
     two = Marginal(0, "z0", marginal.edges, (along_other, empty))
-    nu, empirical, *_ = two.along_first_nuisance(0)
+    nu, empirical, *_ = two.along_nuisance(0, 0)
     assert nu.tolist() == [0.0, 1.0]
     assert np.isnan(empirical[1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from covad.nplm.dataset import Float64
 from covad.runs.checks import SpaceChecks, ValidationCounts
 from covad.runs.scale import load_scale
+from covad.settings import Nu
 from covad.storage.ledger import Product
 from covad.toys.pool_files import open_pools, pools_digest
 from covad.toys.pools import Pools
@@ -85,23 +87,54 @@ class Marginal:
         bins = np.searchsorted(self.edges[1:-1], z)
         return np.bincount(bins, minlength=len(self.edges) - 1).astype(np.float64)
 
-    def along_first_nuisance(self, number: int) -> tuple[Float64, Float64, Float64, Float64]:
-        """Return nu, empirical log(N_nu/N_0), its error and the modelled one, in one bin.
+    def along_nuisance(self, nuisance: int, number: int) -> tuple[Float64, Float64, Float64, Float64]:
+        """Return nu of one nuisance, empirical log(N_nu/N_0), its error and the modelled one, in one bin.
 
         The origin, which data and model share, is among them. A bin without events has NaN.
         """
         rows = [(0.0, 0.0, 0.0, 0.0)]
         for line in self.shifted:
-            if any(line.nu[1:]):
+            if shifted_alone(line.nu) != nuisance:
                 continue
+            nu_there = line.nu[nuisance]
             observed, predicted, nominal = (x[number] for x in (line.observed, line.predicted, line.nominal))
             if min(observed, predicted, nominal) <= 0:
-                rows.append((line.nu[0], np.nan, np.nan, np.nan))
+                rows.append((nu_there, np.nan, np.nan, np.nan))
                 continue
             empirical, modelled = (float(np.log(x / nominal)) for x in (observed, predicted))
-            rows.append((line.nu[0], empirical, line.uncertainty[number] / observed, modelled))
+            rows.append((nu_there, empirical, line.uncertainty[number] / observed, modelled))
         nu, empirical_all, error, modelled_all = np.array(sorted(rows, key=lambda row: row[0])).T
         return nu, empirical_all, error, modelled_all
+
+
+def shifted_alone(nu: Nu) -> int | None:
+    """Return the only nuisance that is not 0; None if there are more, or none."""
+    places = [place for place, x in enumerate(nu) if x]
+    return places[0] if len(places) == 1 else None
+
+
+def effect_sizes(found: Sequence[Marginal]) -> dict[int, float]:
+    """Return by nuisance the mean square of log(N_nu/N_0) at one sigma over all marginals, without its noise.
+
+    The noise is that of observed minus predicted counts: where shifted and nominal events are the same
+    collisions it is small, where they are separate samples it may exceed the effect.
+    """
+    squares: dict[int, list[Float64]] = {}
+    for marginal in found:
+        for line in marginal.shifted:
+            nuisance, counts = shifted_alone(line.nu), np.array(line.observed)
+            if nuisance is None:
+                continue
+            listed = squares.setdefault(nuisance, [])
+            if abs(line.nu[nuisance]) == 1.0:
+                log_ratio = marginal.log_ratio(counts)
+                seen = np.isfinite(log_ratio)
+                noise = np.array(line.uncertainty)[seen] / counts[seen]
+                listed.append(log_ratio[seen] ** 2 - noise**2)
+    return {
+        nuisance: float(np.concatenate(listed).mean()) if any(map(len, listed)) else 0.0
+        for nuisance, listed in squares.items()
+    }
 
 
 def marginals(checks: SpaceChecks | None, space: LatentSpace | None) -> list[Marginal]:

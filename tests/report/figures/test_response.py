@@ -4,6 +4,7 @@ import numpy as np
 import report_world
 
 from covad.report.figures import response as response_figures
+from covad.report.figures.leading import ShownNuisances
 from covad.results.latent import Marginal
 
 
@@ -24,6 +25,6 @@ def test_the_validation_shows_both_signs_of_three_nuisances(monkeypatch):
         Marginal(0, "z0", np.linspace(0.0, 1.0, 7), shifted),
         "x",
         "covariant, linear",
-        ("jets", "soft", "rate"),
+        ShownNuisances(("jets", "soft", "rate")),
     )
     assert len({label for label, _ in drawn}) == len({colour for _, colour in drawn}) == 6

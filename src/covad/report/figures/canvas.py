@@ -187,6 +187,32 @@ def legend(axes: Axes, columns: int = 1, where: Place = "best") -> None:
     found.set_zorder(5)
 
 
+def legend_above(canvas: Canvas, *axes: Axes) -> None:
+    """Make room above the panel for a legend of these axes, in two columns if its names are short."""
+    found = [ax.get_legend_handles_labels() for ax in axes]
+    handles = [handle for entries, _ in found for handle in entries]
+    labels = [label for _, entries in found for label in entries]
+    widths = [TextPath((0, 0), label, size=7).get_extents().width / 72.0 for label in labels]
+    columns = 2 if max(widths) < _WIDTH / 2 - 0.4 else 1
+    total = canvas.get_figheight()
+    high = total + 0.13 * -(-len(labels) // columns)
+    canvas.set_figheight(high)
+    for ax in canvas.axes:
+        box = ax.get_position()
+        ax.set_position((box.x0, box.y0 * total / high, box.width, box.height * total / high))
+    canvas.legend(
+        handles,
+        labels,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=columns,
+        fontsize=7,
+        labelspacing=0.25,
+        columnspacing=1.0,
+        borderaxespad=0.0,
+    )
+
+
 def headroom(axes: Axes, factor: float = 1.35) -> None:
     """Leave space above the highest curve for the legend."""
     axes.set_ylim(0.0, axes.get_ylim()[1] * factor)
