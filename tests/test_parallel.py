@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from covad.errors import CovadError, StudyError, WorkerError
-from covad.parallel import cores, in_order, run_jobs
+from covad.parallel import cores, in_one_thread, in_order, run_jobs
 
 
 def test_cores_are_those_of_the_process_or_of_the_machine(monkeypatch):
@@ -167,3 +167,9 @@ def test_a_failure_comes_after_the_results_before_it(workers):
 def test_a_worker_that_dies_ends_the_work():
     with pytest.raises(WorkerError, match="a worker process died: run again, with fewer --workers"):
         list(in_order(die_at, [(number,) for number in range(4)], workers=2))
+
+
+def test_what_is_timed_has_one_thread(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert in_one_thread(os.getenv, "OMP_NUM_THREADS") == "1"
+    assert os.environ["OMP_NUM_THREADS"] == "2"

@@ -52,6 +52,13 @@ def one_thread() -> Iterator[None]:
                 os.environ[name] = value
 
 
+def in_one_thread(function: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Return what a function returns in a process of its own, whose libraries have one thread."""
+    context = multiprocessing.get_context("spawn")
+    with one_thread(), ProcessPoolExecutor(1, context, initializer=follow_parent) as pool:
+        return pool.submit(function, *arguments).result()
+
+
 def follow_parent() -> None:
     """Make this process a worker: it leaves Ctrl-C and library warnings to its parent, and ends with it."""
     hide_library_warnings()

@@ -345,7 +345,7 @@ def test_inspect_refuses_every_kind_of_bad_file(sample: Path, tmp_path: Path) ->
 
 @pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_leaves_the_answer_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "bench_toys", lambda fast: NO_TIMES)
+    monkeypatch.setattr("covad.parallel.in_one_thread", lambda _, fast: NO_TIMES)
     monkeypatch.setattr(bench, "format_table", str)
     answer = tmp_path / "answer.json"
     answer.write_bytes(b"{}")
@@ -363,7 +363,7 @@ def test_the_schema_of_study_files_is_json() -> None:
 
 
 def test_json_goes_to_devices_and_through_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "bench_toys", lambda fast: NO_TIMES)
+    monkeypatch.setattr("covad.parallel.in_one_thread", lambda _, fast: NO_TIMES)
     monkeypatch.setattr(bench, "format_table", str)
     link, target = tmp_path / "link.json", tmp_path / "target.json"
     link.symlink_to(target)

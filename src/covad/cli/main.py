@@ -596,8 +596,9 @@ def bench() -> None:
 def bench_toys(fast: bool, json_file: Path | None) -> None:
     """One toy of the profile-likelihood test, by every solver, on one core."""
     from covad.cli import bench as benchmark
+    from covad.parallel import in_one_thread
 
-    times = benchmark.bench_toys(fast)
+    times = in_one_thread(benchmark.bench_toys, fast)
     say(benchmark.format_table(times))
     if json_file:
         _write(json_file, json.dumps(asdict(times), indent=2) + "\n")
