@@ -6,6 +6,7 @@ the weight where the systematic acts most, and no event gets a weight that outdo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,15 +26,15 @@ FIRM_JET = 23.0
 
 
 @dataclass(frozen=True)
-class BuiltInWeights:
+class BuiltInWeights(ABC):
     """What all have in common; each says by `strength` what u is."""
 
     sigma: float
     name: str
 
+    @abstractmethod
     def strength(self, events: Events) -> Floats:
         """Return u of every event."""
-        raise NotImplementedError
 
     def shift(self, events: Events, nu: float) -> Variation:
         if nu == 0.0 or not len(events):
