@@ -110,6 +110,7 @@ def run_toy(study: Study, index: int) -> dict[str, Any]:
         "t": result.t,
         "member_t": tau.member_t.tolist(),
         "log_p": tau.log_p.tolist(),
+        "nu": join_nuisances(result.delta, dataset).tolist(),
         "status": str(result.status),
         "seconds": round(result.seconds, 3),
     }

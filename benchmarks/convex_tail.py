@@ -70,7 +70,7 @@ class Tilted:
         g = latent.response(events)
         whole = _dataset(phi, g, np.arange(POOL), np.arange(POOL), _generator(0, 63))
         null = analytic_null(test, whole, n_reference=N_REFERENCE)
-        return cls(test, phi, g, null, (phi @ _tilt(null, phi)).astype(np.float32))
+        return cls(test, phi, g, null, (phi @ tilt(null, phi)).astype(np.float32))
 
     def toy(self, index: int) -> tuple[Dataset, float]:
         """A tilted toy and the logarithm of its weight."""
@@ -115,11 +115,12 @@ class TiltLikelihood:
         return Expansion(self.value(u), gradient, np.eye(len(u)) + scaled.T @ scaled - centring)
 
 
-def _tilt(null: ConvexNull, phi: Float32) -> Float64:
+def tilt(null: ConvexNull, phi: Float32, share: float = 1e-9) -> Float64:
     """Root of the covariance of the coefficients that turns the variance of y into that of its tail.
 
     A Gaussian y of variance V, tilted by e^{c y.Q.y}, has the variance (V^-1 - 2 c Q)^-1 with c the saddle
-    point of the tail; coefficients of covariance S add (1 + N_D/N_R)^2 F S F to it.
+    point of the tail; coefficients of covariance S add (1 + N_D/N_R)^2 F S F to it. Directions in
+    which the density varies by less than a `share` of the largest variance are left out.
     """
     n = phi.shape[1]
     x = null.law.isf(float(stats.norm.sf(AIM)))
@@ -128,10 +129,12 @@ def _tilt(null: ConvexNull, phi: Float32) -> Float64:
     c = float(np.interp(x, means, tilts))
     grown = np.linalg.inv(np.linalg.inv(null.variance) - 2.0 * c * null.form) - null.variance
     columns = phi.astype(np.float64)
-    inverse = np.linalg.pinv(EXPECTED / len(phi) * columns.T @ columns, rcond=1e-10, hermitian=True)
-    values, vectors = np.linalg.eigh(inverse @ grown[:n, :n] @ inverse / (1.0 + REFERENCE_TILT) ** 2)
-    keep = values > 1e-9 * values.max()
-    root: Float64 = vectors[:, keep] * np.sqrt(values[keep])
+    strengths, axes = np.linalg.eigh(EXPECTED / len(phi) * columns.T @ columns)
+    told = strengths > 1e-7 * strengths[-1]  # rounding of the columns
+    white = axes[:, told] / np.sqrt(strengths[told])
+    values, vectors = np.linalg.eigh(white.T @ grown[:n, :n] @ white / (1.0 + REFERENCE_TILT) ** 2)
+    keep = values > share * values.max()
+    root: Float64 = white @ vectors[:, keep] * np.sqrt(values[keep])
     return root
 
 
