@@ -7,7 +7,8 @@
 A toy is a function of its study and its index: a run that was stopped goes on where it was, and `--first`
 lets several processes share a study, each with a file of its own. The law is that of all toys of a study: at
 nu = 0, from a reference four times as large. The control has p of its members, and their law, without the
-fluctuations of the reference: it has to fail.
+fluctuations of the reference: it has to fail. The summary takes p of the members from their t anew, by the
+law as it is now.
 """
 
 from __future__ import annotations
@@ -156,8 +157,9 @@ def lines(study: Study, rows: list[dict[str, Any]]) -> Iterator[str]:
     seconds = np.median([row["seconds"] for row in rows])
     failed = sum(row["status"] != "converged" for row in rows)
     yield f"{study}: {len(rows)} toys, {failed} not converged, {seconds:.2f} core-s each"
-    yield f"  smallest p: {agreement(law.sf([row['t'] for row in rows]))}"
-    log_p = np.array([row["log_p"] for row in rows])
+    test, like = adaptive(study.expected, study.nuisances), study.toy(0)
+    log_p = np.array([test.log_p(np.array(row["member_t"]), like, np.array(row["nu"])) for row in rows])
+    yield f"  smallest p: {agreement(law.sf(-2.0 * log_p.min(axis=1)))}"
     member_t, nulls = np.array([row["member_t"] for row in rows]), [tail.law for tail in law.tails]
     for j, name in enumerate(names):
         t, null = member_t[:, j], nulls[j]

@@ -123,6 +123,7 @@ class TunedAdaptive(AdaptiveSettings, Sizes):
             "expected": self.expected,
             "reference": self.reference,
             "moments": "shared",
+            "law": "next order",
         }
         return settings | self.model_dump(mode="json", exclude=set(settings), exclude_defaults=True)
 

@@ -2,7 +2,8 @@
 
 With V = F + C + A over the bumps of all scales, the constant and the nuisances (see `covad.nplm.convex.law`),
 member j has t_j = y.Q_j.y with Q_j zero outside of its columns. So all t_j are forms of the same u ~ N(0, 1),
-y = V^{1/2} u, and `SmallestP` has the law of the smallest of their p-values.
+y = V^{1/2} u, and `SmallestP` has the law of the smallest of their p-values. Each is stretched by what the
+next order adds to its mean (`covad.nplm.adaptive.next_order`).
 
 p_j is taken at the nuisances of the fit. The law of the smallest of them then depends on how the members
 overlap alone, which no nuisance changes much: one law serves for all toys of an ensemble.
@@ -10,15 +11,17 @@ overlap alone, which no nuisance changes much: one law serves for all toys of an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covad.nplm.adaptive.members import AdaptiveFit, Members
+from covad.nplm.adaptive.next_order import EventSums, mean_shift
 from covad.nplm.adaptive.smallest_p import SmallestP
 from covad.nplm.convex.convex import columns
+from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.fit import Fit, TauFit
@@ -28,16 +31,21 @@ from covad.nplm.likelihood import BLOCK, GaussianPenalty, nuisance_shift, nuisan
 _ROUNDING = 1e-10
 #: Relative spread of the growth of the density over events up to which C is made of F.
 _DEPARTS = 0.25
+#: Events that the next order is summed over: for a law, and for p of one toy, whose own noise is far larger.
+_EVENTS, _FEW_EVENTS = 3_000, 1_000
+#: The next order stretches t by no more than this share: beyond it, it says that the law is at its end.
+LARGEST_STRETCH = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveNull:
-    """All members under the null in second order, at one truth."""
+    """All members under the null, at one truth."""
 
     moments: ScoreMoments  # of the stacked columns, then the nuisances
     members: Members
     auxiliary: Float64  # precision matrix of the nuisances
     free_yield: bool
+    events: EventSums  # of the same columns, for the next order
 
     @cached_property
     def nulls(self) -> tuple[ConvexNull, ...]:
@@ -78,7 +86,9 @@ class AdaptiveNull:
         moments = ScoreMoments(self.moments.information[square], self.moments.reference_variance[square])
         auxiliary = np.pad(self.auxiliary, (n_basis, 0))
         ridge = np.append(self.members.tests[j].ridge_by_column, np.zeros(len(self.auxiliary)))
-        return ConvexNull.of(moments, ridge, auxiliary, n_basis, self.free_yield)
+        null = ConvexNull.of(moments, ridge, auxiliary, n_basis, self.free_yield)
+        events = replace(self.events, x=self.events.x[:, index])
+        return stretched(null, mean_shift(events, moments, ridge, auxiliary, n_basis))
 
     @cached_property
     def _root(self) -> Float64:
@@ -113,9 +123,17 @@ class AdaptiveNulls:
         """Return the null where the true yield is e^{log_yield} times as large."""
         if not log_yield:
             return self.null
-        null = self.null
-        moments = null.moments.at_yield(log_yield)
-        return AdaptiveNull(moments, null.members, null.auxiliary, null.free_yield)
+        null, growth = self.null, float(np.exp(log_yield))
+        events = null.events
+        grown = EventSums(events.x, growth * events.weights, growth * events.om)
+        return replace(null, moments=null.moments.at_yield(log_yield), events=grown)
+
+
+def stretched(null: ConvexNull, shift: float) -> ConvexNull:
+    """Return the null whose t is in proportion larger, by `shift` in the mean."""
+    stretch = 1.0 + float(np.clip(shift / null.law.mean, -LARGEST_STRETCH, LARGEST_STRETCH))
+    law = GeneralisedChi2(stretch * null.law.weights)
+    return ConvexNull(stretch * null.form, null.variance, law)
 
 
 def adaptive_nulls(
@@ -128,11 +146,13 @@ def adaptive_nulls(
     """Return the nulls for datasets like `sample`; arguments as those of `convex.law.analytic_nulls`."""
     x, growth = _columns(members, sample, nu)
     moments = ScoreMoments.of(x, sample.weights, growth)
+    events = _events(x, sample.weights * growth, _EVENTS)
     if n_reference is not None:
         moments = moments.for_reference_of(n_reference, sampled=len(growth))
+        events = replace(events, om=events.om * len(growth) / n_reference)
     if further is not None:
         moments = moments.with_further(further)
-    return AdaptiveNulls(_null(moments, members, sample))
+    return AdaptiveNulls(_null(moments, members, sample, events))
 
 
 def sketched_null(members: Members, dataset: Dataset, nu: Float64, x: Float32 | None = None) -> AdaptiveNull:
@@ -150,8 +170,9 @@ def sketched_null(members: Members, dataset: Dataset, nu: Float64, x: Float32 | 
     density, total = weights * growth, float(weights.sum())
     mean_growth = float(density @ growth / density.sum())
     departs = float(np.sqrt(weights @ np.square(growth / mean_growth - 1.0) / total))
+    events = _events(x, density, _FEW_EVENTS)
     if np.ptp(weights) > _ROUNDING * weights[0] or departs > _DEPARTS:
-        return _null(ScoreMoments.of(x, weights, growth), members, dataset)
+        return _null(ScoreMoments.of(x, weights, growth), members, dataset, events)
     root, sums = np.sqrt(density), np.zeros(x.shape[1])
     information = np.zeros((x.shape[1], x.shape[1]))
     for start in range(0, len(weights), BLOCK):
@@ -160,7 +181,7 @@ def sketched_null(members: Members, dataset: Dataset, nu: Float64, x: Float32 | 
         information += scaled.T @ scaled
         sums += scaled.T @ root[rows]
     variance = weights[0] * (mean_growth * information - np.outer(sums, sums) / total)
-    return _null(ScoreMoments(information, variance), members, dataset)
+    return _null(ScoreMoments(information, variance), members, dataset, events)
 
 
 def _columns(members: Members, sample: Dataset, nu: Float64 | None) -> tuple[Float32, Float64]:
@@ -173,7 +194,14 @@ def _columns(members: Members, sample: Dataset, nu: Float64 | None) -> tuple[Flo
     return x, np.exp(nuisance_shift(response, nu))
 
 
-def _null(moments: ScoreMoments, members: Members, sample: Dataset) -> AdaptiveNull:
+def _events(x: Float32, density: Float64, number: int) -> EventSums:
+    """Draw events of the reference by their density, with repetition; always the same."""
+    total = float(density.sum())
+    drawn = np.random.default_rng(len(density)).choice(len(density), number, p=density / total)
+    return EventSums(x[drawn], np.full(number, total / number), float(density @ density) / total)
+
+
+def _null(moments: ScoreMoments, members: Members, sample: Dataset, events: EventSums) -> AdaptiveNull:
     auxiliary = GaussianPenalty.of_nuisances(sample).curvature
     free_yield = sample.normalisation is not None and sample.normalisation.is_free
-    return AdaptiveNull(moments, members, auxiliary, free_yield)
+    return AdaptiveNull(moments, members, auxiliary, free_yield, events)

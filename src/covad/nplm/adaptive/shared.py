@@ -14,11 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from covad.nplm.adaptive.law import stretched
 from covad.nplm.adaptive.members import Members
+from covad.nplm.adaptive.next_order import EventSums, mean_shift
 from covad.nplm.convex.convex import columns
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Dataset, Float32, Float64, Response
@@ -65,6 +68,11 @@ class _Axes:
     shares: Float64  # weights of the condensed events
     noise_shares: Float64
 
+    def kept(self, expected: float, ridge: float) -> NDArray[np.intp]:
+        """Return the columns of the axes that a ridge lets through, of the constant and the nuisances."""
+        n_kept = int((expected * self.spectrum > _NEGLIGIBLE * ridge).sum())
+        return np.append(np.arange(n_kept), np.arange(len(self.spectrum), len(self.mean)))
+
     def moments(self, growth: Float64, kept: NDArray[np.intp]) -> ScoreMoments:
         """Return F and n C for the columns `kept`, where the density has grown so at the condensed events."""
         x = self.condensed[:, kept]
@@ -94,6 +102,7 @@ class SharedMoments:
     members: Members
     sample: ReferenceSample
     _known: dict[tuple[int, bool], _Moments] = field(default_factory=dict, repr=False)
+    _shifts: dict[tuple[Any, ...], Float64] = field(default_factory=dict, repr=False)
 
     def log_p(self, t: Float64, dataset: Dataset, nu: Float64) -> Float64 | None:
         """Return log p of every member at `nu`; None where only sums over the toy's own reference will do.
@@ -107,30 +116,67 @@ class SharedMoments:
         total_growth = float(self._shares @ np.exp(shift))
         if float(np.sqrt(self._shares @ np.square(np.exp(shift) / total_growth - 1.0))) > _DEPARTS:
             return None
-        expected = float(dataset.weights.sum()) * total_growth
+        nominal = float(dataset.weights.sum())
+        expected = nominal * total_growth
         found = np.empty(len(t))
-        precision = GaussianPenalty.of_nuisances(dataset).curvature
+        shifts = self._next_order(dataset) * (nominal / expected)
         for scales, axes in self._moments(dataset).by_scales.items():
             growth = np.exp(shift[axes.drawn])
             growth /= float(axes.shares @ growth / axes.shares.sum())
             own = [j for j, member in enumerate(self.members.members) if member.scales == scales]
             weakest = min(self.members.members[j].ridge for j in own)
-            n_axes, n = len(axes.spectrum), len(axes.mean)
-            most = int((expected * axes.spectrum > _NEGLIGIBLE * weakest).sum())
-            moments = axes.moments(growth, np.append(np.arange(most), np.arange(n_axes, n)))
+            moments = axes.moments(growth, axes.kept(expected, weakest))
             for j in own:
-                ridge = self.members.members[j].ridge
-                n_kept = int((expected * axes.spectrum > _NEGLIGIBLE * ridge).sum())
-                kept = np.append(np.arange(n_kept), np.arange(most, most + n - n_axes))
-                block = np.ix_(kept, kept)
-                scaled = ScoreMoments(
-                    expected * moments.information[block],
-                    expected**2 / len(dataset.weights) * moments.reference_variance[block],
-                )
-                ridges = np.append(np.full(n_kept, ridge), np.zeros(n - n_axes))
-                null = ConvexNull.of(scaled, ridges, np.pad(precision, (n_kept + 1, 0)), n_kept + 1)
+                problem = self._problem(axes, moments, j, expected, dataset)
+                null = stretched(ConvexNull.of(*problem), float(shifts[j]))
                 found[j] = float(null.law.log_sf(max(float(t[j]), 0.0)))
         return found
+
+    def _problem(
+        self, axes: _Axes, moments: ScoreMoments, j: int, expected: float, dataset: Dataset
+    ) -> tuple[ScoreMoments, Float64, Float64, int]:
+        """Return what the law of member `j` is made of, in the axes that its ridge lets through.
+
+        `moments` are those of the leading axes at a yield of one, and of the constant and the nuisances.
+        """
+        ridge, n_axes, n = self.members.members[j].ridge, len(axes.spectrum), len(axes.mean)
+        n_kept = int((expected * axes.spectrum > _NEGLIGIBLE * ridge).sum())
+        others = n - n_axes
+        kept = np.append(
+            np.arange(n_kept), np.arange(len(moments.information) - others, len(moments.information))
+        )
+        block = np.ix_(kept, kept)
+        scaled = ScoreMoments(
+            expected * moments.information[block],
+            expected**2 / len(dataset.weights) * moments.reference_variance[block],
+        )
+        ridges = np.append(np.full(n_kept, ridge), np.zeros(others))
+        precision = np.pad(GaussianPenalty.of_nuisances(dataset).curvature, (n_kept + 1, 0))
+        return scaled, ridges, precision, n_kept + 1
+
+    def _next_order(self, dataset: Dataset) -> Float64:
+        """Return the shift of the mean of t by the next order, at nu = 0; it goes as one over the yield."""
+        expected, n_reference = float(dataset.weights.sum()), len(dataset.weights)
+        precision = GaussianPenalty.of_nuisances(dataset).curvature
+        key = (
+            dataset.n_nuisances,
+            dataset.normalisation is not None,
+            expected,
+            n_reference,
+            precision.tobytes(),
+        )
+        if key not in self._shifts:
+            shifts = np.zeros(len(self.members))
+            for j, member in enumerate(self.members.members):
+                axes = self._moments(dataset).by_scales[member.scales]
+                kept = axes.kept(expected, member.ridge)
+                moments = axes.moments(np.ones(len(axes.drawn)), kept)
+                problem = self._problem(axes, moments, j, expected, dataset)
+                om = expected / n_reference * axes.noise_total
+                events = EventSums(axes.condensed[:, kept], expected * axes.shares, om)
+                shifts[j] = mean_shift(events, *problem)
+            self._shifts[key] = shifts
+        return self._shifts[key]
 
     def information(self, dataset: Dataset, nu: Float64) -> Float64 | None:
         """Return F of the stacked columns, with the density of nu = 0 and the yield at `nu`: a curvature."""

@@ -1,0 +1,109 @@
+"""The next order of the mean of t against exact sums over all datasets of small problems."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import brentq
+
+from covad.nplm.adaptive.law import LARGEST_STRETCH, adaptive_nulls, stretched
+from covad.nplm.adaptive.members import choose_members
+from covad.nplm.adaptive.next_order import EventSums, mean_shift
+from covad.nplm.convex.law import ConvexNull, ScoreMoments
+from covad.nplm.settings import AdaptiveSettings, Sizes
+from covad.toys import latent_world as latent
+
+NOTHING = np.zeros((1, 1))
+
+
+def cell(expected: float, share: float, n_reference: int | None) -> tuple[EventSums, ScoreMoments]:
+    """Return one column that is 1 in a cell which holds `share` of the expected events, 0 elsewhere."""
+    inside = expected * share
+    om = 0.0 if n_reference is None else expected / n_reference
+    events = EventSums(np.ones((4, 1)), np.full(4, inside / 4), om)
+    variance = om * inside * (1.0 - share)
+    return events, ScoreMoments(np.array([[inside]]), np.array([[variance]]))
+
+
+def leading_mean(moments: ScoreMoments, ridge: float) -> float:
+    return ConvexNull.of(moments, np.array([ridge]), NOTHING, 1).law.mean
+
+
+def exact_mean(expected: float, share: float, n_reference: int | None, ridge: float) -> float:
+    """Sum t over all counts of the data, and of the reference in the cell."""
+    inside = expected * share
+    width = 9.0 * np.sqrt(inside)
+    counts = np.arange(max(0, int(inside - width)), int(inside + width) + 1)
+    chance = stats.poisson.pmf(counts, inside)
+    if n_reference is None:
+        model, of_model = np.array([inside]), np.array([1.0])
+    else:
+        mean, spread = n_reference * share, np.sqrt(n_reference * share)
+        k = np.arange(max(1, int(mean - 7 * spread)), int(mean + 7 * spread) + 1)
+        model, of_model = expected / n_reference * k, stats.binom.pmf(k, n_reference, share)
+    total = 0.0
+    for density, weight in zip(model, of_model, strict=True):
+        for n, p in zip(counts, chance, strict=True):
+            if p * weight < 1e-13:
+                continue
+            theta = brentq(lambda a, n=n, d=density: n - d * np.exp(a) - ridge * a, -8.0, 8.0, xtol=1e-10)
+            total += weight * p * 2.0 * (n * theta - density * np.expm1(theta))
+    return total
+
+
+@pytest.mark.parametrize("expected", [40.0, 160.0])
+def test_a_poisson_count_has_the_correction_of_the_books(expected: float) -> None:
+    events, moments = cell(expected, 1.0, None)
+    shift = mean_shift(events, moments, np.zeros(1), NOTHING, 1)
+    assert shift == pytest.approx(1.0 / (6.0 * expected))
+
+
+@pytest.mark.parametrize(
+    ("share", "n_reference", "ridge"),
+    [(1.0, None, 0.0), (1.0, None, 30.0), (1.0, None, 200.0), (0.02, 12_000, 0.0), (0.02, 12_000, 40.0)],
+)
+def test_the_next_order_explains_the_exact_mean(share: float, n_reference: int | None, ridge: float) -> None:
+    expected = 80.0 / share
+    events, moments = cell(expected, share, n_reference)
+    shift = mean_shift(events, moments, np.array([ridge]), NOTHING, 1)
+    missing = exact_mean(expected, share, n_reference, ridge) - leading_mean(moments, ridge)
+    # what is left is of the order after it: one over the events in the cell, of the shift
+    assert missing == pytest.approx(shift, rel=0.05)
+
+
+def test_nuisances_alone_have_their_own_part_of_it() -> None:
+    events, moments = cell(100.0, 1.0, None)
+    both = replace(events, x=np.ones((4, 2)))
+    moments = ScoreMoments(np.full((2, 2), 100.0), np.zeros((2, 2)))
+    # h and the normalisation are one direction, which the fit without h has too: t is zero in all orders
+    shift = mean_shift(both, moments, np.array([1e9, 0.0]), np.diag([0.0, 1e-6]), 1)
+    assert shift == pytest.approx(0.0, abs=1e-6)
+
+
+def test_weak_ridges_are_stretched_most_and_by_a_few_per_cent_of_the_spread() -> None:
+    pool = latent.background(20_000, np.random.default_rng(1))
+    world = latent.LatentWorld(n_reference=10_400, expected=2_000.0)
+    sizes = Sizes(expected=2_000.0, reference=10_400)
+    settings = AdaptiveSettings(capacities=(10.0, 30.0), bumps=(25, 60), together=(1.0, 3.0, 10.0))
+    members = choose_members(pool, settings, sizes)
+    null = adaptive_nulls(members, world.toy(np.random.default_rng(2))).at_yield()
+    shifts = []
+    for j, one in enumerate(null.nulls):
+        own, n_basis = null._columns[j], len(members.columns[j])
+        square = np.ix_(own, own)
+        moments = ScoreMoments(null.moments.information[square], null.moments.reference_variance[square])
+        ridge = np.append(members.tests[j].ridge_by_column, np.zeros(len(own) - n_basis))
+        law = ConvexNull.of(moments, ridge, np.pad(null.auxiliary, (n_basis, 0)), n_basis).law
+        shifts.append((one.law.mean - law.mean) / law.std)
+    assert sorted(shifts) == shifts
+    assert 0.0 < shifts[0] < shifts[-1] < 0.1
+
+
+def test_no_stretch_goes_beyond_its_limit() -> None:
+    null = ConvexNull.of(cell(100.0, 1.0, None)[1], np.zeros(1), NOTHING, 1)
+    assert stretched(null, 50.0).law.mean == pytest.approx((1.0 + LARGEST_STRETCH) * null.law.mean)
+    longer = stretched(null, 0.01 * null.law.mean)
+    assert longer.quadratic_t(np.ones(1)) == pytest.approx(1.01 * null.quadratic_t(np.ones(1)))
