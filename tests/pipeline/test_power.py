@@ -22,7 +22,7 @@ from covad.report.evidence import read_evidence
 from covad.report.tables.yardsticks import yardstick_table
 from covad.results import collect
 from covad.results.compute import current_summary
-from covad.results.power import TUNING, YARDSTICKS, read_yardsticks
+from covad.results.power import TUNING, YARDSTICKS, read_tuning, read_yardsticks
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
@@ -42,7 +42,7 @@ POOLS = {
     "signals": {"bump": [40]},
     "toys": 45,
 }
-GRID = Grid(capacities=(3.0, 5.0), spreads=(3.0,), bumps=12)
+GRID = Grid(capacities=(3.0, 5.0), spreads=(3.0,), bumps=12, tests=("convex",))
 
 
 @pytest.fixture(scope="module")
@@ -108,11 +108,17 @@ def test_a_study_file_is_sent_to_covad_run(tmp_path):
         tune_power(tmp_path / "study.yaml", GRID)
 
 
-def test_another_test_has_to_be_known(pooled):
-    with pytest.raises(UnknownNameError, match="no other test 'wishful'"):
-        tune_power(pooled, Grid((3.0,), (3.0,), 12, ("wishful",)), 3, toys=43)
-    with pytest.raises(PlanError, match="needs 43 toys or more"):
-        tune_power(pooled, Grid((3.0,), (3.0,), 12, ("wishful",)), 3, toys=42)
+def test_another_test_has_to_be_known():
+    with pytest.raises(UnknownNameError, match="no test 'wishful' to compare"):
+        Grid(tests=("wishful",))
+
+
+def test_the_adaptive_test_stands_beside_the_convex_ones_by_formula(pooled):
+    found = tune_power(pooled, Grid((3.0,), (3.0,), 12), 3)
+    assert [setting.name for setting in found.settings] == ["adaptive", "convex, capacity 3, spread 3"]
+    assert all(0.0 < setting.mean_of_bumps < 1.0 for setting in found.settings)
+    assert found.settings[0].mean_of_processes is None
+    assert read_tuning(RunDirectory(pooled)) == found
 
 
 def test_yardsticks_stand_beside_the_tests_of_the_run(pooled):

@@ -10,6 +10,7 @@ import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
@@ -519,7 +520,7 @@ def export(path: Path, out: Path | None) -> None:
 @click.option("--capacity", "capacities", multiple=True, type=float, help="Default: 10, 20, 45 and 90.")
 @click.option("--spread", "spreads", multiple=True, type=float, help="Default: 3 and 10.")
 @click.option("--bumps", type=click.IntRange(2, 5000), help="Bumps of the convex test; default: the study's.")
-@click.option("--test", "others", multiple=True, help="Another test, by name; it is compared by toys alone.")
+@click.option("--test", "tests", multiple=True, help="convex or adaptive; default: both.")
 @click.option(
     "--anomalies",
     "n_bumps",
@@ -545,7 +546,7 @@ def tune_power(
     capacities: tuple[float, ...],
     spreads: tuple[float, ...],
     bumps: int | None,
-    others: tuple[str, ...],
+    tests: tuple[str, ...],
     n_bumps: int,
     toys: int,
     signals: tuple[str, ...],
@@ -572,8 +573,8 @@ def tune_power(
         say(f"wrote {study_file}; next: covad run {study_file} --out {folder / 'RUN'} --until checks")
         say(f"then: covad tune-power {folder / 'RUN'} --signal {process}")
         return
-    given = {"capacities": capacities, "spreads": spreads}
-    grid = Grid(bumps=bumps, others=others, **{key: value for key, value in given.items() if value})
+    given: dict[str, Any] = {"capacities": capacities, "spreads": spreads, "tests": tests}
+    grid = Grid(bumps=bumps, **{key: value for key, value in given.items() if value})
     found = {path: tune(path, grid, n_bumps, toys, signals) for path in runs}
     if json_file:
         _write(
