@@ -418,13 +418,17 @@ def run(
 def status(path: Path, as_json: bool) -> None:
     """Show where a run stands: toys requested = done + failed + missing, and the time left."""
     from covad.cli.status import print_status
+    from covad.results.frontier import read_frontier
+    from covad.runs.directory import RunDirectory
     from covad.runs.status import run_status
+    from covad.storage.records import plain
 
-    found = run_status(path)
+    found, frontier = run_status(path), read_frontier(RunDirectory(path))
     if as_json:
-        say(json.dumps(found.plain(), indent=2))
+        told = found.plain() | ({} if frontier is None else {"frontier": plain(frontier)})
+        say(json.dumps(told, indent=2))
     else:
-        print_status(found)
+        print_status(found, frontier)
 
 
 @commands.command(short_help="Write the page, figures and tables of a run.", examples=("covad report RUN",))
@@ -564,6 +568,8 @@ def tune_power(
     from covad.pipeline.leave_out import leave_out
     from covad.pipeline.tune_power import Grid
     from covad.pipeline.tune_power import tune_power as tune
+    from covad.results.frontier import read_frontier
+    from covad.runs.directory import RunDirectory
     from covad.storage.records import plain
 
     if (process is None) != (folder is None) or (process is not None and len(runs) > 1):
@@ -581,6 +587,10 @@ def tune_power(
             json_file, json.dumps({str(path): plain(each) for path, each in found.items()}, indent=2) + "\n"
         )
     print_tuning(found)
+    for path in runs:
+        frontier = read_frontier(RunDirectory(path))
+        for line in () if frontier is None else frontier.lines:
+            say(f"{path.name}: {line}" if len(runs) > 1 else line)
 
 
 @commands.group(
