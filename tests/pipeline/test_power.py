@@ -22,10 +22,13 @@ from covad.report.evidence import read_evidence
 from covad.report.tables.yardsticks import yardstick_table
 from covad.results import collect
 from covad.results.compute import current_summary
+from covad.results.frontier import read_frontier
 from covad.results.power import TUNING, YARDSTICKS, read_tuning, read_yardsticks
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
+from covad.storage.records import plain
+from covad.storage.sealed import write_sealed
 from covad.study import parse_study
 from covad.study.reading import read_study
 from covad.toys.drawing import draw_from
@@ -57,13 +60,14 @@ def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def collided(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run from events, with inputs and labels."""
-    source = TINY["source"] | {"signals": {"lq": {"simulate": 300}}}
+    """A run from events, with inputs and labels, in spaces of two alphas."""
+    spaces = {"covariant": {"alpha": 10}, "contrastive": {"alpha": 0}}
+    source = TINY["source"] | {"signals": {"lq": {"simulate": 300}}, "spaces": spaces}
     return make_run(
         tmp_path_factory.mktemp("collided") / "run",
         source=source,
         tests={"convex": {"bumps": 5}},
-        configurations=[{"treatment": "profiled"}],
+        configurations=[{"space": space, "treatment": "profiled"} for space in spaces],
         signals={"lq": [20]},
         toys=2,
     )
@@ -176,22 +180,43 @@ def test_known_processes_are_left_out_in_turn(collided):
     families = [family.family for family in found.settings[0].families]
     assert families[:2] == ["random bumps", "z left out"]
     assert any("trained with their labels" in note for note in found.notes)
+    assert {setting.space for setting in found.settings} == {"covariant, linear", "contrastive, linear"}
+
+
+def test_the_frontier_has_reach_before_power_and_power_of_the_spaces_as_they_are(collided):
+    directory, runner = RunDirectory(collided), CliRunner()
+    (collided / TUNING).unlink(missing_ok=True)
+    before = read_frontier(directory)
+    assert [point.alpha for point in before.points] == [10.0, 0.0]
+    assert not before.has_power
+    tuned = tune_power(collided, GRID, n_bumps=2)
+    found = current_summary(collect(collided)).frontier
+    assert found == read_frontier(directory)
+    assert found.has_power
+    assert found.test in {setting.name for setting in tuned.settings}
+    assert [choice.alpha for choice in found.choices] == [choice.alpha for choice in before.choices]
+    told = runner.invoke(commands, ["status", str(collided)])
+    assert "by the rule: alpha = " in told.output
+    told = runner.invoke(commands, ["status", str(collided), "--json"])
+    assert json.loads(told.stdout)["frontier"]["test"] == found.test
+    write_sealed(collided / TUNING, plain(replace(tuned, made_of={"covariant, linear": "another"})))
+    assert read_frontier(directory) == before
 
 
 def test_wide_pools_give_the_same_toys(collided):
     directory = RunDirectory(collided)
     study = directory.study()
-    (source,) = open_sources(study, directory).values()
+    source = open_sources(study, directory)["covariant", 1]
     pools = open_pools(source.directory, source.digest)
     narrow = WidePools.of_z(pools, [(0.0,), (1.0,)])
     wide = with_inputs(narrow, CollisionData.of_run(study, directory))
     ensemble = next(entry.ensemble for entry in collect(collided).entries if entry.draw.signal == "lq")
     seeds = ensemble.seeds(0)
     toy = wide.seen(draw_from(wide.pools, ensemble.draw, seeds))
-    plain = source.draw(ensemble.draw, seeds)
-    np.testing.assert_array_equal(toy.dataset.data, plain.data)
-    np.testing.assert_array_equal(toy.dataset.reference, plain.reference)
-    assert toy.data["inputs"].shape == (len(plain.data), 57)
+    alone = source.draw(ensemble.draw, seeds)
+    np.testing.assert_array_equal(toy.dataset.data, alone.data)
+    np.testing.assert_array_equal(toy.dataset.reference, alone.reference)
+    assert toy.data["inputs"].shape == (len(alone.data), 57)
     assert toy.data["observables"].shape[1] == 4 * 5
 
 

@@ -88,12 +88,12 @@ class AlphaChoice(Record):
         """Say what the rule chooses, and why."""
         whose = f" ({self.setting})" if self.setting else ""
         among = ", ".join(f"{alpha:g}" for alpha in self.among)
-        reached = f"{_events(self.lowest)} events at least"
-        wanted = f"{TIMES_DATA:g} times the expected data, {_events(self.wanted)}"
+        wanted = f"at least {TIMES_DATA:g} times the expected data ({_events(self.wanted)} events)"
+        reached = f"{_events(self.lowest)} events or more"
         if self.enough:
-            why = f"the smallest of {among} whose prior-averaged reach, {reached}, is {wanted} or more"
+            why = f"the smallest of {among} whose prior-averaged reach ({reached}) is {wanted}"
         else:
-            why = f"no reach of {among} is {wanted} or more, and this one's is the largest: {reached}"
+            why = f"of {among} no prior-averaged reach is {wanted}, and this one is the largest ({reached})"
         return f"by the rule{whose}: alpha = {self.alpha:g}: {why}"
 
 

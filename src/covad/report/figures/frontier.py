@@ -22,6 +22,9 @@ from covad.report.names import number
 from covad.report.texts import followed, texts
 from covad.results.summary import Summary
 
+#: Distance of repeats on the axis of alphas.
+_APART = 0.15
+
 
 @dataclass(frozen=True)
 class Where:
@@ -90,14 +93,18 @@ def draw_frontier(axes: Axes, frontier: Frontier, where: Where) -> Axes:
             axes.plot(*zip(*means, strict=True), color=colour, linewidth=0.6, alpha=0.5)
         points = [p for p in frontier.points if p.setting == name]
         for point in points:
-            _draw_point(axes, x_of(point), where.of_point(point), colour, marker)
+            repeats = [p for p in points if p.alpha == point.alpha]
+            # in power, repeats lie apart by themselves
+            aside = 0.0 if frontier.has_power else _APART * (repeats.index(point) - (len(repeats) - 1) / 2)
+            faint = 0.45 if len(repeats) > 1 else 1.0
+            _draw_point(axes, x_of(point) + aside, where.of_point(point), colour, marker, faint)
         for setting, (x, mean) in zip(mine, means, strict=True):
             found = where.of_setting(setting)
             if found is not None and found.spread is not None:
                 _draw_mean(axes, setting, x, found, colour, marker, frontier.has_power)
-            axes.annotate(
-                rf"$\alpha$ = {setting.alpha:g}", (x, mean), (4, 4), textcoords="offset points", fontsize=7
-            )
+            if frontier.has_power:  # else the axis has alpha
+                told = rf"$\alpha$ = {setting.alpha:g}"
+                axes.annotate(told, (x, mean), (4, 4), textcoords="offset points", fontsize=7)
             if frontier.is_chosen(setting):
                 axes.plot(
                     x, mean, "o", markersize=11, markerfacecolor="none", color=WARM[0], label="by the rule"
@@ -116,14 +123,16 @@ def draw_frontier(axes: Axes, frontier: Frontier, where: Where) -> Axes:
     return axes
 
 
-def _draw_point(axes: Axes, x: float, reach: Reach | None, colour: str, marker: str) -> None:
+def _draw_point(axes: Axes, x: float, reach: Reach | None, colour: str, marker: str, faint: float) -> None:
     """Draw one space with its 68 % interval; a reach without upper end as its lower end, with an arrow."""
     if reach is None:
         return
     y, bound = shown_reach(reach)
     low, high = reach.interval.low or y, reach.interval.high
     ends = [[0.0], [0.4 * y]] if bound or high is None else [[max(y - low, 0.0)], [max(high - y, 0.0)]]
-    axes.errorbar([x], [y], ends, fmt=marker, color=colour, lolims=bound, elinewidth=0.8, capsize=2.0)
+    axes.errorbar(
+        [x], [y], ends, fmt=marker, color=colour, lolims=bound, elinewidth=0.8, capsize=2.0, alpha=faint
+    )
 
 
 def _draw_mean(
