@@ -108,7 +108,7 @@ def test_settings_that_no_test_has_are_refused(grid, words):
 
 def test_a_study_file_is_sent_to_covad_run(tmp_path):
     (tmp_path / "study.yaml").write_text("seed: 1\n")
-    with pytest.raises(StudyError, match="--until checks"):
+    with pytest.raises(StudyError, match="--until pools"):
         tune_power(tmp_path / "study.yaml", GRID)
 
 

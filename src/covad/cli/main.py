@@ -576,7 +576,7 @@ def tune_power(
         raise click.UsageError("--leave-out PROCESS needs --to FOLDER, and one run")
     if process is not None and folder is not None:
         study_file = leave_out(runs[0], process, folder)
-        say(f"wrote {study_file}; next: covad run {study_file} --out {folder / 'RUN'} --until checks")
+        say(f"wrote {study_file}; next: covad run {study_file} --out {folder / 'RUN'} --until pools")
         say(f"then: covad tune-power {folder / 'RUN'} --signal {process}")
         return
     given: dict[str, Any] = {"capacities": capacities, "spreads": spreads, "tests": tests}

@@ -116,7 +116,7 @@ def tune_power(
     if path.is_file():
         raise StudyError(
             f"{path}: is a file, but a space has to be trained first: "
-            f"`covad run {path} --out RUN --until checks`, then `covad tune-power RUN`"
+            f"`covad run {path} --out RUN --until pools`, then `covad tune-power RUN`"
         )
     directory = RunDirectory(path)
     study = directory.study()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from covad.inference.frontier import TIMES_DATA, Frontier, FrontierSetting, Repeated
-from covad.report.names import number
 from covad.report.tables.spaces import AVERAGED, reach_cell
 from covad.report.tables.table import Cell, Column, Row, Table
 from covad.report.texts import followed, texts
@@ -30,7 +29,7 @@ def frontier_table(summary: Summary) -> Table | None:
         "tables",
         "frontier",
         times=f"{TIMES_DATA:g}",
-        wanted=number(frontier.wanted),
+        wanted=_events(frontier.wanted),
         power=_power_text(frontier),
     )
     named = any(setting.setting for setting in frontier.settings)
@@ -46,7 +45,7 @@ def frontier_table(summary: Summary) -> Table | None:
 
 def _row(frontier: Frontier, setting: FrontierSetting, sizes: list[float], named: bool) -> Row:
     cells = [_reach_cell(frontier, setting, size) for size in (None, *sizes)]
-    cells.append(Cell(number(round(setting.lowest)), setting.lowest))
+    cells.append(Cell(_events(setting.lowest), setting.lowest))
     if frontier.test is not None:
         cells += [_power_cell(setting.power), _power_cell(setting.bump_power)]
     cells.append(Cell("chosen" if frontier.is_chosen(setting) else "no"))
@@ -65,9 +64,13 @@ def _reach_cell(frontier: Frontier, setting: FrontierSetting, size: float | None
         return Cell()
     mean, spread = found.mean, found.spread or 0.0
     if found.bound:
-        return Cell(f">= {mean:,.0f}".replace(",", " "), None, mean)
+        return Cell(f">= {_events(mean)}", None, mean)
     low, high = mean * math.exp(-spread), mean * math.exp(spread)
-    return Cell(f"{mean:,.0f} +{high - mean:,.0f} -{mean - low:,.0f}".replace(",", " "), mean, low, high)
+    return Cell(f"{_events(mean)} +{_events(high - mean)} -{_events(mean - low)}", mean, low, high)
+
+
+def _events(n_events: float) -> str:
+    return f"{n_events:,.0f}".replace(",", " ")
 
 
 def _power_cell(power: Repeated | None) -> Cell:
