@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner
 from finished_run import TINY, here, make_run
 from latent_run import make_latent_run
+from matplotlib.figure import Figure
 from toy_world import latent_pools
 
+import covad
 from covad.cli.main import commands
 from covad.errors import PlanError, StudyError, UnknownNameError
 from covad.pipeline import run_study
@@ -195,6 +197,12 @@ def test_the_frontier_has_reach_before_power_and_power_of_the_spaces_as_they_are
     assert found.has_power
     assert found.test in {setting.name for setting in tuned.settings}
     assert [choice.alpha for choice in found.choices] == [choice.alpha for choice in before.choices]
+    run = covad.open_run(collided)
+    assert (
+        covad.plot.frontier(run, sigma=2, ax=Figure().subplots()).get_xlabel() == "power, processes left out"
+    )
+    with pytest.raises(UnknownNameError, match="no reach at 3 sigma"):
+        covad.plot.frontier(run, sigma=3)
     told = runner.invoke(commands, ["status", str(collided)])
     assert "by the rule: alpha = " in told.output
     told = runner.invoke(commands, ["status", str(collided), "--json"])
