@@ -33,18 +33,13 @@ SPREADS = (3.0, 10.0, 30.0)
 
 def log_p_of(null: AdaptiveNull, bump: Bump | None, toys: int, rng: np.random.Generator) -> Float64:
     """Return log p of all members in toys of the second order, (toys, members)."""
-    law, root, members = null.law, null._root, null.members
-    y = rng.standard_normal((toys, root.shape[1])) @ root.T
+    y = null.draw_scores(toys, rng)
     if bump is not None:
         for row in y:
             z = bump.draw(rng)
             if len(z):
-                row += columns(members.basis, z, Response(latent.response(z, 1)), True).sum(axis=0)
-    t = [
-        np.einsum("ij,jk,ik->i", y[:, index], one.form, y[:, index], optimize=True)
-        for index, one in zip(null._columns, null.nulls, strict=True)
-    ]
-    return law.log_p(np.stack(t, axis=-1))
+                row += columns(null.members.basis, z, Response(latent.response(z, 1)), True).sum(axis=0)
+    return null.log_p_of_scores(y)
 
 
 def global_z(null_log_p: Float64, log_p: Float64, chosen: list[int], cauchy: bool = False) -> Float64:

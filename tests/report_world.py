@@ -23,6 +23,7 @@ from covad.inference.verdict import judge
 from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.report.tables.table import Cell, Column, Row, Table
+from covad.results.frontier import make_frontier
 from covad.results.manifest import Manifest, ToyVersions
 from covad.results.spaces import FoldSummary, SpaceSummary, TrainingSummary
 from covad.results.summary import (
@@ -106,11 +107,12 @@ def evidence(
         spaces.append(_space(space, embedding, order, checks[space]))
     counted = ("requested", "done", "failed", "missing")
     proposal = ("covariant", "profiled", 1)
+    study = _study(alpha, configurations, injections, tests)
     summary = Summary(
         schema=SUMMARY_SCHEMA,
         covad="0.0",
         made_of="",
-        study=_study(alpha, configurations, injections, tests),
+        study=study,
         processes=(ProcessShare("w", 900, 9_000.0), ProcessShare("ttbar", 100, 1_000.0)),
         yields=None,
         manifest=Manifest({"numpy": "2"}, {"cores": 2}, 1, {}, {"spaces": 60.0, "toys": 12.0}, {}),
@@ -122,6 +124,7 @@ def evidence(
             for key, a in alpha.items()
         ),
         spaces=tuple(spaces),
+        frontier=make_frontier(study, {(space.space, space.order): space.reach for space in spaces}),
         **{key: tuple(found) for key, found in lines.items()},
         toys=ToyCounts(*(sum(getattr(e, key) for e in lines["ensembles"]) for key in counted)),
     )

@@ -14,6 +14,7 @@ from samples import random_events
 
 from covad.cli.main import commands
 from covad.events.observables import Observables
+from covad.results.frontier import make_frontier
 from covad.study import parse_study
 from covad.study.changes import FREE_KEYS
 from covad.toys.blocks import COLUMNS
@@ -122,15 +123,19 @@ def test_every_column_of_the_toys_is_documented():
 
 
 def test_the_examples_of_spaces_are_studies():
-    one, entry, several = (yaml.safe_load(text) for text in blocks("how-to/choose-a-space.md", "yaml"))
+    one, entry, several, alphas = (
+        yaml.safe_load(text) for text in blocks("how-to/choose-a-space.md", "yaml")
+    )
     one["source"]["spaces"] |= entry
+    every = one | {"configurations": [{"space": name} for name in one["source"]["spaces"]]}
     labels = []
-    for content in (one | {"configurations": [{"space": name} for name in one["source"]["spaces"]]}, several):
+    for content in (every, several, alphas):
         content["source"] |= {"kind": "events", "background": {"simulate": 6_000_000}}
         study = parse_study(content | {"seed": 1, "tests": {"convex": {}}}, "here")
         labels += [c.slug for c in study.configurations]
-    profiled = ["plain", "mine", "contrastive", "plain", "both"]
+    profiled = ["plain", "mine", "contrastive", "plain", "both", "a0", "a1", "a10"]
     assert labels == [f"{name}-profiled" for name in profiled]
+    assert make_frontier(study, {}).waiting == ("a0, linear", "a1, linear", "a10, linear")
 
 
 def test_the_function_of_observables_is_one():

@@ -73,6 +73,7 @@ def test_things_of_another_type_are_refused_in_a_sentence(run, tmp_path):
         (lambda: run.toys(test=3), "has 0 ensembles of the test '3'"),
         (lambda: covad.plot.closure("RUN"), "a run, from covad.open_run is needed to draw this, not 'RUN'"),
         (lambda: covad.plot.power(None), "a run, from covad.open_run is needed"),
+        (lambda: covad.plot.frontier("RUN"), "a run, from covad.open_run is needed"),
         (lambda: covad.plot.excess(3), "an observation, from covad.test is needed to draw this, not 3"),
     ):
         with pytest.raises(CovadError, match=re.escape(said)):
@@ -188,6 +189,8 @@ def test_plots_take_and_return_axes(run):
     plt.close("all")
     with pytest.raises(CovadError, match="no power of the test 'convex' for the signal 'magic'"):
         covad.plot.power(run, signal="magic")
+    with pytest.raises(UnknownNameError, match="no learned spaces of several alphas"):
+        covad.plot.frontier(run)
 
 
 @pytest.mark.parametrize("test", ["network", "convex"])

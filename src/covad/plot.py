@@ -14,6 +14,7 @@ from covad.observed.result import Observation
 from covad.report.evidence import Evidence
 from covad.report.figures.canvas import headroom, legend
 from covad.report.figures.excess import draw_observable
+from covad.report.figures.frontier import Where, draw_frontier, shown_reaches
 from covad.report.figures.nuisances import SHOWN, draw_correlations, draw_impacts, draw_pulls
 from covad.report.figures.statistic import draw_closure
 from covad.report.figures.study import draw_power
@@ -24,7 +25,7 @@ from covad.results.summary import select
 from covad.study import Configuration
 from covad.study.plan import default_test, main_configuration
 
-__all__ = ["closure", "correlations", "excess", "impacts", "power", "pulls"]
+__all__ = ["closure", "correlations", "excess", "frontier", "impacts", "power", "pulls"]
 
 
 def closure(
@@ -84,6 +85,26 @@ def power(
     label = signal_label(signal).tex
     axes.set_title(f"{label}, {injected:g} events: {test}, {chosen.label}", loc="left")
     legend(axes, where="upper right")
+    return axes
+
+
+def frontier(run: Run, *, sigma: float | None = None, ax: Axes | None = None) -> Axes:
+    """Draw the closure reach of learned spaces against their signal-free power, and what the rule chooses.
+
+    The reach is that averaged over the prior, or the smallest at +-`sigma`. Without `covad tune-power` it is
+    drawn against alpha.
+    """
+    _refuse_others(run, Run, "a run, from covad.open_run")
+    found = run.summary.frontier
+    if found is None or not found.points:
+        raise UnknownNameError("the run has no learned spaces of several alphas whose reach is known")
+    known, where = list(shown_reaches(found)), Where(None if sigma is None else float(sigma))
+    if where not in known:
+        there = ", ".join(f"{each.sigma:g}" for each in known if each.sigma is not None)
+        raise UnknownNameError(f"the run has no reach at {sigma:g} sigma (it has: {there or 'the average'})")
+    axes = draw_frontier(ax or plt.subplots()[1], found, where)
+    axes.set_title(f"closure reach {where.label}", loc="left")
+    legend(axes)
     return axes
 
 

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from covad.inference.expected_power import SecondOrderPower
+from covad.inference.expected_power import AdaptivePower, SecondOrderPower
+from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.adaptive.members import choose_members
 from covad.nplm.convex.capacity import with_capacity
 from covad.nplm.dataset import Response
-from covad.nplm.settings import Sizes
+from covad.nplm.settings import AdaptiveSettings, Sizes
 from covad.nplm.statistic import likelihood_ratio
 from covad.toys import latent_world as latent
 from covad.toys.latent_world import LatentWorld
@@ -22,7 +24,7 @@ def power() -> SecondOrderPower:
     return SecondOrderPower.of(test, WORLD.toy(np.random.default_rng(2)), 6000)
 
 
-def signal_power(power: SecondOrderPower, injected: float) -> float:
+def signal_power(power: SecondOrderPower | AdaptivePower, injected: float) -> float:
     z = latent.signal(3000, np.random.default_rng(3))
     return power.power(z, latent_response(z), injected, 2.0)
 
@@ -49,3 +51,39 @@ def test_toys_with_a_weak_signal_agree(power):
     found = np.mean([likelihood_ratio(toy, power.test, 0).t > threshold for toy in toys])
     formula = signal_power(power, injected)
     assert found - 0.15 < formula < 1.9 * found + 0.15
+
+
+@pytest.fixture(scope="module")
+def adaptive() -> AdaptivePower:
+    pool = latent.background(8000, np.random.default_rng(1))
+    settings = AdaptiveSettings(capacities=(5.0, 10.0), bumps=(15, 30), together=(3.0, 10.0))
+    members = choose_members(pool, settings, Sizes(expected=1500.0, reference=6000))
+    return AdaptivePower.of(AdaptiveTest(members), WORLD.toy(np.random.default_rng(2)), 6000)
+
+
+def test_the_adaptive_test_alarms_without_signal_as_its_law_says(adaptive):
+    """2000 draws: the rate 0.0228 has a standard deviation of 0.0033, and 0.014 is four of them."""
+    assert signal_power(adaptive, 1e-9) == pytest.approx(0.0228, abs=0.014)
+
+
+def test_toys_of_the_adaptive_test_agree(adaptive):
+    """50 toys: three standard deviations are at most 0.21; the formula may be too high, by up to 1.9."""
+    injected, threshold = 30.0, adaptive.threshold(2.0)
+    toys = (WORLD.toy(np.random.default_rng([4, i]), expected_signal=injected) for i in range(50))
+    found = np.mean([likelihood_ratio(toy, adaptive.test, 0).t > threshold for toy in toys])
+    formula = signal_power(adaptive, injected)
+    assert 0.2 < formula < 0.8
+    assert found - 0.21 < formula < 1.9 * found + 0.21
+
+
+def test_many_events_are_as_good_as_all_of_them(adaptive, monkeypatch):
+    """The sum over many events is scaled from fewer: 2000 draws each, so that 0.05 is three deviations."""
+    powers = [signal_power(adaptive, 40.0)]
+    monkeypatch.setattr("covad.inference.expected_power._MOST_EVENTS", 20.0)
+    powers.append(signal_power(adaptive, 40.0))
+    assert powers[0] == pytest.approx(powers[1], abs=0.05)
+
+
+def test_the_threshold_is_that_of_the_law(adaptive):
+    assert adaptive.null.law.sf(adaptive.threshold(2.0)) == pytest.approx(0.02275, rel=1e-3)
+    assert adaptive.threshold(3.0) > adaptive.threshold(2.0)

@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner
 from finished_run import TINY, here, make_run
 from latent_run import make_latent_run
+from matplotlib.figure import Figure
 from toy_world import latent_pools
 
+import covad
 from covad.cli.main import commands
 from covad.errors import PlanError, StudyError, UnknownNameError
 from covad.pipeline import run_study
@@ -22,10 +24,13 @@ from covad.report.evidence import read_evidence
 from covad.report.tables.yardsticks import yardstick_table
 from covad.results import collect
 from covad.results.compute import current_summary
-from covad.results.power import TUNING, YARDSTICKS, read_yardsticks
+from covad.results.frontier import read_frontier
+from covad.results.power import TUNING, YARDSTICKS, read_tuning, read_yardsticks
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
+from covad.storage.records import plain
+from covad.storage.sealed import write_sealed
 from covad.study import parse_study
 from covad.study.reading import read_study
 from covad.toys.drawing import draw_from
@@ -42,7 +47,7 @@ POOLS = {
     "signals": {"bump": [40]},
     "toys": 45,
 }
-GRID = Grid(capacities=(3.0, 5.0), spreads=(3.0,), bumps=12)
+GRID = Grid(capacities=(3.0, 5.0), spreads=(3.0,), bumps=12, tests=("convex",))
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +62,14 @@ def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def collided(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run from events, with inputs and labels."""
-    source = TINY["source"] | {"signals": {"lq": {"simulate": 300}}}
+    """A run from events, with inputs and labels, in spaces of two alphas."""
+    spaces = {"covariant": {"alpha": 10}, "contrastive": {"alpha": 0}}
+    source = TINY["source"] | {"signals": {"lq": {"simulate": 300}}, "spaces": spaces}
     return make_run(
         tmp_path_factory.mktemp("collided") / "run",
         source=source,
         tests={"convex": {"bumps": 5}},
-        configurations=[{"treatment": "profiled"}],
+        configurations=[{"space": space, "treatment": "profiled"} for space in spaces],
         signals={"lq": [20]},
         toys=2,
     )
@@ -104,15 +110,21 @@ def test_settings_that_no_test_has_are_refused(grid, words):
 
 def test_a_study_file_is_sent_to_covad_run(tmp_path):
     (tmp_path / "study.yaml").write_text("seed: 1\n")
-    with pytest.raises(StudyError, match="--until checks"):
+    with pytest.raises(StudyError, match="--until pools"):
         tune_power(tmp_path / "study.yaml", GRID)
 
 
-def test_another_test_has_to_be_known(pooled):
-    with pytest.raises(UnknownNameError, match="no other test 'wishful'"):
-        tune_power(pooled, Grid((3.0,), (3.0,), 12, ("wishful",)), 3, toys=43)
-    with pytest.raises(PlanError, match="needs 43 toys or more"):
-        tune_power(pooled, Grid((3.0,), (3.0,), 12, ("wishful",)), 3, toys=42)
+def test_another_test_has_to_be_known():
+    with pytest.raises(UnknownNameError, match="no test 'wishful' to compare"):
+        Grid(tests=("wishful",))
+
+
+def test_the_adaptive_test_stands_beside_the_convex_ones_by_formula(pooled):
+    found = tune_power(pooled, Grid((3.0,), (3.0,), 12), 3)
+    assert [setting.name for setting in found.settings] == ["adaptive", "convex, capacity 3, spread 3"]
+    assert all(0.0 < setting.mean_of_bumps < 1.0 for setting in found.settings)
+    assert found.settings[0].mean_of_processes is None
+    assert read_tuning(RunDirectory(pooled)) == found
 
 
 def test_yardsticks_stand_beside_the_tests_of_the_run(pooled):
@@ -170,22 +182,49 @@ def test_known_processes_are_left_out_in_turn(collided):
     families = [family.family for family in found.settings[0].families]
     assert families[:2] == ["random bumps", "z left out"]
     assert any("trained with their labels" in note for note in found.notes)
+    assert {setting.space for setting in found.settings} == {"covariant, linear", "contrastive, linear"}
+
+
+def test_the_frontier_has_reach_before_power_and_power_of_the_spaces_as_they_are(collided):
+    directory, runner = RunDirectory(collided), CliRunner()
+    (collided / TUNING).unlink(missing_ok=True)
+    before = read_frontier(directory)
+    assert [point.alpha for point in before.points] == [10.0, 0.0]
+    assert not before.has_power
+    tuned = tune_power(collided, GRID, n_bumps=2)
+    found = current_summary(collect(collided)).frontier
+    assert found == read_frontier(directory)
+    assert found.has_power
+    assert found.test in {setting.name for setting in tuned.settings}
+    assert [choice.alpha for choice in found.choices] == [choice.alpha for choice in before.choices]
+    run = covad.open_run(collided)
+    assert (
+        covad.plot.frontier(run, sigma=2, ax=Figure().subplots()).get_xlabel() == "power, processes left out"
+    )
+    with pytest.raises(UnknownNameError, match="no reach at 3 sigma"):
+        covad.plot.frontier(run, sigma=3)
+    told = runner.invoke(commands, ["status", str(collided)])
+    assert "by the rule: alpha = " in told.output
+    told = runner.invoke(commands, ["status", str(collided), "--json"])
+    assert json.loads(told.stdout)["frontier"]["test"] == found.test
+    write_sealed(collided / TUNING, plain(replace(tuned, made_of={"covariant, linear": "another"})))
+    assert read_frontier(directory) == before
 
 
 def test_wide_pools_give_the_same_toys(collided):
     directory = RunDirectory(collided)
     study = directory.study()
-    (source,) = open_sources(study, directory).values()
+    source = open_sources(study, directory)["covariant", 1]
     pools = open_pools(source.directory, source.digest)
     narrow = WidePools.of_z(pools, [(0.0,), (1.0,)])
     wide = with_inputs(narrow, CollisionData.of_run(study, directory))
     ensemble = next(entry.ensemble for entry in collect(collided).entries if entry.draw.signal == "lq")
     seeds = ensemble.seeds(0)
     toy = wide.seen(draw_from(wide.pools, ensemble.draw, seeds))
-    plain = source.draw(ensemble.draw, seeds)
-    np.testing.assert_array_equal(toy.dataset.data, plain.data)
-    np.testing.assert_array_equal(toy.dataset.reference, plain.reference)
-    assert toy.data["inputs"].shape == (len(plain.data), 57)
+    alone = source.draw(ensemble.draw, seeds)
+    np.testing.assert_array_equal(toy.dataset.data, alone.data)
+    np.testing.assert_array_equal(toy.dataset.reference, alone.reference)
+    assert toy.data["inputs"].shape == (len(alone.data), 57)
     assert toy.data["observables"].shape[1] == 4 * 5
 
 

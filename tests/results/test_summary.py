@@ -271,7 +271,7 @@ def test_a_number_that_could_not_be_computed_stays_what_it_is(learned):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"schema": 1}, r"here: has the layout 1 of another version of covad, not 11"),
+        ({"schema": 1}, r"here: has the layout 1 of another version of covad, not 12"),
         ({"schema": None}, "here: has the layout None"),
         ({"more": 1}, "here: cannot be read, it has an unknown key 'more'"),
         ({"toys": {"requested": 1, "done": 1, "failed": 0}}, "the key 'toys.missing' is missing"),

@@ -10,6 +10,7 @@ import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
@@ -417,13 +418,17 @@ def run(
 def status(path: Path, as_json: bool) -> None:
     """Show where a run stands: toys requested = done + failed + missing, and the time left."""
     from covad.cli.status import print_status
+    from covad.results.frontier import read_frontier
+    from covad.runs.directory import RunDirectory
     from covad.runs.status import run_status
+    from covad.storage.records import plain
 
-    found = run_status(path)
+    found, frontier = run_status(path), read_frontier(RunDirectory(path))
     if as_json:
-        say(json.dumps(found.plain(), indent=2))
+        told = found.plain() | ({} if frontier is None else {"frontier": plain(frontier)})
+        say(json.dumps(told, indent=2))
     else:
-        print_status(found)
+        print_status(found, frontier)
 
 
 @commands.command(short_help="Write the page, figures and tables of a run.", examples=("covad report RUN",))
@@ -519,7 +524,7 @@ def export(path: Path, out: Path | None) -> None:
 @click.option("--capacity", "capacities", multiple=True, type=float, help="Default: 10, 20, 45 and 90.")
 @click.option("--spread", "spreads", multiple=True, type=float, help="Default: 3 and 10.")
 @click.option("--bumps", type=click.IntRange(2, 5000), help="Bumps of the convex test; default: the study's.")
-@click.option("--test", "others", multiple=True, help="Another test, by name; it is compared by toys alone.")
+@click.option("--test", "tests", multiple=True, help="convex or adaptive; default: both.")
 @click.option(
     "--anomalies",
     "n_bumps",
@@ -545,7 +550,7 @@ def tune_power(
     capacities: tuple[float, ...],
     spreads: tuple[float, ...],
     bumps: int | None,
-    others: tuple[str, ...],
+    tests: tuple[str, ...],
     n_bumps: int,
     toys: int,
     signals: tuple[str, ...],
@@ -563,23 +568,29 @@ def tune_power(
     from covad.pipeline.leave_out import leave_out
     from covad.pipeline.tune_power import Grid
     from covad.pipeline.tune_power import tune_power as tune
+    from covad.results.frontier import read_frontier
+    from covad.runs.directory import RunDirectory
     from covad.storage.records import plain
 
     if (process is None) != (folder is None) or (process is not None and len(runs) > 1):
         raise click.UsageError("--leave-out PROCESS needs --to FOLDER, and one run")
     if process is not None and folder is not None:
         study_file = leave_out(runs[0], process, folder)
-        say(f"wrote {study_file}; next: covad run {study_file} --out {folder / 'RUN'} --until checks")
+        say(f"wrote {study_file}; next: covad run {study_file} --out {folder / 'RUN'} --until pools")
         say(f"then: covad tune-power {folder / 'RUN'} --signal {process}")
         return
-    given = {"capacities": capacities, "spreads": spreads}
-    grid = Grid(bumps=bumps, others=others, **{key: value for key, value in given.items() if value})
+    given: dict[str, Any] = {"capacities": capacities, "spreads": spreads, "tests": tests}
+    grid = Grid(bumps=bumps, **{key: value for key, value in given.items() if value})
     found = {path: tune(path, grid, n_bumps, toys, signals) for path in runs}
     if json_file:
         _write(
             json_file, json.dumps({str(path): plain(each) for path, each in found.items()}, indent=2) + "\n"
         )
     print_tuning(found)
+    for path in runs:
+        frontier = read_frontier(RunDirectory(path))
+        for line in () if frontier is None else frontier.lines:
+            say(f"{path.name}: {line}" if len(runs) > 1 else line)
 
 
 @commands.group(

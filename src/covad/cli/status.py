@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.box import SIMPLE
 
 from covad.cli.console import result_console, table
+from covad.inference.frontier import Frontier
 from covad.runs.smoothing import smoothing_line
 from covad.runs.status import EnsembleStatus, RunStatus
 from covad.study.plan import shape_names
@@ -15,7 +16,7 @@ _COUNTS = ("requested", "done", "failed", "missing", "unconverged")
 _DRAWN_AT = 18
 
 
-def print_status(status: RunStatus) -> None:
+def print_status(status: RunStatus, frontier: Frontier | None = None) -> None:
     """Print the status on stdout: stages, a table of the toys, and remarks."""
     console, names = result_console(), shape_names(status.study)
     for stage in status.stages:
@@ -28,6 +29,8 @@ def print_status(status: RunStatus) -> None:
         console.print(f"{'' if stage.stage == 'report' else 'stage '}{stage.stage}: {done}{remark}")
         if stage.stage == "checks":
             for line in status.ranking_lines:
+                console.print(f"  {line}")
+            for line in () if frontier is None else frontier.lines:
                 console.print(f"  {line}")
         if stage.stage == "pools":
             for space, pools in status.smoothing.items():

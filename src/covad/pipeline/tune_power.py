@@ -6,18 +6,16 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
-from scipy.stats import norm
 
 from covad.errors import PlanError, StudyError, TooFewEventsError, UnfinishedRunError, UnknownNameError
-from covad.inference.expected_power import SecondOrderPower
-from covad.inference.significance import EmpiricalNull
+from covad.inference.expected_power import AdaptivePower, SecondOrderPower
+from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.convex.capacity import CapacityError
 from covad.nplm.convex.convex import ConvexTest
-from covad.nplm.dataset import Float32, Float64
-from covad.nplm.fit import NplmTest, Status
+from covad.nplm.dataset import Dataset, Float64
+from covad.nplm.fit import Status
 from covad.nplm.likelihood import fit_nuisances
 from covad.nplm.settings import Sizes
 from covad.nplm.statistic import likelihood_ratio
@@ -29,8 +27,7 @@ from covad.runs.sources import open_sources
 from covad.storage.records import plain
 from covad.storage.sealed import write_sealed
 from covad.study import Collisions, Configuration, Study
-from covad.study.plan import main_configuration, null_draw, sizes_of, space, space_label
-from covad.toys import tests
+from covad.study.plan import main_configuration, null_draw, sizes_of, space, space_label, tuned_adaptive
 from covad.toys.anomalies import (
     AnomalyFamily,
     as_signal,
@@ -40,17 +37,17 @@ from covad.toys.anomalies import (
     toy_seeds,
 )
 from covad.toys.drawing import PoolSource, known_response
-from covad.toys.ensembles import Draw, Source, Treatment, TunedTest
+from covad.toys.ensembles import Draw, Source, Treatment
 from covad.toys.pool_files import open_verified
 from covad.toys.pools import LatentEvents, Pool, Pools
-from covad.toys.tests import TunedConvex
+from covad.toys.tests import TunedAdaptive, TunedConvex
 
 log = logging.getLogger(__name__)
 
 #: The threshold at which powers are compared.
 Z = 2.0
-#: Toys that resolve the threshold, for a test without a law.
-FEWEST_TOYS = 43
+#: The tests that can be compared, by name.
+COMPARED = ("convex", "adaptive")
 #: Processes that are more of the background than this are no anomalies.
 _LARGEST_SHARE = 0.2
 #: Reference events from which the moments of a null are estimated, in units of a toy's.
@@ -59,26 +56,26 @@ _MOMENT_SAMPLE = 4
 _GATHERED = 4
 
 
-class ChoosableTest(TunedTest, Protocol):
-    """A test by its settings that can be chosen for a sample, as `covad.toys.tests` has them."""
-
-    def choose(self, events: Float32, reference_share: float = 1.0) -> NplmTest: ...
+#: A test by its settings, and as it was chosen for a sample.
+Setting = TunedConvex | TunedAdaptive
+Chosen = ConvexTest | AdaptiveTest
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What is compared: convex tests of these capacities and spreads, and other tests by their names.
-
-    A test `adaptive` would be the class TunedAdaptive of `covad.toys.tests`; without a formula for its power
-    it is compared by toys alone.
-    """
+    """What is compared: convex tests of these capacities and spreads, and the adaptive test of the study."""
 
     capacities: tuple[float, ...] = (10.0, 20.0, 45.0, 90.0)
     spreads: tuple[float, ...] = (3.0, 10.0)
     bumps: int | None = None  # None: those of the study
-    others: tuple[str, ...] = ()
+    tests: tuple[str, ...] = COMPARED
 
     def __post_init__(self) -> None:
+        for name in self.tests:
+            if name not in COMPARED:
+                raise UnknownNameError(
+                    f"there is no test '{name}' to compare (there are {', '.join(COMPARED)})"
+                )
         for capacity in self.capacities:
             if not (np.isfinite(capacity) and capacity > 1.0):
                 raise PlanError(f"a capacity is a number above 1, not {capacity:g}")
@@ -86,13 +83,14 @@ class Grid:
             if not 1e-6 <= spread <= 1e6:
                 raise PlanError(f"a spread is a number from 1e-6 to 1e6, not {spread:g}")
 
-    def settings(self, study: Study, sizes: Sizes) -> Iterator[tuple[str, ChoosableTest]]:
-        """Yield the tests with their names."""
-        for name in self.others:
-            kind = getattr(tests, f"Tuned{name.capitalize()}", None)
-            if name == "convex" or kind is None or not hasattr(kind, "choose"):
-                raise UnknownNameError(f"there is no other test '{name}' that can be chosen for a sample")
-            yield name, kind(**dict(sizes))
+    def settings(self, study: Study, sizes: Sizes) -> Iterator[tuple[str, Setting]]:
+        """Yield the tests with their names; the adaptive one is the study's, or that of the defaults."""
+        if "adaptive" in self.tests:
+            yield "adaptive", tuned_adaptive(study, sizes) or TunedAdaptive(**dict(sizes))
+        if "convex" in self.tests:
+            yield from self._convex(study, sizes)
+
+    def _convex(self, study: Study, sizes: Sizes) -> Iterator[tuple[str, Setting]]:
         usual = study.tests.convex
         bumps = self.bumps or (usual.bumps if usual is not None else TunedConvex(**dict(sizes)).bumps)
         seed = usual.seed if usual is not None else 0
@@ -115,30 +113,28 @@ def tune_power(
     `signals` are those of the study that count as anomalies: processes that were left out of its training.
     With `toys`, as many with and without an anomaly are fitted for each family, the same for all settings.
     """
-    if grid.others and toys < FEWEST_TOYS:
-        raise PlanError(
-            f"another test than convex needs {FEWEST_TOYS} toys or more, not {toys}: they tell its Z = 2"
-        )
     if path.is_file():
         raise StudyError(
             f"{path}: is a file, but a space has to be trained first: "
-            f"`covad run {path} --out RUN --until checks`, then `covad tune-power RUN`"
+            f"`covad run {path} --out RUN --until pools`, then `covad tune-power RUN`"
         )
     directory = RunDirectory(path)
     study = directory.study()
     sources = open_sources(study, directory)
     notes: list[str] = []
     lines: list[SettingPower] = []
+    made_of: dict[str, str] = {}
     for where, configuration in _one_per_space(study).items():
         if where not in sources:
             raise UnfinishedRunError(
                 f"{path}: the space '{space_label(where)}' has no pools yet; `covad run` goes on"
             )
         draw, source = null_draw(study, configuration), sources[where]
+        made_of[space_label(where)] = source.digest
         background = _background(source, draw)
         families = list(_families(study, directory, background, draw, n_bumps, signals, notes))
         settings = list(grid.settings(study, sizes_of(study, configuration)))
-        found: dict[ChoosableTest, list[FamilyPower]] = {each: [] for _, each in settings}
+        found: dict[Setting, list[FamilyPower]] = {each: [] for _, each in settings}
         for family in families:
             log.info("tune-power: %s, %s", space_label(where), family.name)
             chosen = _chosen([each for _, each in settings], family, notes)
@@ -151,7 +147,7 @@ def tune_power(
                 lines.append(SettingPower(space_label(where), name, families=tuple(found[each]), **numbers))
     if not lines:
         raise PlanError(f"{path}: none of the settings can be had in its spaces: {'; '.join(notes)}")
-    tuning = PowerTuning(study.seed, tuple(lines), tuple(dict.fromkeys(notes)))
+    tuning = PowerTuning(study.seed, tuple(lines), tuple(dict.fromkeys(notes)), made_of)
     write_sealed(path / TUNING, plain(tuning))
     return tuning
 
@@ -221,11 +217,9 @@ def _shares(labels: Mapping[str, np.ndarray]) -> dict[str, float]:
     return {str(name): float(n / counts.sum()) for name, n in zip(names, counts, strict=True)}
 
 
-def _chosen(
-    settings: Sequence[ChoosableTest], family: AnomalyFamily, notes: list[str]
-) -> dict[ChoosableTest, NplmTest]:
+def _chosen(settings: Sequence[Setting], family: AnomalyFamily, notes: list[str]) -> dict[Setting, Chosen]:
     """Choose the basis of every setting from the family's own background; leave out what cannot be had."""
-    found = {}
+    found: dict[Setting, Chosen] = {}
     for each in settings:
         try:
             share = family.background.reference.effective_share
@@ -236,11 +230,11 @@ def _chosen(
 
 
 def _family_power(
-    family: AnomalyFamily, chosen: Mapping[ChoosableTest, NplmTest], draw: Draw, toys: int, seed: int
-) -> dict[ChoosableTest, FamilyPower]:
+    family: AnomalyFamily, chosen: Mapping[Setting, Chosen], draw: Draw, toys: int, seed: int
+) -> dict[Setting, FamilyPower]:
     """Return the power of every test against the anomalies of a family.
 
-    The threshold is that of the law, or of the toys without anomaly for a test that has none here.
+    The threshold is that of the law, for toys too.
     """
     check_sizes(family, draw)
     wide = min(_MOMENT_SAMPLE * draw.n_reference, len(family.background.reference))
@@ -248,30 +242,29 @@ def _family_power(
     with_anomaly, without = (_t_of_toys(family, chosen, draw, toys, seed, there) for there in (True, False))
     found = {}
     for key, test in chosen.items():
-        formula = None
-        if isinstance(test, ConvexTest):
-            order = SecondOrderPower.of(test, sample, draw.n_reference)
-            threshold = order.null.law.isf(float(norm.sf(Z)))
-            events = [(a.pool.sample, a.injected) for a in family.anomalies]
-            powers = [order.power(each.z, known_response(draw, each), n, Z) for each, n in events]
-            formula = float(np.mean(powers))
-            beyond = [int((t[key] > threshold).sum()) for t in (with_anomaly, without)]
-        else:
-            done = [t[key][np.isfinite(t[key])] for t in (with_anomaly, without)]
-            null = EmpiricalNull(done[1])
-            beyond = [int(null.rejects(t, float(norm.sf(Z))).sum()) for t in done]
-        found[key] = FamilyPower(family.name, len(family.anomalies), formula, toys, *beyond)
+        order = _second_order(test, sample, draw.n_reference)
+        events = [(a.pool.sample, a.injected) for a in family.anomalies]
+        powers = [order.power(each.z, known_response(draw, each), n, Z) for each, n in events]
+        threshold = order.threshold(Z)
+        beyond = [int((t[key] > threshold).sum()) for t in (with_anomaly, without)]
+        found[key] = FamilyPower(family.name, len(family.anomalies), float(np.mean(powers)), toys, *beyond)
     return found
+
+
+def _second_order(test: Chosen, sample: Dataset, n_reference: int) -> SecondOrderPower | AdaptivePower:
+    if isinstance(test, AdaptiveTest):
+        return AdaptivePower.of(test, sample, n_reference)
+    return SecondOrderPower.of(test, sample, n_reference)
 
 
 def _t_of_toys(
     family: AnomalyFamily,
-    chosen: Mapping[ChoosableTest, NplmTest],
+    chosen: Mapping[Setting, Chosen],
     draw: Draw,
     toys: int,
     seed: int,
     with_anomaly: bool,
-) -> dict[ChoosableTest, Float64]:
+) -> dict[Setting, Float64]:
     """Fit all tests to the same toys; every toy has the next anomaly of the family."""
     t = {key: np.zeros(toys) for key in chosen}
     for index in range(toys):

@@ -20,6 +20,7 @@ from covad.report.figures import statistic as statistic_figures
 from covad.report.figures import study as study_figures
 from covad.report.figures.canvas import Figure
 from covad.report.figures.excess import excess_figures
+from covad.report.figures.frontier import frontier_figure
 from covad.report.figures.inputs import input_figures
 from covad.report.figures.nuisances import nuisance_figures, toy_nuisance_figure
 from covad.report.paper import tables as paper
@@ -28,6 +29,7 @@ from covad.report.tables import closure as closure_tables
 from covad.report.tables import significance as significance_tables
 from covad.report.tables import spaces as space_tables
 from covad.report.tables import toys as toy_tables
+from covad.report.tables.frontier import frontier_table
 from covad.report.tables.nuisances import correlation_table, nuisance_table, toy_nuisance_table
 from covad.report.tables.observed import event_table, input_table, observed_table, result_table
 from covad.report.tables.prior import prior_table
@@ -113,6 +115,13 @@ def response(evidence: Evidence) -> Chapter:
     chapter.figure(bins, "Log ratios per bin: there is no linear response.")
     chapter.figures += response_figures.validation_figures(evidence)
     chapter.table(space_tables.reach_table(summary), "Closure reach: not there.")
+    if summary.frontier is not None:
+        chapter.figure(frontier_figure(summary), "Reach by alpha: no learned space was checked.")
+        chapter.table(frontier_table(summary), "Reach by alpha: no learned space was checked.")
+        if not summary.frontier.has_power:
+            chapter.missing.append(
+                "Power of the spaces beside their reach: covad tune-power RUN measures it."
+            )
     chapter.table(space_tables.validation_table(summary), "Validation: not there.")
     chapter.table(space_tables.yield_table(summary), "Yields: not there.")
     if smoothing := space_tables.smoothing_table(summary):

@@ -22,6 +22,7 @@ from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Dataset, Float64
 from covad.nplm.nulls import NullOfT, NullsOfT
+from covad.results.power import TUNING
 from covad.results.summary import SUMMARY_SCHEMA
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
@@ -40,8 +41,8 @@ from covad.toys.pools import Pools
 from covad.toys.store import EnsembleToys
 from covad.toys.truths import point_name, point_text
 
-#: The study, and the notes of the products that a summary reads.
-_READ = ("study.json", f"{FOLDER}/**/*.json")
+#: The study, the notes of the products that a summary reads, and the power of its spaces.
+_READ = ("study.json", f"{FOLDER}/**/*.json", TUNING)
 #: Products of which a summary shows nothing if they are gone, though their notes are still there.
 _SHOWN = ("selected.json", "yields.json", "models/**/*", "checks/**/*")
 #: Sigma of the normalisation up to which the law of t is taken at the fitted yield, and the least log yield:

@@ -29,6 +29,7 @@ from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.dataset import Float64
 from covad.results.collect import Group, RunToys
 from covad.results.fitted import dependence_on_truth, fitted_nuisances
+from covad.results.frontier import read_frontier
 from covad.results.manifest import Manifest, ToyVersions
 from covad.results.spaces import FoldSummary, SpaceSummary, TrainingSummary
 from covad.results.summary import (
@@ -91,6 +92,7 @@ def summarise(run: RunToys) -> Summary:
         configurations=tuple(_configurations(run)),
         trainings=tuple(_trainings(run)),
         spaces=tuple(_spaces(run)),
+        frontier=read_frontier(run.directory),
         clips=tuple(_clips(run)),
         ensembles=ensembles,
         nulls=tuple(_null(group, seed) for group in groups),

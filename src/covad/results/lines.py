@@ -44,6 +44,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     for space in summary.spaces:
         name = space_label((space.space, space.order))
         yield f"closure reach of {name}, {reach_test(summary.study)}: {reach_text(space.reach)}"
+    if summary.frontier is not None:
+        yield from summary.frontier.lines
     for line in at_central_nu(summary, summary.main_configuration):
         if line.null == quoted_null(summary, line.test):
             percent = 100 * line.injected / summary.main.expected

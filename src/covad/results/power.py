@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from covad.inference.significance import Significance
 from covad.runs.directory import RunDirectory
 from covad.storage.records import Record, restore
+from covad.toys.anomalies import RANDOM_BUMPS
 
 #: In the run directory: what `covad tune-power` and `covad bench power` found.
 FOLDER = "power"
@@ -48,9 +50,30 @@ class SettingPower(Record):
     @property
     def mean(self) -> float | None:
         """Return the power on average over the families; None if one of them has none."""
-        powers = [family.power for family in self.families]
-        known = [power for power in powers if power is not None]
-        return sum(known) / len(known) if known and len(known) == len(powers) else None
+        return _mean(self.families)
+
+    @property
+    def mean_of_processes(self) -> float | None:
+        """Return the same over the families that are the same events in every space: no random bumps."""
+        return _mean([family for family in self.families if family.family != RANDOM_BUMPS])
+
+    @property
+    def mean_of_bumps(self) -> float | None:
+        """Return the power against random bumps, which are others in every space."""
+        return _mean([family for family in self.families if family.family == RANDOM_BUMPS])
+
+    @property
+    def name(self) -> str:
+        """Return what people call the test: 'adaptive', 'convex, capacity 45, spread 3'."""
+        if self.bumps is None or self.capacity is None or self.spread is None:
+            return self.test
+        return f"{self.test}, capacity {self.capacity:g}, spread {self.spread:g}"
+
+
+def _mean(families: Sequence[FamilyPower]) -> float | None:
+    powers = [family.power for family in families]
+    known = [power for power in powers if power is not None]
+    return sum(known) / len(known) if known and len(known) == len(powers) else None
 
 
 @dataclass(frozen=True)
@@ -60,6 +83,7 @@ class PowerTuning(Record):
     seed: int
     settings: tuple[SettingPower, ...]
     notes: tuple[str, ...]
+    made_of: Mapping[str, str] = field(default_factory=dict)  # digests of what toys are drawn from, by space
 
     @property
     def ranked(self) -> tuple[SettingPower, ...]:
@@ -139,3 +163,9 @@ def read_yardsticks(directory: RunDirectory) -> YardstickTable | None:
     content = directory.read(YARDSTICKS)
     path = str(directory.path / YARDSTICKS)
     return None if content is None else restore(YardstickTable, content, path)
+
+
+def read_tuning(directory: RunDirectory) -> PowerTuning | None:
+    """Return what `covad tune-power` kept in a run, None if it was not called."""
+    content = directory.read(TUNING)
+    return None if content is None else restore(PowerTuning, content, str(directory.path / TUNING))

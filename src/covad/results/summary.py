@@ -18,6 +18,7 @@ from covad.errors import FileFormatError
 from covad.inference.clip import ClipPoint
 from covad.inference.closure import CorrectedGoodness, FalsePositives, MedianShift
 from covad.inference.coverage import PriorDependence
+from covad.inference.frontier import Frontier
 from covad.inference.goodness import GoodnessOfFit, Law
 from covad.inference.histograms import density_curve
 from covad.inference.nuisances import NuisanceToys
@@ -39,7 +40,7 @@ from covad.toys.ensembles import Treatment
 
 SUMMARY = "summary.json"
 #: Layout of summary.json and meaning of its numbers: raise it when either changes.
-SUMMARY_SCHEMA = 11
+SUMMARY_SCHEMA = 12
 T = TypeVar("T")
 
 
@@ -259,6 +260,7 @@ class Summary(Record):
     configurations: tuple[ConfigurationSummary, ...]
     trainings: tuple[TrainingSummary, ...]
     spaces: tuple[SpaceSummary, ...]
+    frontier: Frontier | None  # where the study lists several alphas
     clips: tuple[ClipSummary, ...]
     ensembles: tuple[EnsembleSummary, ...]
     nulls: tuple[NullSummary, ...]

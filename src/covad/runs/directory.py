@@ -50,6 +50,7 @@ _REMEDIES = {
     "make everything anew",
     "manifest.json": "run again: it is written anew, without the times so far",
     "summary.json": "`covad report` writes it anew",
+    "power/tuning.json": "`covad tune-power` writes it anew",
     "power/yardsticks.json": "`covad bench power` writes it anew",
 }
 

@@ -29,6 +29,8 @@ KNOWN_Z = (3.0, 8.0)
 DISPLACED = 0.5
 #: Events that stand for a bump, at least, and background events among which they are placed.
 _BUMP_EVENTS, _NEIGHBOURS = 2000, 50_000
+#: Name of the family of bumps: the only one whose events differ from space to space.
+RANDOM_BUMPS = "random bumps"
 #: Yields of processes that are left out, as shares of the expected events.
 LEFT_OUT_SHARES = (0.005, 0.01, 0.02)
 
@@ -114,7 +116,7 @@ def random_bumps(background: Pools, draw: Draw, number: int, seed: int) -> Anoma
         response = Response(g.linear[nearest], quadratic)
         events = LatentEvents((there * size + place).astype(np.float32), response)
         anomalies.append(Anomaly(f"bump {k}", injected, Pool(events)))
-    return AnomalyFamily("random bumps", background, tuple(anomalies))
+    return AnomalyFamily(RANDOM_BUMPS, background, tuple(anomalies))
 
 
 def events_of_known_z(z: float, background: float) -> float:

@@ -63,6 +63,18 @@ class AdaptiveNull:
             raise TypeError("only fits of the adaptive test have members")
         return float(-2.0 * self.log_p(tau.member_t).min())
 
+    def draw_scores(self, n: int, rng: np.random.Generator) -> Float64:
+        """Draw y ~ N(0, V) for n datasets without a signal, (n, columns)."""
+        return np.asarray(rng.standard_normal((n, self._root.shape[1])) @ self._root.T)
+
+    def log_p_of_scores(self, y: Float64) -> Float64:
+        """Return log p of every member in second order, (datasets, members), from scores."""
+        t = []
+        for index, null in zip(self._columns, self.nulls, strict=True):
+            mine = y[:, index]
+            t.append(np.einsum("ij,ij->i", mine @ null.form, mine))
+        return self.law.log_p(np.stack(t, axis=-1))
+
     @cached_property
     def law(self) -> SmallestP:
         """Return the law of -2 log of the smallest p."""

@@ -179,6 +179,11 @@ class SmallestP:
         """Return P(T < t)."""
         return self.tabulated.cdf(t)
 
+    def isf(self, p: float) -> float:
+        """Return the T that is exceeded with the probability p."""
+        log_p = float(np.log(p))
+        return float(brentq(lambda t: float(self.tabulated.log_sf(t)) - log_p, 0.0, -2.0 * log_p + 50.0))
+
     def relative_error(self, t: ArrayLike) -> Float64:
         """Return the statistical error of P(T > t) over itself."""
         values = np.asarray(t, dtype=np.float64)

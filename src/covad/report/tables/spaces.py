@@ -19,7 +19,7 @@ from covad.study import Collisions
 
 #: Shifts at which the linearity is shown, in units of sigma.
 _SIZES = (1.0, 2.0)
-_AVERAGED = "prior average"
+AVERAGED = "prior average"
 
 
 def separation_table(summary: Summary) -> Table | None:
@@ -92,8 +92,8 @@ def fold_table(summary: Summary) -> Table | None:
             (space.space, space.response, str(line.fold)),
             (
                 *_probe_cells(line.probe),
-                _reach_cell(line.reach.average),
-                *(_reach_cell(reach) for reach in line.reach.smallest.values()),
+                reach_cell(line.reach.average),
+                *(reach_cell(reach) for reach in line.reach.smallest.values()),
             ),
         )
         for space in summary.spaces
@@ -109,7 +109,7 @@ def fold_table(summary: Summary) -> Table | None:
         columns=(
             Column("accuracy [%]", "linear probe"),
             Column("balanced [%]", "linear probe"),
-            Column(_AVERAGED, "reach [events]"),
+            Column(AVERAGED, "reach [events]"),
             *(Column(f"ν = ±{size:g}σ", "reach [events]") for size in summary.spaces[0].reach.smallest),
         ),
         rows=tuple(rows),
@@ -122,9 +122,9 @@ def reach_table(summary: Summary) -> Table | None:
     rows = []
     for space in summary.spaces:
         points = {nu_label(point.nu, summary.shape_names).text: point for point in space.reach.points}
-        for where, reach in {_AVERAGED: space.reach.average, **points}.items():
+        for where, reach in {AVERAGED: space.reach.average, **points}.items():
             cells = (
-                _reach_cell(reach),
+                reach_cell(reach),
                 Cell(f"{reach.at_shift:g}", reach.at_shift),
                 Cell(f"{reach.fresh_events:,}".replace(",", " "), float(reach.fresh_events)),
             )
@@ -141,7 +141,7 @@ def reach_table(summary: Summary) -> Table | None:
     )
 
 
-def _reach_cell(reach: Reach) -> Cell:
+def reach_cell(reach: Reach) -> Cell:
     """Return events or, where the misfit is compatible with none, the lower end of the interval."""
     n, low, high = reach.n_events, reach.interval.low or 0.0, reach.interval.high
     if n is None or high is None:
