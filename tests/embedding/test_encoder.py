@@ -8,8 +8,11 @@ from encoders import make_encoder
 from samples import random_events
 from torch.nn.functional import scaled_dot_product_attention
 
-from covad.embedding.encoder import Encoder, InputScaling, group_by_multiplicity
+from covad.embedding.encoder import Encoder
+from covad.embedding.encoders import load_encoder
+from covad.embedding.scaling import InputScaling
 from covad.embedding.settings import EncoderSettings
+from covad.embedding.transformer import group_by_multiplicity
 from covad.errors import CovadError, FileFormatError
 from covad.events.layout import Collection, EventLayout, Events
 from covad.events.processes import ADC2021_LAYOUT
@@ -79,7 +82,7 @@ def test_other_layouts_and_features(tmp_path: Path) -> None:
     z = encoder(events.particles)
     assert z.shape == (100, 3)
     encoder.save(tmp_path / "e.safetensors", {})
-    assert torch.equal(Encoder.load(tmp_path / "e.safetensors", layout)(events.particles), z)
+    assert torch.equal(load_encoder(tmp_path / "e.safetensors", layout)(events.particles), z)
 
 
 def test_projector_gives_unit_vectors(events: Events) -> None:
@@ -99,7 +102,7 @@ def test_stored_encoders_come_back_the_same(events: Events, tmp_path: Path) -> N
     encoder = make_encoder(events)
     path = tmp_path / "encoder.safetensors"
     encoder.save(path, {"events": "abc"})
-    again = Encoder.load(path, ADC2021_LAYOUT)
+    again = load_encoder(path, ADC2021_LAYOUT)
     assert torch.equal(again(events.particles), encoder(events.particles))
 
 
@@ -108,22 +111,22 @@ def test_files_that_are_no_encoders_are_refused(events: Events, tmp_path: Path) 
     make_encoder(events).save(path, {})
     content = path.read_bytes()
     with pytest.raises(FileFormatError, match="another event layout"):
-        Encoder.load(path, EventLayout((Collection("jet", 2),)))
+        load_encoder(path, EventLayout((Collection("jet", 2),)))
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(FileFormatError, match="damaged"):
-        Encoder.load(path)
+        load_encoder(path)
     torch.save({"a": torch.ones(1)}, path)
     with pytest.raises(FileFormatError, match="not a covad model file"):
-        Encoder.load(path)
+        load_encoder(path)
     save_weights(path, "response", {"a": torch.ones(1)}, {})
     with pytest.raises(FileFormatError, match="kind 'response'"):
-        Encoder.load(path)
+        load_encoder(path)
     for settings in ({}, {"layout": "jets"}, {"layout": ADC2021_LAYOUT.describe(), "encoder": {"width": 0}}):
         save_weights(path, "encoder", {"a": torch.ones(1)}, settings)
         with pytest.raises(FileFormatError, match="incomplete"):
-            Encoder.load(path)
+            load_encoder(path)
     with pytest.raises(FileFormatError, match="no such model file"):
-        Encoder.load(tmp_path / "nothing.safetensors")
+        load_encoder(tmp_path / "nothing.safetensors")
 
 
 @pytest.mark.parametrize("wrong", [{"heads": 5}, {"layers": 0}])

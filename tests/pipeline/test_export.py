@@ -14,7 +14,7 @@ from finished_run import make_run
 from samples import random_events
 
 from covad.embedding.embed import encode
-from covad.embedding.encoder import Encoder
+from covad.embedding.encoders import load_encoder
 from covad.errors import MissingExtraError, StudyError, UnfinishedRunError
 from covad.events.layout import Collection, EventLayout
 from covad.pipeline import export
@@ -76,7 +76,7 @@ def test_padding_works_in_any_layout():
 def test_exported_files_give_the_numbers_of_torch(run, folder):
     assert sorted(path.name for path in folder.iterdir()) == FILES
     models = run / "models" / "covariant" / "fold_0"
-    encoder = Encoder.load(models / "encoder.safetensors")
+    encoder = load_encoder(models / "encoder.safetensors")
     for n_events in (1, 137):
         particles = random_events(n_events, seed=n_events).particles
         z = computed(folder / FILES[1], particles=particles, mask=particles[..., 0] > 0)
@@ -95,7 +95,7 @@ def test_files_are_sound_and_tell_nothing_of_this_machine(folder):
 
 def test_the_description_holds_what_another_program_needs(run, folder):
     content = json.loads((folder / "covariant.json").read_text())
-    encoder = Encoder.load(run / "models" / "covariant" / "fold_0" / "encoder.safetensors")
+    encoder = load_encoder(run / "models" / "covariant" / "fold_0" / "encoder.safetensors")
     assert EventLayout.from_description(content["layout"]) == encoder.layout
     assert content["z"][0]["scaling"]["centre"] == encoder.scaling.centre.tolist()
     scale = json.loads((run / "pools" / "covariant_linear" / "scale.json").read_text())
