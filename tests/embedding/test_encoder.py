@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from encoders import make_encoder
+from encoders import UNTRAINED_KINDS, make_encoder
 from samples import random_events
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -47,9 +47,10 @@ def test_trimmed_batches_give_the_padded_result(events: Events) -> None:
     np.testing.assert_allclose(encoder(events.particles), padded(encoder, events.particles), atol=2e-6)
 
 
+@pytest.mark.parametrize("kind", UNTRAINED_KINDS)
 @torch.no_grad()
-def test_an_event_does_not_depend_on_its_batch(events: Events) -> None:
-    encoder = make_encoder(events)
+def test_an_event_does_not_depend_on_its_batch(events: Events, kind: str) -> None:
+    encoder = make_encoder(events, settings=UNTRAINED_KINDS[kind])
     whole = encoder(events.particles)
     order = np.random.default_rng(0).permutation(len(events))
     np.testing.assert_allclose(encoder(events.particles[order]), whole[order], atol=1e-6)
@@ -57,12 +58,13 @@ def test_an_event_does_not_depend_on_its_batch(events: Events) -> None:
     assert encoder(events.particles[:0]).shape == (0, 3)
 
 
+@pytest.mark.parametrize("kind", UNTRAINED_KINDS)
 @torch.no_grad()
-def test_an_event_without_any_object_is_encoded() -> None:
+def test_an_event_without_any_object_is_encoded(kind: str) -> None:
     events = random_events(50, seed=2)
     particles = events.particles.copy()
     particles[7] = 0
-    assert torch.isfinite(make_encoder(events)(particles)).all()
+    assert torch.isfinite(make_encoder(events, settings=UNTRAINED_KINDS[kind])(particles)).all()
 
 
 def test_groups_hold_every_event_once(events: Events) -> None:
@@ -74,15 +76,25 @@ def test_groups_hold_every_event_once(events: Events) -> None:
         assert objects.shape[:2] == kind.shape
 
 
+@pytest.mark.parametrize("kind", UNTRAINED_KINDS)
 @torch.no_grad()
-def test_other_layouts_and_features(tmp_path: Path) -> None:
+def test_other_layouts_and_features(tmp_path: Path, kind: str) -> None:
     layout = EventLayout((Collection("track", 5, ("pt", "eta", "d0")), Collection("tau", 2, ("pt", "phi"))))
     events = random_events(100, seed=4, layout=layout)
-    encoder = make_encoder(events)
+    encoder = make_encoder(events, settings=UNTRAINED_KINDS[kind])
     z = encoder(events.particles)
     assert z.shape == (100, 3)
     encoder.save(tmp_path / "e.safetensors", {})
     assert torch.equal(load_encoder(tmp_path / "e.safetensors", layout)(events.particles), z)
+
+
+def test_numbers_of_objects_are_scaled_where_they_are_told(events: Events) -> None:
+    assert InputScaling.fit(events).numbers is None
+    scaling = InputScaling.fit(events, counted=True)
+    number = events.present("jet").sum(axis=1)
+    assert scaling.numbers[:, 3] == pytest.approx([number.mean(), number.std()], rel=1e-5)
+    told = scaling.multiplicities(torch.from_numpy(events.particles[..., 0] > 0), events.layout)
+    assert told[:, 3].numpy() == pytest.approx((number - number.mean()) / number.std(), abs=1e-5)
 
 
 def test_projector_gives_unit_vectors(events: Events) -> None:

@@ -84,7 +84,7 @@ class Transformer(Encoder):
     def _first(self, mask: torch.Tensor) -> torch.Tensor:
         """Return the CLS token of every event, (events, 1, width)."""
         if self.count is None:
-            return self.cls.expand(len(mask), 1, -1)
+            return self.cls.expand(mask.shape[0], 1, -1)
         numbers = self.scaling.multiplicities(mask.to(self.device), self.layout)
         first: torch.Tensor = self.cls + self.count(numbers)
         return first.unsqueeze(1)
@@ -95,8 +95,7 @@ class Transformer(Encoder):
         framed = self.framed(torch.where(there, particles, torch.zeros_like(particles)))
         filled = torch.where(there, framed, torch.ones_like(particles))
         tokens = self.lift(self.scaling.inputs(filled, kind, self.layout)) + self.kinds(kind)
-        cls = torch.zeros_like(tokens[:, :1]) + self._first(mask)
-        x = torch.cat([cls, tokens], dim=1)
+        x = torch.cat([self._first(mask), tokens], dim=1)
         seen = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)[:, None, None, :]
         for each in self.blocks:
             # `AttentionBlock.forward` for tokens of which only some may be attended to
