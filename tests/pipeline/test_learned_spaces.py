@@ -1,13 +1,17 @@
-"""Learned spaces that differ in more than alpha: one run trains them all, each with an identity of its own."""
+"""Learned spaces that differ in more than alpha: one run trains them all, each with its own identity."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import yaml
 from finished_run import TINY, make_run, tiny_study
 from samples import random_events
 
+from covad.cli.main import main
 from covad.embedding.encoder import Encoder
 from covad.embedding.metrics import read_history
 from covad.embedding.mlp import Mlp
@@ -116,6 +120,40 @@ def test_a_run_says_so_at_once(tmp_path: Path) -> None:
     ):
         make_run(tmp_path / "run", "spaces", source=source)
     assert not list((tmp_path / "run").rglob("*.safetensors"))
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ({"spaces": {"a": {"alpha": 0, "beta": 1}}}, "beta weighs L_keep: say what to keep"),
+        ({"spaces": {"a": {"alpha": 0, "outputs": 0}}}, "spaces.a.outputs: it should be greater than 0"),
+        (
+            {"encoder": {"frame": "event", "axis": ["leptons"]}},
+            "source.encoder.axis: the event layout has no",
+        ),
+        ({"training": TINY["source"]["training"] | {"device": "mps"}}, "torch finds no 'mps' here"),
+    ],
+)
+def test_the_command_line_says_it_in_one_sentence(
+    source: dict[str, Any],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    configurations = [{"space": next(iter(source.get("spaces", TINY["source"]["spaces"])))}]
+    study = TINY | {"source": TINY["source"] | source, "configurations": configurations}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    arguments = ["run", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "RUN"), "--workers", "1"]
+    monkeypatch.setattr(sys, "argv", ["covad", *arguments, "--until", "spaces"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert sentence in " ".join(said.split())
+    assert "Traceback" not in said
+    assert not list(tmp_path.rglob("*.safetensors"))
 
 
 def test_an_encoder_is_a_space_of_any_kind(run: Path) -> None:

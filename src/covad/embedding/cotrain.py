@@ -130,7 +130,7 @@ class CoTraining:
         while self.step < min(steps, until or steps) and not self._stalled():
             for group in self.optimiser.param_groups:
                 group["lr"] = learning_rate(self.step, self.settings)
-            loss = self._total(*self.model(self.sampler.batch(self.step)))
+            loss = self._total(*self.model(self.sampler.batch(self.step, self.settings.alpha > 0)))
             if not torch.isfinite(loss):
                 raise TrainingError(
                     f"the loss is not finite in batch {self.step} of seed {self.sampler.seed}; "
@@ -154,7 +154,8 @@ class CoTraining:
     @torch.no_grad()
     def validate(self) -> Metrics:
         """Return the mean losses over the first batches of the validation sampler, in float64."""
-        batches = (self.validation.batch(number) for number in range(self.settings.validation_batches))
+        numbers = range(self.settings.validation_batches)
+        batches = (self.validation.batch(number, self.settings.alpha > 0) for number in numbers)
         parts = [[float(loss) for loss in self.model(batch) if loss is not None] for batch in batches]
         contrastive, covariance, *kept = torch.tensor(parts, dtype=torch.float64).mean(dim=0).tolist()
         keep = kept[0] if kept else None
