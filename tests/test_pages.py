@@ -122,14 +122,18 @@ def test_every_column_of_the_toys_is_documented():
 
 
 def test_the_examples_of_spaces_are_studies():
-    one, entry, several = (yaml.safe_load(text) for text in blocks("how-to/choose-a-space.md", "yaml"))
+    one, entry, several, learned = (
+        yaml.safe_load(text) for text in blocks("how-to/choose-a-space.md", "yaml")
+    )
     one["source"]["spaces"] |= entry
+    for content in (one, learned):
+        content["configurations"] = [{"space": name} for name in content["source"]["spaces"]]
     labels = []
-    for content in (one | {"configurations": [{"space": name} for name in one["source"]["spaces"]]}, several):
+    for content in (one, several, learned):
         content["source"] |= {"kind": "events", "background": {"simulate": 6_000_000}}
         study = parse_study(content | {"seed": 1, "tests": {"convex": {}}}, "here")
         labels += [c.slug for c in study.configurations]
-    profiled = ["plain", "mine", "contrastive", "plain", "both"]
+    profiled = ["plain", "mine", "contrastive", "plain", "both", *learned["source"]["spaces"]]
     assert labels == [f"{name}-profiled" for name in profiled]
 
 
