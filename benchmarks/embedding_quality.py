@@ -36,6 +36,7 @@ from embedding_measures import (
 from covad.embedding.batches import Sampler
 from covad.embedding.cotrain import CoTraining
 from covad.embedding.encoder import Encoder
+from covad.embedding.encoders import load_encoder
 from covad.embedding.metrics import Metrics
 from covad.embedding.settings import EncoderSettings, TrainingSettings
 from covad.events.layout import Events, concatenate
@@ -93,7 +94,7 @@ def train_encoder(folder: Path, embedding: str, costs: Costs) -> Encoder:
     """Stage 1, from the last checkpoint if there is one."""
     path = folder / "encoder.safetensors"
     if path.exists():
-        return Encoder.load(path)
+        return load_encoder(path)
     samplers = [
         Sampler(simulated(role, EVENTS[role]), SYSTEMATICS, SELECTION, size, seed)
         for role, size, seed in (("training", BATCH, 1), ("validation", VALIDATION_BATCH, 2))
@@ -160,7 +161,7 @@ def measure(folder: Path, embedding: str, role: str) -> None:
     path = place / f"{role}.json"
     if path.exists():
         return
-    encoder = Encoder.load(place / "encoder.safetensors")
+    encoder = load_encoder(place / "encoder.safetensors")
     pool = embed_grid(encoder, simulated("features", POOL), grid=(1.0,)).nominal
     events = simulated(role, EVENTS[role])
     pairs = embed_grid(encoder, events)

@@ -18,8 +18,10 @@ import torch
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from covad.embedding.embed import BATCH, embed_family, encode
-from covad.embedding.encoder import AttentionBlock, Encoder, InputScaling
+from covad.embedding.encoder import Encoder
+from covad.embedding.encoders import new_encoder
 from covad.embedding.settings import EncoderSettings
+from covad.embedding.transformer import AttentionBlock
 from covad.events.layout import Events, concatenate
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale, shift_events
@@ -101,7 +103,7 @@ def main(n_events: int, sizes: str) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     events = concatenate(list(Simulation("background", n_events, seed=1).blocks()))
-    encoder = Encoder(events.layout, InputScaling.fit(events), SIZES[sizes])
+    encoder = new_encoder(events, SIZES[sizes])
     compare_batches(encoder, events)
     measure_family(encoder, events)
 

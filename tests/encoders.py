@@ -9,7 +9,8 @@ from samples import random_events
 
 from covad.embedding.batches import Sampler
 from covad.embedding.cotrain import CoTraining
-from covad.embedding.encoder import Encoder, InputScaling
+from covad.embedding.encoder import Encoder
+from covad.embedding.encoders import new_encoder
 from covad.embedding.settings import EncoderSettings, TrainingSettings
 from covad.events.layout import Events
 from covad.events.selection import Selection
@@ -18,10 +19,20 @@ from covad.events.systematics import JetEnergyScale
 UNTRAINED = EncoderSettings(width=16, layers=2, heads=4, feed_forward=32, outputs=3, projector=8)
 
 
-def make_encoder(events: Events, seed: int = 0) -> Encoder:
+#: One of every kind, in both frames, of the same outputs.
+UNTRAINED_KINDS = {
+    "transformer": UNTRAINED,
+    "transformer-event": UNTRAINED.changed(frame="event"),
+    "mlp": EncoderSettings(kind="mlp", hidden=(16, 8), outputs=3, projector=8),
+    "mlp-event": EncoderSettings(kind="mlp", hidden=(16, 8), outputs=3, projector=8, frame="event"),
+}
+
+
+def make_encoder(events: Events, seed: int = 0, settings: EncoderSettings = UNTRAINED) -> Encoder:
     torch.manual_seed(seed)
-    encoder = Encoder(events.layout, InputScaling.fit(events), UNTRAINED)
-    torch.nn.init.normal_(encoder.cls)
+    encoder = new_encoder(events, settings)
+    if settings.kind == "transformer":
+        torch.nn.init.normal_(encoder.cls)
     return encoder
 
 
@@ -41,9 +52,9 @@ def labelled(n_events: int, seed: int) -> Events:
     return replace(events, process=(events.present("jet").sum(axis=1) > 1).astype(np.int16))
 
 
-def make_training(folder: Path, **changes: object) -> CoTraining:
+def make_training(folder: Path, encoder: EncoderSettings = ENCODER, **changes: object) -> CoTraining:
     sampler, validation = (
         Sampler(labelled(n_events, seed), (JetEnergyScale(),), Selection(), batch_size=64, seed=seed)
         for n_events, seed in ((1500, 1), (500, 2))
     )
-    return CoTraining(sampler, validation, ENCODER, SETTINGS.changed(**changes), folder)
+    return CoTraining(sampler, validation, encoder, SETTINGS.changed(**changes), folder)

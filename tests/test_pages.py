@@ -123,17 +123,20 @@ def test_every_column_of_the_toys_is_documented():
 
 
 def test_the_examples_of_spaces_are_studies():
-    one, entry, several, alphas = (
+    one, entry, several, *others = (
         yaml.safe_load(text) for text in blocks("how-to/choose-a-space.md", "yaml")
     )
     one["source"]["spaces"] |= entry
-    every = one | {"configurations": [{"space": name} for name in one["source"]["spaces"]]}
+    learned, alphas = sorted(others, key=lambda content: "configurations" in content)
+    for content in (one, learned):
+        content["configurations"] = [{"space": name} for name in content["source"]["spaces"]]
     labels = []
-    for content in (every, several, alphas):
+    for content in (one, several, learned, alphas):
         content["source"] |= {"kind": "events", "background": {"simulate": 6_000_000}}
         study = parse_study(content | {"seed": 1, "tests": {"convex": {}}}, "here")
         labels += [c.slug for c in study.configurations]
-    profiled = ["plain", "mine", "contrastive", "plain", "both", "a0", "a1", "a10"]
+    kept = list(learned["source"]["spaces"])
+    profiled = ["plain", "mine", "contrastive", "plain", "both", *kept, "a0", "a1", "a10"]
     assert labels == [f"{name}-profiled" for name in profiled]
     assert make_frontier(study, {}).waiting == ("a0, linear", "a1, linear", "a10, linear")
 

@@ -8,9 +8,18 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from covad.errors import SettingsError
 
@@ -104,6 +113,26 @@ class Settings(BaseModel):
     def changed(self, **values: Any) -> Self:
         """Return a copy with other values, checked as the first ones were."""
         return type(self)(**(dict(self) | values))
+
+
+class GrownSettings(Settings):
+    """Settings that have got keys since runs were made with them.
+
+    A key of `added` is told only where it has not its default: files and identities that were made before the
+    key existed stay as they were.
+    """
+
+    added: ClassVar[tuple[str, ...]] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_added_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        told: dict[str, Any] = handler(self)
+        fields = type(self).model_fields
+        return {
+            key: value
+            for key, value in told.items()
+            if key not in self.added or getattr(self, key) != fields[key].default
+        }
 
 
 def describe_mistake(

@@ -166,3 +166,9 @@ def test_events_without_weight_do_not_count() -> None:
     few[:40] = 1.0
     with pytest.raises(TrainingError, match="40 events are too few for batches of 64"):
         make_sampler(weighted(events, few))
+
+
+def test_a_batch_without_partners_has_the_same_events(events: Events) -> None:
+    whole, alone = make_sampler(events).batch(3), make_sampler(events).batch(3, shifted=False)
+    assert np.array_equal(whole.particles, alone.particles)
+    assert alone.shifted == ()

@@ -16,7 +16,8 @@ from covad.embedding.cotrain import CoTraining, learning_rate
 from covad.errors import CovadError, FileFormatError, TrainingError
 
 #: For child processes: the helpers beside these tests can be imported, and one thread is used.
-WITH_TESTS = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+PLACES = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+WITH_TESTS = {**os.environ, "PYTHONPATH": os.pathsep.join(PLACES), "OMP_NUM_THREADS": "1"}
 
 
 def weights(training: CoTraining) -> dict[str, torch.Tensor]:

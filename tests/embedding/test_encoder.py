@@ -4,12 +4,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from encoders import make_encoder
+from encoders import UNTRAINED_KINDS, make_encoder
 from samples import random_events
 from torch.nn.functional import scaled_dot_product_attention
 
-from covad.embedding.encoder import Encoder, InputScaling, group_by_multiplicity
+from covad.embedding.encoder import Encoder
+from covad.embedding.encoders import load_encoder
+from covad.embedding.scaling import InputScaling
 from covad.embedding.settings import EncoderSettings
+from covad.embedding.transformer import group_by_multiplicity
 from covad.errors import CovadError, FileFormatError
 from covad.events.layout import Collection, EventLayout, Events
 from covad.events.processes import ADC2021_LAYOUT
@@ -44,9 +47,10 @@ def test_trimmed_batches_give_the_padded_result(events: Events) -> None:
     np.testing.assert_allclose(encoder(events.particles), padded(encoder, events.particles), atol=2e-6)
 
 
+@pytest.mark.parametrize("kind", UNTRAINED_KINDS)
 @torch.no_grad()
-def test_an_event_does_not_depend_on_its_batch(events: Events) -> None:
-    encoder = make_encoder(events)
+def test_an_event_does_not_depend_on_its_batch(events: Events, kind: str) -> None:
+    encoder = make_encoder(events, settings=UNTRAINED_KINDS[kind])
     whole = encoder(events.particles)
     order = np.random.default_rng(0).permutation(len(events))
     np.testing.assert_allclose(encoder(events.particles[order]), whole[order], atol=1e-6)
@@ -54,12 +58,13 @@ def test_an_event_does_not_depend_on_its_batch(events: Events) -> None:
     assert encoder(events.particles[:0]).shape == (0, 3)
 
 
+@pytest.mark.parametrize("kind", UNTRAINED_KINDS)
 @torch.no_grad()
-def test_an_event_without_any_object_is_encoded() -> None:
+def test_an_event_without_any_object_is_encoded(kind: str) -> None:
     events = random_events(50, seed=2)
     particles = events.particles.copy()
     particles[7] = 0
-    assert torch.isfinite(make_encoder(events)(particles)).all()
+    assert torch.isfinite(make_encoder(events, settings=UNTRAINED_KINDS[kind])(particles)).all()
 
 
 def test_groups_hold_every_event_once(events: Events) -> None:
@@ -71,15 +76,25 @@ def test_groups_hold_every_event_once(events: Events) -> None:
         assert objects.shape[:2] == kind.shape
 
 
+@pytest.mark.parametrize("kind", UNTRAINED_KINDS)
 @torch.no_grad()
-def test_other_layouts_and_features(tmp_path: Path) -> None:
+def test_other_layouts_and_features(tmp_path: Path, kind: str) -> None:
     layout = EventLayout((Collection("track", 5, ("pt", "eta", "d0")), Collection("tau", 2, ("pt", "phi"))))
     events = random_events(100, seed=4, layout=layout)
-    encoder = make_encoder(events)
+    encoder = make_encoder(events, settings=UNTRAINED_KINDS[kind])
     z = encoder(events.particles)
     assert z.shape == (100, 3)
     encoder.save(tmp_path / "e.safetensors", {})
-    assert torch.equal(Encoder.load(tmp_path / "e.safetensors", layout)(events.particles), z)
+    assert torch.equal(load_encoder(tmp_path / "e.safetensors", layout)(events.particles), z)
+
+
+def test_numbers_of_objects_are_scaled_where_they_are_told(events: Events) -> None:
+    assert InputScaling.fit(events).numbers is None
+    scaling = InputScaling.fit(events, counted=True)
+    number = events.present("jet").sum(axis=1)
+    assert scaling.numbers[:, 3] == pytest.approx([number.mean(), number.std()], rel=1e-5)
+    told = scaling.multiplicities(torch.from_numpy(events.particles[..., 0] > 0), events.layout)
+    assert told[:, 3].numpy() == pytest.approx((number - number.mean()) / number.std(), abs=1e-5)
 
 
 def test_projector_gives_unit_vectors(events: Events) -> None:
@@ -99,7 +114,7 @@ def test_stored_encoders_come_back_the_same(events: Events, tmp_path: Path) -> N
     encoder = make_encoder(events)
     path = tmp_path / "encoder.safetensors"
     encoder.save(path, {"events": "abc"})
-    again = Encoder.load(path, ADC2021_LAYOUT)
+    again = load_encoder(path, ADC2021_LAYOUT)
     assert torch.equal(again(events.particles), encoder(events.particles))
 
 
@@ -108,22 +123,22 @@ def test_files_that_are_no_encoders_are_refused(events: Events, tmp_path: Path) 
     make_encoder(events).save(path, {})
     content = path.read_bytes()
     with pytest.raises(FileFormatError, match="another event layout"):
-        Encoder.load(path, EventLayout((Collection("jet", 2),)))
+        load_encoder(path, EventLayout((Collection("jet", 2),)))
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(FileFormatError, match="damaged"):
-        Encoder.load(path)
+        load_encoder(path)
     torch.save({"a": torch.ones(1)}, path)
     with pytest.raises(FileFormatError, match="not a covad model file"):
-        Encoder.load(path)
+        load_encoder(path)
     save_weights(path, "response", {"a": torch.ones(1)}, {})
     with pytest.raises(FileFormatError, match="kind 'response'"):
-        Encoder.load(path)
+        load_encoder(path)
     for settings in ({}, {"layout": "jets"}, {"layout": ADC2021_LAYOUT.describe(), "encoder": {"width": 0}}):
         save_weights(path, "encoder", {"a": torch.ones(1)}, settings)
         with pytest.raises(FileFormatError, match="incomplete"):
-            Encoder.load(path)
+            load_encoder(path)
     with pytest.raises(FileFormatError, match="no such model file"):
-        Encoder.load(tmp_path / "nothing.safetensors")
+        load_encoder(tmp_path / "nothing.safetensors")
 
 
 @pytest.mark.parametrize("wrong", [{"heads": 5}, {"layers": 0}])

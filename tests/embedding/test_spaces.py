@@ -9,7 +9,7 @@ from samples import random_events
 
 from covad.embedding import spaces
 from covad.embedding.embed import encode
-from covad.embedding.encoder import Encoder
+from covad.embedding.encoders import load_encoder
 from covad.embedding.spaces import JoinedSpace, ObservableSpace
 from covad.errors import FileFormatError, UnknownNameError
 from covad.events.layout import Events
@@ -48,7 +48,7 @@ def test_files_bring_spaces_back(events: Events, plain: ObservableSpace, tmp_pat
     plain.save(file, None)
     JoinedSpace({"a": encoder, "b": plain}).save(joined_file)
     again = ObservableSpace.load(file, None, "here")
-    parts = {"a": Encoder.load(encoder_file), "b": again}
+    parts = {"a": load_encoder(encoder_file), "b": again}
     joined = JoinedSpace.load(joined_file, parts)
     np.testing.assert_array_equal(again.encode(events.particles), plain.encode(events.particles))
     assert joined.columns[-1] == "b.n_jets"
@@ -61,7 +61,7 @@ def test_a_file_of_another_version_or_kind_is_refused(
 ) -> None:
     plain.save(tmp_path / "plain", None)
     with pytest.raises(FileFormatError, match="of kind 'observables', not 'encoder'"):
-        Encoder.load(tmp_path / "plain")
+        load_encoder(tmp_path / "plain")
     monkeypatch.setattr(spaces, "OBSERVABLES_VERSION", 2)
     with pytest.raises(FileFormatError, match="has version 1 of the observables, this covad has 2"):
         ObservableSpace.load(tmp_path / "plain", None, "here")

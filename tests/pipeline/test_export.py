@@ -9,12 +9,12 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from encoders import make_encoder
+from encoders import UNTRAINED_KINDS, make_encoder
 from finished_run import make_run
 from samples import random_events
 
 from covad.embedding.embed import encode
-from covad.embedding.encoder import Encoder
+from covad.embedding.encoders import load_encoder
 from covad.errors import MissingExtraError, StudyError, UnfinishedRunError
 from covad.events.layout import Collection, EventLayout
 from covad.pipeline import export
@@ -48,10 +48,11 @@ def computed(path: Path, **inputs: np.ndarray) -> np.ndarray:
     return session.run(None, inputs)[0]
 
 
-def test_padding_with_a_mask_changes_nothing():
+@pytest.mark.parametrize("kind", UNTRAINED_KINDS)
+def test_padding_with_a_mask_changes_nothing(kind):
     """Also for events without any object, and whatever stands in the empty slots."""
     events = random_events(300, seed=4)
-    encoder = make_encoder(events)
+    encoder = make_encoder(events, settings=UNTRAINED_KINDS[kind])
     particles = events.particles.copy()
     particles[7] = 0
     mask = torch.from_numpy(particles[..., 0] > 0)
@@ -63,10 +64,11 @@ def test_padding_with_a_mask_changes_nothing():
             assert z.numpy() == pytest.approx(expected, abs=1e-5)
 
 
-def test_padding_works_in_any_layout():
+@pytest.mark.parametrize("kind", UNTRAINED_KINDS)
+def test_padding_works_in_any_layout(kind):
     layout = EventLayout((Collection("met", 1, ("pt", "phi")), Collection("tau", 3, ("pt", "eta", "mass"))))
     events = random_events(200, 5, layout)
-    encoder = make_encoder(events)
+    encoder = make_encoder(events, settings=UNTRAINED_KINDS[kind])
     with torch.no_grad():
         particles = torch.from_numpy(events.particles)
         z = PaddedEncoder(encoder)(particles, particles[..., 0] > 0)
@@ -76,7 +78,7 @@ def test_padding_works_in_any_layout():
 def test_exported_files_give_the_numbers_of_torch(run, folder):
     assert sorted(path.name for path in folder.iterdir()) == FILES
     models = run / "models" / "covariant" / "fold_0"
-    encoder = Encoder.load(models / "encoder.safetensors")
+    encoder = load_encoder(models / "encoder.safetensors")
     for n_events in (1, 137):
         particles = random_events(n_events, seed=n_events).particles
         z = computed(folder / FILES[1], particles=particles, mask=particles[..., 0] > 0)
@@ -84,6 +86,20 @@ def test_exported_files_give_the_numbers_of_torch(run, folder):
         for order, name in ((1, FILES[2]), (2, FILES[3])):
             response = ResponseModel.load(models / f"response_{order}.safetensors")
             assert computed(folder / name, z=z) == pytest.approx(response.columns(z), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["transformer-event", "mlp-event"])
+def test_encoders_of_every_kind_are_exported(tmp_path, kind):
+    """The frame of the event is part of the graph."""
+    events = random_events(200, seed=4)
+    encoder = make_encoder(events, settings=UNTRAINED_KINDS[kind])
+    inputs = {"particles": events.particles, "mask": events.particles[..., 0] > 0}
+    target = tmp_path / "encoder.onnx"
+    export._export(PaddedEncoder(encoder), inputs, "z", encode(encoder, events.particles), target)
+    onnx.checker.check_model(str(target), full_check=True)
+    fresh = random_events(31, seed=9).particles
+    z = computed(target, particles=fresh, mask=fresh[..., 0] > 0)
+    assert z == pytest.approx(encode(encoder, fresh), abs=1e-5)
 
 
 def test_files_are_sound_and_tell_nothing_of_this_machine(folder):
@@ -95,7 +111,7 @@ def test_files_are_sound_and_tell_nothing_of_this_machine(folder):
 
 def test_the_description_holds_what_another_program_needs(run, folder):
     content = json.loads((folder / "covariant.json").read_text())
-    encoder = Encoder.load(run / "models" / "covariant" / "fold_0" / "encoder.safetensors")
+    encoder = load_encoder(run / "models" / "covariant" / "fold_0" / "encoder.safetensors")
     assert EventLayout.from_description(content["layout"]) == encoder.layout
     assert content["z"][0]["scaling"]["centre"] == encoder.scaling.centre.tolist()
     scale = json.loads((run / "pools" / "covariant_linear" / "scale.json").read_text())

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from finished_run import TINY, make_run, run_here, tiny_study
 
-from covad.embedding.encoder import Encoder
 from covad.embedding.spaces import JoinedSpace, ObservableSpace
+from covad.embedding.transformer import Transformer
 from covad.errors import StudyError
 from covad.results.run import open_run
 from covad.runs.collisions import CollisionData
@@ -62,7 +62,7 @@ def test_a_joined_space_has_the_columns_of_both(tmp_path: Path) -> None:
     data = CollisionData.of_run(RunDirectory(run).study(), RunDirectory(run))
     both = load_space(data, "both")
     assert isinstance(both, JoinedSpace)
-    assert [type(part) for part in both.parts.values()] == [Encoder, ObservableSpace]
+    assert [type(part) for part in both.parts.values()] == [Transformer, ObservableSpace]
     assert both.outputs == 4 + len(NAMES)
     assert not (run / "models" / "plain" / "fold_0" / "response_1.safetensors").exists()
 

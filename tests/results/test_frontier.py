@@ -83,12 +83,9 @@ def test_a_test_that_was_not_asked_in_all_spaces_compares_nothing():
 
 
 def test_spaces_that_differ_in_their_seed_alone_are_one_setting():
-    class Repeated(LearnedSpace):
-        seed: int = 0
-        beta: float = 0.0
-
-    assert setting_of(Repeated(alpha=1.0, seed=3), 1) == ("", 3)
-    assert setting_of(Repeated(alpha=5.0, beta=0.5), 1) == ("beta = 0.5", 0)
+    assert setting_of(LearnedSpace(alpha=1.0, seed=3), 1) == ("", 3)
+    kept = LearnedSpace(alpha=5.0, beta=0.5, keep="inputs")
+    assert setting_of(kept, 1) == ("beta = 0.5, keep = inputs", 0)
     assert setting_of(LearnedSpace(alpha=0.0), 2) == ("quadratic response", 0)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from finished_run import TINY
 
+from covad.embedding.settings import EncoderSettings
 from covad.errors import StudyError
 from covad.study import parse_study
 from covad.study.reading import translated
@@ -48,7 +49,64 @@ def test_observables_alone_need_no_events_for_an_encoder() -> None:
         study({"plain": PLAIN}, splits, folds=2)
 
 
+MLP: dict[str, Any] = {"kind": "mlp", "frame": "event", "hidden": [16], "outputs": 6}
+
+
+def test_learned_spaces_have_settings_of_their_own() -> None:
+    spaces = {
+        "a": LEARNED,
+        "b": {"alpha": 1, "beta": 3, "keep": "observables", "outputs": 6, "seed": 2},
+        "c": {"alpha": 0, "contrast": 0, "beta": "1e-1", "keep": "variance", "encoder": MLP},
+    }
+    found = study(spaces)
+    source = found.source
+    a, b, c = (source.learned[name] for name in "abc")
+    assert (a.sort, b.sort, c.sort) == ("contrastive", "covariant", "contrastive")
+    assert a.encoder_of(source.encoder) is source.encoder
+    assert b.encoder_of(source.encoder) == source.encoder.changed(outputs=6)
+    assert c.encoder_of(source.encoder) == EncoderSettings(**MLP)
+    assert parse_study(found.plain(), "here") == found
+    assert found.plain()["source"]["spaces"]["a"] == {"kind": "learned", "alpha": 0.0}
+    assert "kind" not in found.plain()["source"]["encoder"]
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
+    ({"a": LEARNED | {"beta": 1}}, r"source\.spaces\.a: beta weighs L_keep: say what to keep"),
+    (
+        {"a": LEARNED | {"keep": "inputs"}},
+        r"spaces\.a: keep: inputs does nothing without a weight: give beta",
+    ),
+    (
+        {"a": LEARNED | {"beta": 1, "keep": "all"}},
+        r"spaces\.a\.keep: it should be 'observables', 'inputs' or",
+    ),
+    (
+        {"a": LEARNED | {"beta": -1, "keep": "inputs"}},
+        r"spaces\.a\.beta: it should be greater than or equal to 0",
+    ),
+    ({"a": LEARNED | {"contrast": 0}}, r"spaces\.a: contrast: 0 leaves nothing that shapes z: give beta"),
+    ({"a": LEARNED | {"outputs": 0}}, r"spaces\.a\.outputs: it should be greater than 0"),
+    ({"a": LEARNED | {"seed": -1}}, r"spaces\.a\.seed: it should be greater than or equal to 0"),
+    ({"a": LEARNED | {"outputs": 3, "encoder": MLP}}, r"spaces\.a: outputs stands beside encoder"),
+    (
+        {"a": LEARNED | {"encoder": {"kind": "cnn"}}},
+        r"spaces\.a\.encoder\.kind: it should be 'transformer' or",
+    ),
+    (
+        {"a": LEARNED | {"encoder": {"frame": "moon"}}},
+        r"spaces\.a\.encoder\.frame: it should be 'detector' or",
+    ),
+    (
+        {"a": LEARNED | {"encoder": {"axis": ["jet"]}}},
+        r"spaces\.a\.encoder: axis does nothing in the frame of",
+    ),
+    (
+        {"a": LEARNED | {"encoder": MLP | {"width": 8}}},
+        r"spaces\.a\.encoder: width is a size of the transformer",
+    ),
+    ({"a": LEARNED | {"encoder": {"hidden": [8]}}}, r"spaces\.a\.encoder: hidden is a size of the mlp"),
+    ({"a": LEARNED | {"encoder": {"kind": "mlp", "hidden": []}}}, r"spaces\.a\.encoder\.hidden: "),
+    ({"a": LEARNED | {"gamma": 1}}, r"spaces\.a\.gamma: there is no such key"),
     ({"a": {"kind": "measured"}}, r"source\.spaces\.a\.kind: learned or observables or joined was expected"),
     ({"a": {}}, r"source\.spaces\.a\.alpha: this key is needed"),
     ({"a": PLAIN | {"alpha": 1}}, r"source\.spaces\.a\.alpha: there is no such key"),
@@ -70,6 +128,13 @@ def test_a_mistake_is_one_sentence_with_its_key(spaces: dict[str, Any], sentence
     with pytest.raises(StudyError, match=sentence) as refused:
         study(spaces)
     assert "\n" not in str(refused.value)
+
+
+def test_a_device_that_nobody_has_is_refused() -> None:
+    with pytest.raises(
+        StudyError, match=r"source\.training\.device: it should be 'auto', 'cpu', 'cuda' or 'mps'"
+    ):
+        study({"a": LEARNED}, training=TINY["source"]["training"] | {"device": "tpu"})
 
 
 OLD: dict[str, Any] = {

@@ -476,7 +476,8 @@ def documented_defaults() -> dict[str, str]:
 
 def test_every_key_and_its_default_is_documented():
     rows = documented_defaults()
-    for key, field, has_parts in keys_of(Study):
+    for path, field, has_parts in keys_of(Study):
+        key = path.replace("source.spaces.NAME.encoder.", "source.encoder.")  # the same class, told once
         assert key in rows or (has_parts and any(row.startswith(key) for row in rows)), key
         if has_parts or field.get_default(call_default_factory=True) is None:
             continue

@@ -1,8 +1,8 @@
-"""Stage 1: the encoder and g_phi are trained together, L = L_supCL + alpha L_cov (eq:total).
+"""Stage 1: the encoder and g_phi are trained together, L = L_supCL + alpha L_cov + beta L_keep.
 
-alpha = 0 gives the contrastive (unlinearised) embedding from the same events and budget. Batches are
-functions of (seed, step) and checkpoints hold everything else, so a training that was killed continues to the
-bit.
+beta = 0 is the paper's loss (eq:total), and alpha = 0 then gives the contrastive (unlinearised) embedding
+from the same events and budget. Batches are functions of (seed, step) and checkpoints hold everything else,
+so a training that was killed continues to the bit.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import json
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +21,10 @@ from torch import nn
 
 from covad.embedding.batches import Batch, Sampler
 from covad.embedding.checkpoint import State, copy_state, load_checkpoint, save_checkpoint
-from covad.embedding.encoder import Encoder, InputScaling
+from covad.embedding.device import training_device
+from covad.embedding.encoder import Encoder
+from covad.embedding.encoders import new_encoder
+from covad.embedding.keep import make_keep
 from covad.embedding.losses import RatioHead, covariance_loss, supervised_contrastive
 from covad.embedding.metrics import Learned, Metrics
 from covad.embedding.settings import EncoderSettings, TrainingSettings
@@ -32,20 +34,30 @@ from covad.storage.atomic import write_bytes
 log = logging.getLogger(__name__)
 
 
-class JointModel(nn.Module):
-    """Encoder and g_phi with their losses."""
+class Losses(NamedTuple):
+    """The losses of a batch; L_keep only where it has a weight."""
 
-    def __init__(self, encoder: Encoder, n_nuisances: int, settings: TrainingSettings) -> None:
+    contrastive: torch.Tensor
+    covariance: torch.Tensor
+    keep: torch.Tensor | None
+
+
+class JointModel(nn.Module):
+    """Encoder, g_phi and L_keep with their losses."""
+
+    def __init__(self, encoder: Encoder, sampler: Sampler, settings: TrainingSettings) -> None:
         super().__init__()
         self.encoder = encoder
-        self.ratio = RatioHead(encoder.settings.outputs, settings.ratio_hidden, n_nuisances)
+        self.ratio = RatioHead(encoder.outputs, settings.ratio_hidden, len(sampler.covariant))
+        self.keep = make_keep(sampler.events, encoder.outputs, settings)
         self.settings = settings
 
-    def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return L_supCL and L_cov of a batch; nominal and shifted events are encoded together.
+    def forward(self, batch: Batch) -> Losses:
+        """Return the losses of a batch; nominal and shifted events are encoded together.
 
-        L_cov is taken in z standardised by the nominal batch, so that the scale of z is free.
+        L_cov and L_keep are taken in z standardised by the nominal batch, so that the scale of z is free.
         """
+        device = self.encoder.device
         covariant = self.settings.alpha > 0 and bool(batch.shifted)
         moved = [partner.moved for partner in batch.shifted] if covariant else []
         z, *z_moved = self.encoder(np.concatenate([batch.particles, *moved])).split(
@@ -53,18 +65,20 @@ class JointModel(nn.Module):
         )
         on_projector = self.settings.contrast_on == "projector"
         points = self.encoder.project(z) if on_projector else nn.functional.normalize(z, dim=1)
-        labels = torch.from_numpy(batch.labels)
+        labels = torch.from_numpy(batch.labels).to(device)
         contrastive = supervised_contrastive(points, labels, self.settings.temperature)
-        if not covariant:
-            return contrastive, contrastive.new_tensor(0.5)
         centre, width = z.mean(dim=0), z.std(dim=0) + 1e-6
-        g = self.ratio((z - centre) / width)
+        u = (z - centre) / width
+        kept = None if self.keep is None else self.keep(u, batch)
+        if not covariant:
+            return Losses(contrastive, contrastive.new_tensor(0.5), kept)
+        g = self.ratio(u)
         shifted = []
         for partner, moved in zip(batch.shifted, z_moved, strict=True):
             g_moved = self.ratio((moved - centre) / width)
-            shifted.append(torch.cat([g[torch.from_numpy(partner.unchanged)], g_moved]))
-        nu = [torch.from_numpy(partner.nu) for partner in batch.shifted]
-        return contrastive, covariance_loss(nu, g, shifted)
+            shifted.append(torch.cat([g[torch.from_numpy(partner.unchanged).to(device)], g_moved]))
+        nu = [torch.from_numpy(partner.nu).to(device) for partner in batch.shifted]
+        return Losses(contrastive, covariance_loss(nu, g, shifted), kept)
 
 
 Progress = Callable[[Metrics, int], None]
@@ -91,9 +105,9 @@ class CoTraining:
         self.sampler, self.validation, self.settings, self.folder = sampler, validation, settings, folder
         with torch.random.fork_rng():
             torch.manual_seed(settings.seed)
-            scaling = InputScaling.fit(sampler.events)
-            encoder = Encoder(sampler.events.layout, scaling, encoder_settings)
-            self.model = JointModel(encoder, len(sampler.covariant), settings)
+            encoder = new_encoder(sampler.events, encoder_settings)
+            model = JointModel(encoder, sampler, settings)
+        self.model = model.to(training_device(settings.device))
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
@@ -116,8 +130,7 @@ class CoTraining:
         while self.step < min(steps, until or steps) and not self._stalled():
             for group in self.optimiser.param_groups:
                 group["lr"] = learning_rate(self.step, self.settings)
-            contrastive, covariance = self.model(self.sampler.batch(self.step))
-            loss = contrastive + self.settings.alpha * covariance
+            loss = self._total(*self.model(self.sampler.batch(self.step, self.settings.alpha > 0)))
             if not torch.isfinite(loss):
                 raise TrainingError(
                     f"the loss is not finite in batch {self.step} of seed {self.sampler.seed}; "
@@ -141,22 +154,29 @@ class CoTraining:
     @torch.no_grad()
     def validate(self) -> Metrics:
         """Return the mean losses over the first batches of the validation sampler, in float64."""
-        batches = (self.validation.batch(number) for number in range(self.settings.validation_batches))
-        parts = [[float(loss) for loss in self.model(batch)] for batch in batches]
-        contrastive, covariance = torch.tensor(parts, dtype=torch.float64).mean(dim=0).tolist()
-        total = contrastive + self.settings.alpha * covariance
+        numbers = range(self.settings.validation_batches)
+        batches = (self.validation.batch(number, self.settings.alpha > 0) for number in numbers)
+        parts = [[float(loss) for loss in self.model(batch) if loss is not None] for batch in batches]
+        contrastive, covariance, *kept = torch.tensor(parts, dtype=torch.float64).mean(dim=0).tolist()
+        keep = kept[0] if kept else None
+        total = self._total(contrastive, covariance, keep)
         if not math.isfinite(total):
             raise TrainingError(
                 f"the validation loss is not finite after {self.step} steps; "
                 f"lower source.training.learning_rate (the last good checkpoint is {self.checkpoint})"
             )
-        return Metrics(self.step, contrastive, covariance, total)
+        return Metrics(self.step, contrastive, covariance, total, keep)
+
+    def _total(self, contrastive: Any, covariance: Any, keep: Any) -> Any:
+        """Return the weighted sum of the losses, of tensors or of numbers."""
+        total = self.settings.contrast * contrastive + self.settings.alpha * covariance
+        return total if keep is None else total + self.settings.beta * keep
 
     @torch.no_grad()
     def learned(self) -> Learned:
         """Return by how much L_cov of the encoder that validated best is below that of no information."""
         batches = (self.validation.batch(number) for number in range(self.settings.validation_batches))
-        gains = np.array([0.5 - float(self.model(batch)[1]) for batch in batches])
+        gains = np.array([0.5 - float(self.model(batch).covariance) for batch in batches])
         return Learned.of(gains)
 
     def _stalled(self) -> bool:
@@ -167,16 +187,16 @@ class CoTraining:
         return len(self.history) - 1 - best >= self.settings.patience
 
     def _save(self) -> None:
-        progress = self._identity | {"step": self.step, "history": [asdict(m) for m in self.history]}
+        progress = self._identity | {"step": self.step, "history": [m.told() for m in self.history]}
         save_checkpoint(self.checkpoint, self.model, self.optimiser, self.best, progress)
-        lines = "".join(json.dumps(asdict(m)) + "\n" for m in self.history)
+        lines = "".join(json.dumps(m.told()) + "\n" for m in self.history)
         write_bytes(self.folder / "metrics.jsonl", lines.encode())
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
         """What a checkpoint must agree in for the training to go on as if it had not stopped."""
         return {
-            "settings": self.settings.model_dump(mode="json", exclude_none=True),
+            "settings": self.settings.model_dump(mode="json", exclude_none=True, exclude={"device"}),
             "batches": self.sampler.describe(),
             "judged_on": self.validation.describe(),
         }

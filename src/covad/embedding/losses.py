@@ -1,4 +1,4 @@
-"""The two losses of stage 1: L = L_supCL + alpha L_cov (eq:total)."""
+"""The paper's losses of stage 1: L = L_supCL + alpha L_cov (eq:total). `keep` has the third one, L_keep."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def supervised_contrastive(
     attracted to: it is left out of the mean, but stays in the denominators of all others.
     """
     n = len(projected)
-    itself = torch.eye(n, dtype=torch.bool)
+    itself = torch.eye(n, dtype=torch.bool, device=projected.device)
     similarity = (projected @ projected.T / temperature).masked_fill(itself, float("-inf"))
     log_share = similarity - torch.logsumexp(similarity, dim=1, keepdim=True)
     positive = (labels[:, None] == labels[None, :]) & ~itself

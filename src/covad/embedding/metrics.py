@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +20,20 @@ CHANCE = 2.0
 
 @dataclass(frozen=True)
 class Metrics(Record):
-    """Losses on validation events after `step` steps; L_cov of 0.5 means no information about nu."""
+    """Losses on validation events after `step` steps; L_cov of 0.5 means no information about nu.
+
+    `keep` is L_keep, None where it has no weight.
+    """
 
     step: int
     contrastive: float
     covariance: float
     total: float
+    keep: float | None = None
+
+    def told(self) -> dict[str, Any]:
+        """Return it as plain data, L_keep only where there is one."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)

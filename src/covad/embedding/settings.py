@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from covad.settings import Count, Index, NotNegative, Positive, Settings, Size
+from covad.settings import Count, GrownSettings, Index, NotNegative, Positive, Size
+
+#: What L_keep makes z retain: observables, the inputs of the encoder, or a spread within every process.
+KeepKind = Literal["observables", "inputs", "variance"]
 
 
-class EncoderSettings(Settings):
-    """Sizes of the encoder; these defaults fit a laptop, `paper()` gives those of the paper."""
+class EncoderSettings(GrownSettings):
+    """Kind and sizes of the encoder; these defaults fit a laptop, `paper()` gives those of the paper.
+
+    `frame` says whether azimuth and the sign of eta are those of the detector, or relative to an axis of the
+    event: its leading object among the collections `axis` (None: leptons where the layout has some).
+    """
+
+    added: ClassVar[tuple[str, ...]] = ("kind", "frame", "axis", "hidden")
 
     width: Size = 32
     layers: Size = 2
@@ -18,11 +27,24 @@ class EncoderSettings(Settings):
     feed_forward: Size = 64
     outputs: Size = 4
     projector: Size = 64
+    kind: Literal["transformer", "mlp"] = "transformer"
+    frame: Literal["detector", "event"] = "detector"
+    axis: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    #: Hidden layers of the MLP.
+    hidden: Annotated[tuple[Size, ...], Field(min_length=1)] = (128, 128, 64)
 
     @model_validator(mode="after")
-    def _heads_share_the_width(self) -> Self:
+    def _consistent(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"an encoder of width {self.width} cannot have {self.heads} heads")
+        if self.axis is not None and self.frame != "event":
+            raise ValueError("axis does nothing in the frame of the detector: set frame to event")
+        if self.kind == "mlp":
+            for key in ("width", "layers", "heads", "feed_forward"):
+                if getattr(self, key) != type(self).model_fields[key].default:
+                    raise ValueError(f"{key} is a size of the transformer, an mlp has hidden: leave it out")
+        elif self.hidden != type(self).model_fields["hidden"].default:
+            raise ValueError("hidden is a size of the mlp: set kind to mlp, or leave it out")
         return self
 
     @classmethod
@@ -30,8 +52,10 @@ class EncoderSettings(Settings):
         return cls(width=64, layers=4, heads=8, feed_forward=256, projector=256)
 
 
-class Training(Settings):
+class Training(GrownSettings):
     """How stage 1 is trained, the same for every embedding of a study."""
+
+    added: ClassVar[tuple[str, ...]] = ("keep_hidden", "device")
 
     steps: Count = 3000
     batch: Count = 512
@@ -47,10 +71,37 @@ class Training(Settings):
     validation_share: Annotated[Positive, Field(lt=1)] = 0.1
     #: Names of the systematics that enter L_cov; the first two that move events unless told.
     covariance: tuple[str, ...] | None = None
+    #: Hidden layers of the decoder of L_keep.
+    keep_hidden: tuple[Size, ...] = (64, 64)
+    #: Where encoders are trained and events embedded; auto takes a GPU where there is one.
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
 
 
-class TrainingSettings(Training):
-    """The training of one encoder. Both losses are means over events; in the paper both are sums."""
+class Objective(GrownSettings):
+    """The weights of the losses: L = contrast L_supCL + alpha L_cov + beta L_keep; eq:total has beta = 0."""
+
+    added: ClassVar[tuple[str, ...]] = ("contrast", "beta", "keep")
+
+    alpha: NotNegative
+    contrast: NotNegative = 1.0
+    beta: NotNegative = 0.0
+    keep: KeepKind | None = None
+
+    @model_validator(mode="after")
+    def _something_to_learn(self) -> Self:
+        if self.beta > 0 and self.keep is None:
+            raise ValueError("beta weighs L_keep: say what to keep (keep: observables, inputs or variance)")
+        if self.beta == 0 and self.keep is not None:
+            raise ValueError(f"keep: {self.keep} does nothing without a weight: give beta, or leave it out")
+        if self.contrast == 0 and self.beta == 0:
+            raise ValueError("contrast: 0 leaves nothing that shapes z: give beta and keep")
+        return self
+
+
+class TrainingSettings(Training, Objective):
+    """The training of one encoder. All losses are means over events; in the paper both are sums."""
+
+    added: ClassVar[tuple[str, ...]] = Training.added + Objective.added
 
     alpha: NotNegative = 30.0
     seed: Index = 0

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 #: Raise it when a built-in observable becomes another function: spaces made with it are then made anew.
 OBSERVABLES_VERSION = 1
 #: The collections of charged leptons; events have one of them at least.
-_LEPTONS = ("electron", "muon", "tau", "lepton")
+LEPTONS = ("electron", "muon", "tau", "lepton")
 #: Changes of an observable below this share of its spread are rounding.
 _ROUNDING = 1e-4
 
@@ -81,10 +81,10 @@ def _jets(events: Events) -> _Objects:
 
 
 def _leptons(events: Events) -> _Objects:
-    there = [c.name for c in events.layout.collections if c.name in _LEPTONS]
+    there = [c.name for c in events.layout.collections if c.name in LEPTONS]
     if not there:
         known = ", ".join(c.name for c in events.layout.collections)
-        raise UnknownNameError(f"the event layout has no leptons, {' or '.join(_LEPTONS)} (it has {known})")
+        raise UnknownNameError(f"the event layout has no leptons, {' or '.join(LEPTONS)} (it has {known})")
     return _Objects.of(events, *there)
 
 
@@ -114,14 +114,19 @@ BUILT_IN: Mapping[str, Callable[[Events], Floats]] = {
     "st": _all_pt,
     "log_st": lambda events: np.log1p(_all_pt(events)),
     "mt": _transverse_mass,
+    "log_mt": lambda events: np.log1p(_transverse_mass(events)),
     "m_leptons": lambda events: _leptons(events).mass,
+    "log_m_leptons": lambda events: np.log1p(_leptons(events).mass),
     "m_jets": lambda events: _jets(events).mass,
+    "log_m_jets": lambda events: np.log1p(_jets(events).mass),
     "n_jets": lambda events: _jets(events).number,
     "n_leptons": lambda events: _leptons(events).number,
     "n_electrons": lambda events: _Objects.of(events, "electron").number,
     "n_muons": lambda events: _Objects.of(events, "muon").number,
     "lead_jet_pt": lambda events: _jets(events).leading.pt[:, 0],
+    "log_lead_jet_pt": lambda events: np.log1p(_jets(events).leading.pt[:, 0]),
     "lead_lepton_pt": lambda events: _leptons(events).leading.pt[:, 0],
+    "log_lead_lepton_pt": lambda events: np.log1p(_leptons(events).leading.pt[:, 0]),
     "lead_lepton_abs_eta": lambda events: np.abs(_leptons(events).leading.eta[:, 0]),
     "dphi_lepton_met": lambda events: _angle(_leptons(events).leading, _met(events)),
     "dphi_jet_met": lambda events: _angle(_jets(events).leading, _met(events)),

@@ -6,7 +6,6 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,13 @@ from numpy.typing import NDArray
 
 from covad.embedding.batches import Sampler, covariant
 from covad.embedding.cotrain import CoTraining
+from covad.embedding.device import training_device
+from covad.embedding.frame import EventFrame
+from covad.embedding.keep import observables_there
 from covad.embedding.metrics import Metrics
-from covad.embedding.settings import TrainingSettings
+from covad.embedding.settings import Objective, TrainingSettings
+from covad.errors import TrainingError, UnknownNameError
+from covad.events.layout import EventLayout
 from covad.events.processes import BACKGROUND
 from covad.messages import counted, duration_text
 from covad.parallel import run_jobs
@@ -30,6 +34,24 @@ log = logging.getLogger(__name__)
 def fold_label(data: CollisionData, fold: int) -> str:
     """Return how a fold is told in messages; not at all where there is one only."""
     return f", fold {fold}" if data.source.folds > 1 else ""
+
+
+def check_learned(data: CollisionData, layout: EventLayout) -> None:
+    """Raise if an encoder cannot be trained here, or not on events of this layout: before any is."""
+    if data.source.learned:
+        training_device(data.source.training.device)
+    for name, entry in data.source.learned.items():
+        settings = entry.encoder_of(data.source.encoder)
+        key = "source.encoder" if entry.encoder is None else f"source.spaces.{name}.encoder"
+        try:
+            EventFrame.of(layout, settings.axis)
+        except UnknownNameError as failure:
+            raise UnknownNameError(f"{key}.axis: {failure}") from failure
+        if entry.keep == "observables":
+            try:
+                observables_there(layout)
+            except TrainingError as failure:
+                raise TrainingError(f"source.spaces.{name}.{failure}") from failure
 
 
 def train_missing(data: CollisionData, workers: int) -> None:
@@ -48,8 +70,10 @@ def train_missing(data: CollisionData, workers: int) -> None:
 
 
 def train_encoder(study: Study, directory: RunDirectory, space: str, fold: int) -> None:
-    """Co-train one encoder with L_supCL + alpha L_cov, from its last checkpoint if there is one."""
+    """Co-train one encoder with its losses, from its last checkpoint if there is one."""
     data = CollisionData.of_run(study, directory)
+    entry = data.source.learned[space]
+    again = (f"seed {entry.seed}",) if entry.seed else ()  # validation has the same batches for all
     training, validation = training_rows(data, fold)
     folder = directory.model(space, fold)
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,17 +86,17 @@ def train_encoder(study: Study, directory: RunDirectory, space: str, fold: int) 
                 systematics=data.systematics,
                 selection=data.selection,
                 batch_size=data.source.training.batch,
-                seed=derived_seed(study, "batches", kind, str(fold)),
+                seed=derived_seed(study, "batches", kind, str(fold), *(again if kind == "training" else ())),
                 covariance=chosen,
             )
             for kind, rows in (("training", training), ("validation", validation))
         )
     settings = TrainingSettings(
         **dict(data.source.training),
-        alpha=data.source.learned[space].alpha,
-        seed=derived_seed(study, "encoder", str(fold)),
+        **{key: getattr(entry, key) for key in Objective.model_fields},
+        seed=derived_seed(study, "encoder", str(fold), *again),
     )
-    run = CoTraining(batches, judge, data.source.encoder, settings, folder)
+    run = CoTraining(batches, judge, entry.encoder_of(data.source.encoder), settings, folder)
     what = f"encoder {space}{fold_label(data, fold)}"
     encoder = run.run(_logged(what, settings.alpha > 0))
     if settings.alpha > 0 and (learned := run.learned()).nothing:
@@ -84,7 +108,7 @@ def train_encoder(study: Study, directory: RunDirectory, space: str, fold: int) 
             learned.error,
         )
     product = data.products.space(space, fold)
-    encoder.save(product.path, trained_on(data, training) | {"history": [asdict(m) for m in run.history]})
+    encoder.save(product.path, trained_on(data, training) | {"history": [m.told() for m in run.history]})
     data.note(product)
 
 
@@ -122,6 +146,8 @@ def _logged(what: str, trains_covariance: bool) -> Callable[[Metrics, int], None
         losses = f"L_supCL {metrics.contrastive:.4f}"
         if trains_covariance:
             losses += f", L_cov {metrics.covariance:.6f}"
+        if metrics.keep is not None:
+            losses += f", L_keep {metrics.keep:.4f}"
         log.info("%s: step %d of %d, %s%s", what, metrics.step, steps, losses, left)
 
     return log_progress

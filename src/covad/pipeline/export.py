@@ -12,16 +12,15 @@ import logging
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from covad.embedding.embed import encode
-from covad.embedding.encoder import AttentionBlock, Encoder
+from covad.embedding.encoder import Encoder
 from covad.embedding.spaces import JoinedSpace, ObservableSpace, SpaceMap
 from covad.errors import CovadError, MissingExtraError, StudyError, extra_advice
 from covad.events.observables import OBSERVABLES_VERSION
@@ -58,34 +57,12 @@ class Exported:
 class PaddedEncoder(nn.Module):
     """The encoder on padded events: particles (N, slots, features) and mask (N, slots) -> z."""
 
-    kind: torch.Tensor
-
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self.encoder = encoder
-        self.register_buffer("kind", torch.from_numpy(encoder.layout.slot_collection))
 
     def forward(self, particles: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        encoder, kind = self.encoder, self.kind
-        filled = torch.where(mask.unsqueeze(-1), particles, torch.ones_like(particles))
-        inputs = encoder.scaling.inputs(filled, kind, encoder.layout)
-        tokens = encoder.lift(inputs) + encoder.kinds(kind)
-        cls = torch.zeros_like(tokens[:, :1]) + encoder.cls
-        x = torch.cat([cls, tokens], dim=1)
-        seen = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)[:, None, None, :]
-        for each in encoder.blocks:
-            # `AttentionBlock.forward` for tokens of which only some may be attended to
-            block = cast("AttentionBlock", each)
-            normed = block.norm1(x)
-            query, key, value = (
-                part.unflatten(2, (block.heads, -1)).transpose(1, 2)
-                for part in (block.query(normed), *block.key_value(normed).chunk(2, dim=2))
-            )
-            mixed = scaled_dot_product_attention(query, key, value, attn_mask=seen)
-            x = x + block.merge(mixed.transpose(1, 2).flatten(2))
-            x = x + block.narrow(gelu(block.widen(block.norm2(x))))
-        z: torch.Tensor = encoder.out(encoder.norm(x[:, 0]))
-        return z
+        return self.encoder.padded(particles, mask)
 
 
 def export_run(path: Path, out: Path | None = None) -> list[Exported]:
@@ -116,7 +93,7 @@ def export_run(path: Path, out: Path | None = None) -> list[Exported]:
             target = folder / f"{name}_encoder.onnx"
             own = encode(encoder, selected.particles)
             if target not in [each.path for each in written]:
-                written.append(_export(PaddedEncoder(encoder), inputs, "z", own, target))
+                written.append(_export(PaddedEncoder(encoder.cpu()), inputs, "z", own, target))
         for order, response in responses.items():
             target = folder / f"{space_name((space, order))}_response.onnx"
             written.append(_export(response, {"z": z}, "columns", response.columns(z), target))
@@ -243,5 +220,6 @@ def _described(name: str, part: SpaceMap) -> dict[str, Any]:
             "mask": "bool (events, slots), true where an object is",
         },
         "output": "z: float32 (events, outputs)",
+        "encoder": part.settings.model_dump(mode="json"),
         "scaling": {"centre": part.scaling.centre.tolist(), "width": part.scaling.width.tolist()},
     }

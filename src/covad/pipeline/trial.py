@@ -25,6 +25,7 @@ from covad.events.systematics import (
     in_sample,
 )
 from covad.events.systematics.variation import of_processes
+from covad.pipeline.encoder import check_learned
 from covad.pipeline.fingerprints import refuse_copied_files
 from covad.pipeline.selected import refuse_other_processes
 from covad.pipeline.sizes import Efficiencies, check_needs
@@ -157,7 +158,9 @@ def try_events(data: CollisionData) -> None:
     observables, background = made_observables(data), None
     for name in data.samples:
         events, numbers = _some_events(data, name)
-        background = events if background is None else background  # it comes first
+        if background is None:  # it comes first
+            background = events
+            check_learned(data, events.layout)
         unlabelled = (events.process == UNLABELLED).any()
         if name == BACKGROUND and data.source.learned and unlabelled:
             raise StudyError(

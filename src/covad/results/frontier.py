@@ -65,7 +65,7 @@ def setting_of(entry: LearnedSpace, order: int) -> tuple[str, int]:
     """
     others = entry.model_dump(mode="json", exclude={"kind", "alpha", "seed"}, exclude_defaults=True)
     told = [f"{key} = {value}" for key, value in others.items()]
-    return ", ".join([*told, *(["quadratic response"] if order == 2 else [])]), int(getattr(entry, "seed", 0))
+    return ", ".join([*told, *(["quadratic response"] if order == 2 else [])]), entry.seed
 
 
 def _learned(study: Study) -> dict[Space, LearnedSpace]:

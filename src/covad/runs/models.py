@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from covad.embedding.encoder import Encoder
+from covad.embedding.device import embedding_device
+from covad.embedding.encoders import load_encoder
 from covad.embedding.spaces import JoinedSpace, ObservableSpace, SpaceMap
 from covad.errors import UnfinishedRunError
 from covad.nplm.dataset import Response
@@ -21,7 +22,7 @@ def load_space(data: CollisionData, name: str, fold: int | None = None) -> Space
     entry, path = data.source.spaces[name], data.products.space(name, fold).verified()
     match entry:
         case entries.LearnedSpace():
-            return Encoder.load(path)
+            return load_encoder(path).to(embedding_device(data.source.training.device))
         case entries.ObservablesSpace():
             return ObservableSpace.load(path, data.source.folder, f"source.spaces.{name}")
     return JoinedSpace.load(path, {part: load_space(data, part, fold) for part in entry.of})

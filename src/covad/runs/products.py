@@ -153,16 +153,23 @@ class Products:
 
     def _encoder(self, name: str, entry: LearnedSpace, fold: int) -> Product:
         source = self._collisions
+        encoder, training = entry.encoder_of(source.encoder), source.training
+        own = entry.model_dump(
+            mode="json", exclude_defaults=True, exclude={"kind", "alpha", "outputs", "encoder"}
+        )
+        if entry.keep == "observables":
+            own["version"] = OBSERVABLES_VERSION
         return self._product(
             "spaces",
             f"models/{name}/fold_{fold}/encoder.safetensors",
             self._of_background(
                 alpha=entry.alpha,
-                encoder=source.encoder.model_dump(mode="json", exclude_defaults=True),
-                training=source.training.model_dump(mode="json", exclude_defaults=True),
+                encoder=encoder.model_dump(mode="json", exclude_defaults=True),
+                training=training.model_dump(mode="json", exclude_defaults=True, exclude={"device"}),
                 folds=source.folds,
                 fold=fold,
                 **self._many,
+                **({"own": own} if own else {}),
             ),
         )
 

@@ -26,7 +26,7 @@ def save_weights(
     path: Path, kind: str, tensors: Mapping[str, torch.Tensor], settings: Mapping[str, Any]
 ) -> None:
     """Write tensors and settings atomically."""
-    tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     settings = as_read(settings)
     header = {"kind": kind, "settings": settings, "sha256": _digest(kind, tensors, settings)}
     write_bytes(path, save(tensors, {HEADER: json.dumps(header, sort_keys=True)}))

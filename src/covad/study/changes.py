@@ -18,6 +18,7 @@ FREE_KEYS = (
     "configurations.*.background_toys",
     "configurations.*.yield_toys",
     "source.duplicates",
+    "source.training.device",
     "source.path",
     "source.folder",
     "source.background.files",

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from covad.embedding.settings import EncoderSettings, Objective
 from covad.events.observables import BUILT_IN
-from covad.settings import Name, NotNegative, Settings
+from covad.settings import Index, Name, Settings, Size
 
 #: Columns of one space, at most.
 _MOST_COLUMNS = 100
 
 
-class LearnedSpace(Settings):
-    """A trained encoder: alpha weighs L_cov; 0 is the contrastive, unlinearised one."""
+class LearnedSpace(Objective):
+    """A trained encoder: alpha weighs L_cov; 0 is the contrastive, unlinearised one. beta weighs L_keep.
+
+    `outputs` and `encoder` take the place of those of the source; each `seed` is a training of its own.
+    """
+
+    added: ClassVar[tuple[str, ...]] = (*Objective.added, "outputs", "seed", "encoder")
 
     kind: Literal["learned"] = "learned"
-    alpha: NotNegative
+    outputs: Size | None = None
+    seed: Index = 0
+    encoder: EncoderSettings | None = None
+
+    @model_validator(mode="after")
+    def _outputs_once(self) -> Self:
+        if self.outputs is not None and self.encoder is not None:
+            raise ValueError("outputs stands beside encoder, which has outputs of its own: give one of them")
+        return self
+
+    def encoder_of(self, shared: EncoderSettings) -> EncoderSettings:
+        """Return the settings of its encoder, where the source has `shared` ones."""
+        if self.encoder is not None:
+            return self.encoder
+        return shared if self.outputs is None else shared.changed(outputs=self.outputs)
 
     @property
     def sort(self) -> Literal["covariant", "contrastive"]:
