@@ -44,25 +44,27 @@ def background_density(z: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.asarray(np.exp(-0.5 * np.square(u).sum(axis=2)) @ peaks)
 
 
-def random_bumps(number: int, seed: int, background: float = 10_000.0) -> list[Bump]:
+def random_bumps(
+    number: int, seed: int, background: float = 10_000.0, widths: tuple[float, float] = WIDTHS
+) -> list[Bump]:
     """Return so many bumps on top of `background` events."""
     rng = np.random.default_rng(seed)
     places = latent.background(number, rng).astype(np.float64)
     mean = latent._FRACTIONS @ latent._MEANS
     bumps = []
     for place in places:
-        width = float(np.exp(rng.uniform(*np.log(WIDTHS))))
+        width = float(np.exp(rng.uniform(*np.log(widths))))
         shape = Bump(mean + STRETCH * (place - mean), width, 1.0)
         z = shape.sample(_SAMPLE, rng)
         distance = np.square((z - shape.centre) / width).sum(axis=1)
         density = np.exp(-0.5 * distance) / (np.sqrt(2.0 * np.pi) * width) ** z.shape[1]
         ratio = density / (background * background_density(z))
         wanted = rng.uniform(*KNOWN_Z)
-        bumps.append(Bump(shape.centre, width, _strength(ratio, wanted)))
+        bumps.append(Bump(shape.centre, width, strength(ratio, wanted)))
     return bumps
 
 
-def _strength(ratio: NDArray[np.float64], wanted: float) -> float:
+def strength(ratio: NDArray[np.float64], wanted: float) -> float:
     """Return the S whose Asimov significance is `wanted`; ratio is s/b per expected event of signal."""
 
     def lacking(log_s: float) -> float:

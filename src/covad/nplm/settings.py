@@ -60,8 +60,9 @@ class AdaptiveSettings(Settings):
     """Convex tests over several widths and ridges, joined by their smallest p.
 
     Every entry of `capacities` is a scale of so many `bumps`, from wide to narrow; those that the sizes of
-    the datasets do not allow are left out. Members are all scales together in one ridge, with each spread of
-    `together`, and every scale alone, with each of `spreads`; a spread is that of h, as in `ConvexSettings`.
+    the datasets do not allow are left out. Members are the widest scale alone, with each spread of `widest`,
+    all scales together in one ridge, with each of `together`, and every scale alone, with each of `spreads`;
+    a spread is that of h, as in `ConvexSettings`.
     """
 
     capacities: Annotated[tuple[Annotated[float, Field(gt=1.0)], ...], Field(min_length=1, max_length=8)] = (
@@ -71,7 +72,8 @@ class AdaptiveSettings(Settings):
         90.0,
     )
     bumps: Annotated[tuple[Size, ...], Field(min_length=1, max_length=8)] = (25, 50, 100, 200)
-    together: Annotated[tuple[_Spread, ...], Field(max_length=4)] = (3.0, 10.0, 30.0)
+    widest: Annotated[tuple[_Spread, ...], Field(max_length=4)] = (3.0,)
+    together: Annotated[tuple[_Spread, ...], Field(max_length=4)] = (3.0, 30.0)
     spreads: Annotated[tuple[_Spread, ...], Field(max_length=4)] = ()
     seed: Index = 0
 
@@ -81,9 +83,10 @@ class AdaptiveSettings(Settings):
             raise ValueError(f"bumps has {len(self.bumps)} entries, capacities {len(self.capacities)}")
         if list(self.capacities) != sorted(set(self.capacities)):
             raise ValueError("capacities must grow from entry to entry")
-        if not (self.spreads or self.together):
-            raise ValueError("at least one entry of together or spreads is needed")
-        for key, spreads in (("together", self.together), ("spreads", self.spreads)):
+        if not (self.widest or self.together or self.spreads):
+            raise ValueError("at least one entry of widest, together or spreads is needed")
+        for key in ("widest", "together", "spreads"):
+            spreads = getattr(self, key)
             if len(set(spreads)) < len(spreads):
                 raise ValueError(f"{key}: an entry stands twice")
         for capacity, bumps in zip(self.capacities, self.bumps, strict=True):

@@ -117,6 +117,7 @@ class TunedAdaptive(AdaptiveSettings, Sizes):
             "kind": "adaptive",
             "capacities": self.capacities,
             "bumps": self.bumps,
+            "widest": self.widest,
             "spreads": self.spreads,
             "together": self.together,
             "seed": self.seed,

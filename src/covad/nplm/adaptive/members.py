@@ -150,9 +150,8 @@ def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> M
     some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
     events = pool[np.sort(some)]
     every = tuple(range(len(scales)))
-    asked: list[tuple[tuple[int, ...], float]] = [
-        ((k,), spread) for k in every for spread in settings.spreads
-    ]
+    asked: list[tuple[tuple[int, ...], float]] = [(every[:1], spread) for spread in settings.widest]
+    asked += [((k,), spread) for k in every for spread in settings.spreads]
     asked += [(every, spread) for spread in settings.together]
     members = []
     for numbers, spread in asked:
