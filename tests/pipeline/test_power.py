@@ -36,7 +36,7 @@ POOLS = {
     "sizes": {"expected": 200, "reference": 800},
     "tests": {"convex": {"bumps": 8}},
     "configurations": [{"treatment": "profiled"}],
-    "nu": [0, 1],
+    "nu": [1, 0],  # nu = 0 need not come first
     "nu_norm": [],
     "prior": False,
     "signals": {"bump": [40]},
@@ -124,6 +124,7 @@ def test_yardsticks_stand_beside_the_tests_of_the_run(pooled):
         assert line.found is not None
         if line.signal is None and not any(line.nu):
             assert line.found <= 1  # one of 45 is beyond the quantile that it defines
+    assert max(line.found for line in found.lines if line.signal is None and line.nu == (1.0,)) > 1
     (ceiling,) = found.ceilings
     assert ceiling.expected_z > 2.0
     assert read_yardsticks(RunDirectory(pooled)) == found

@@ -96,7 +96,9 @@ def bench_power(path: Path, toys: int, configuration: str | None = None) -> Yard
 def _near(run: RunToys, configuration: Configuration) -> list[Draw]:
     """Return background within one sigma, nu = 0 first, then signals."""
     found = [d for d in draws(run.study, configuration) if not (d.nu_norm or d.prior)]
-    return [draw for draw in found if max(map(abs, draw.nu), default=0.0) <= _NEAR]
+    near = [draw for draw in found if max(map(abs, draw.nu), default=0.0) <= _NEAR]
+    # a study may list nu = 0 anywhere
+    return sorted(near, key=lambda draw: (draw.signal is not None, any(draw.nu)))
 
 
 def _ensembles(bench: Bench) -> Iterator[Ensemble]:
