@@ -119,7 +119,7 @@ def toy(ensemble: str, index: int) -> Dataset:
 
 
 def summed_up(dataset: Dataset) -> Dataset:
-    """Put two points in the place of the reference events of a cell, with the same moments up to the third."""
+    """Put two points in the place of the reference events of a cell, with its moments up to the third."""
     z = np.sort(dataset.reference[:, 0].astype(np.float64))
     first = np.flatnonzero(np.diff(np.floor(z / CELL), prepend=-1.0))
     n = np.diff(first, append=len(z))

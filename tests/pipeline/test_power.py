@@ -146,6 +146,11 @@ def test_kept_toys_are_not_computed_again(pooled, monkeypatch):
     assert bench_power(pooled, 45) == first
 
 
+def test_signals_may_have_fewer_toys(pooled):
+    found = bench_power(pooled, 45, signal_toys=12)
+    assert {(line.signal, line.toys) for line in found.lines} == {(None, 45), ("bump", 12)}
+
+
 def test_few_null_toys_claim_no_power(pooled):
     found = bench_power(pooled, 20)
     assert all(line.found is None for line in found.lines)

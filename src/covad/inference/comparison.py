@@ -173,7 +173,8 @@ def compare(
         raise InferenceError("the fit failed: its likelihood could not be computed")
     fitted = join_nuisances(outcome.delta, dataset)
     null = chosen.nulls(dataset, nu=fitted).at_yield()
-    found = observed_z(max(outcome.t, 0.0), AnalyticNull.of(null.law))
+    t = null.t_of(outcome.tau, outcome.delta)
+    found = observed_z(max(t, 0.0), AnalyticNull.of(null.law))
     mean, member = null.law.mean, None
     if isinstance(null, AdaptiveNull) and isinstance(outcome.tau, AdaptiveFit):
         mean = max(each.law.mean for each in null.nulls)
@@ -199,7 +200,7 @@ def compare(
     for note in notes:
         warnings.warn(note, ComparisonWarning, stacklevel=2)
     return Comparison(
-        t=float(outcome.t),
+        t=float(t),
         p=found.p,
         z=found.z,
         status=outcome.status,
