@@ -154,8 +154,8 @@ def impacts(observation: Observation, *, shown: int = SHOWN, ax: Axes | None = N
     _refuse_others(observation, Observation, "an observation, from covad.test")
     if not observation.impacts:
         raise UnknownNameError(
-            f"{observation.file} has no impacts: they need a convex test that profiles nuisances, and an "
-            "answer of this version of covad"
+            f"{observation.file} has no impacts: they need a convex or an adaptive test that profiles "
+            "nuisances, and an answer of this version of covad"
         )
     return draw_impacts(ax or plt.subplots()[1], observation.impacts, shown)
 

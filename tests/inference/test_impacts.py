@@ -7,8 +7,10 @@ import pytest
 from convex_world import bumps
 from scipy.stats import norm
 
-from covad.inference.impacts import judge_with_h
+from covad.inference.impacts import judge_member_with_h, judge_with_h
 from covad.inference.nuisances import correlate_nuisances, judge_nuisances, postfit_covariance
+from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.adaptive.members import Member, Members
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNulls, analytic_nulls
 from covad.nplm.dataset import Dataset, Normalisation, Response
@@ -93,6 +95,30 @@ def test_impacts_are_those_of_fits_that_hold_a_nuisance():
             # the moments of its law are those at the nominal fit, scaled to the yield
             assert end.z == pytest.approx(z, abs=0.01)
             assert end.change == pytest.approx(z - nominal, abs=0.01)
+
+
+def test_the_adaptive_test_has_the_impacts_of_its_leading_member():
+    """Alone it is the convex test; beside another member its p counts for more, and t stays."""
+    dataset, (scale,) = toy(), TEST.basis.parts
+    one = Member((0,), 3.0, TEST.ridge)
+    _, _, convex = judged(dataset)
+    found = {}
+    for members in ((one,), (one, Member((0,), 0.01, 1e4 * TEST.ridge))):
+        adaptive = AdaptiveTest(Members((replace(scale, constant=False),), (10.0,), members))
+        outcome = likelihood_ratio(dataset, adaptive, 0)
+        assert outcome.tau.member == 0
+        null = adaptive.nulls(dataset, join_nuisances(outcome.delta, dataset)).at_yield()
+        found[len(members)] = judge_member_with_h(adaptive, dataset, outcome, NAMES, null)
+        assert found[len(members)].constraints == pytest.approx(convex.constraints, rel=1e-3)
+        nominal = float(norm.isf(null.law.sf(null.t_of(outcome.tau, outcome.delta))))
+        for impact, alone in zip(found[len(members)].impacts, convex.impacts, strict=True):
+            assert impact.name == alone.name
+            assert impact.up.t == pytest.approx(alone.up.t, abs=1e-3)
+            assert impact.up.z - impact.up.change == pytest.approx(nominal, abs=1e-6)
+            if len(members) == 1:
+                assert impact.up.z == pytest.approx(alone.up.z, abs=0.03)  # its law is counted among draws
+            else:
+                assert impact.up.z < alone.up.z - 0.05
 
 
 def test_a_nuisance_that_does_nothing_has_no_impact():

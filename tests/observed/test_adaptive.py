@@ -58,6 +58,8 @@ def test_a_file_has_one_p_and_the_member_that_saw_it(run, summary, tmp_path):
     assert test.significance.z == pytest.approx(norm.isf(test.p))
     assert test.significance.null_interval.low < test.z < test.significance.null_interval.high
     assert f"most was seen by its member of {test.member}" in found.answer.line
+    assert {impact.name for impact in found.impacts} == {fit.name for fit in found.nuisances}
+    assert found.test_of_impacts == "adaptive"
     assert found.joint is None, "that is of the network and the convex test"
     assert test.excess.n_top > 0
     assert Observation.from_json(found.to_json()) == found

@@ -41,7 +41,7 @@ POOLS = {
     "sizes": {"expected": 200, "reference": 800},
     "tests": {"convex": {"bumps": 8}},
     "configurations": [{"treatment": "profiled"}],
-    "nu": [0, 1],
+    "nu": [1, 0],  # nu = 0 need not come first
     "nu_norm": [],
     "prior": False,
     "signals": {"bump": [40]},
@@ -136,6 +136,7 @@ def test_yardsticks_stand_beside_the_tests_of_the_run(pooled):
         assert line.found is not None
         if line.signal is None and not any(line.nu):
             assert line.found <= 1  # one of 45 is beyond the quantile that it defines
+    assert max(line.found for line in found.lines if line.signal is None and line.nu == (1.0,)) > 1
     (ceiling,) = found.ceilings
     assert ceiling.expected_z > 2.0
     assert read_yardsticks(RunDirectory(pooled)) == found
@@ -155,6 +156,11 @@ def test_kept_toys_are_not_computed_again(pooled, monkeypatch):
     first = bench_power(pooled, 45)
     monkeypatch.setattr("covad.pipeline.yardsticks.draw_from", lambda *_: pytest.fail("drawn again"))
     assert bench_power(pooled, 45) == first
+
+
+def test_signals_may_have_fewer_toys(pooled):
+    found = bench_power(pooled, 45, signal_toys=12)
+    assert {(line.signal, line.toys) for line in found.lines} == {(None, 45), ("bump", 12)}
 
 
 def test_few_null_toys_claim_no_power(pooled):

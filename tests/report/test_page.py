@@ -143,7 +143,7 @@ def test_the_words_of_the_summary_are_explained_and_its_configuration_is_named(p
         r"<dt>([^<]*)</dt>", page[page.index('id="glossary"') : page.index('<section id="observed">')]
     )
     assert len(terms) >= 12
-    assert {"t", "h", "W", "Toy", "Closure reach", "Generalised χ²"} <= set(terms)
+    assert {"t", "h", "W", "Toy", "Closure reach", "Law of t"} <= set(terms)
 
 
 def test_the_time_of_toys_is_that_of_the_toys_themselves(page):

@@ -1,5 +1,7 @@
 """The univariate benchmark: toys as published, a run that goes on, a table beside the published powers."""
 
+import json
+
 import numpy as np
 import pytest
 from benchmark_module import load
@@ -39,6 +41,27 @@ def test_a_torn_run_goes_on_and_prints_the_published_powers(tmp_path):
     assert len(before) == 5 + 2
     CliRunner().invoke(univariate.main, arguments)
     assert univariate.read_rows(out) == before
+
+
+@pytest.mark.parametrize("name", ["convex", "adaptive"])
+def test_a_reference_that_is_summed_up_gives_the_same_t(name):
+    toy = univariate.toy("3", 0)
+    small = univariate.summed_up(toy)
+    assert len(small.weights) < 0.7 * len(toy.weights)  # of 200 000 events: 0.03
+    z, node = toy.reference[:, 0].astype(float), small.reference[:, 0].astype(float)
+    for power in range(4):
+        assert small.weights @ node**power == pytest.approx(toy.weights @ z**power, rel=1e-6)
+    whole, summed = (univariate.likelihood_ratio(d, univariate.named(name), 0) for d in (toy, small))
+    assert summed.t == pytest.approx(whole.t, abs=2e-3)
+
+
+def test_the_adaptive_test_is_judged_by_its_own_law(tmp_path):
+    """t = 7.6 has p = 0.0224 for a single test, so that two members or three are below Z = 2 there."""
+    out = tmp_path / "toys.jsonl"
+    rows = [{"test": "adaptive", "ensemble": "5", "index": i, "t": t} for i, t in enumerate((7.6, 12.0))]
+    out.write_text("\n".join(json.dumps(row | {"status": "converged", "seconds": 0.1}) for row in rows))
+    told = CliRunner().invoke(univariate.main, ["--out", str(out), "--summary"])
+    assert "| adaptive | 90 events N(1.6, 0.16) | 2 | 0.500 [" in told.output, told.output
 
 
 def test_an_unknown_test_is_refused(tmp_path):

@@ -628,10 +628,13 @@ def bench_toys(fast: bool, json_file: Path | None) -> None:
     type=click.IntRange(1, 10**6),
     help="Toys of every ensemble: the first ones of the run.",
 )
+@click.option("--signal-toys", type=click.IntRange(1, 10**6), help="Toys of signals, where fewer will do.")
 @click.option("--configuration", help="Slug or label of a configuration; default: the main one.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the table as JSON.")
 @loudness
-def bench_power(path: Path, toys: int, configuration: str | None, json_file: Path | None) -> None:
+def bench_power(
+    path: Path, toys: int, signal_toys: int | None, configuration: str | None, json_file: Path | None
+) -> None:
     """The tests of a run beside yardsticks on the same toys (extra 'yardsticks').
 
     Supervised classifiers that know the signal, a profiled chi2 in cells of z, the best of 1-D tests, a
@@ -644,7 +647,7 @@ def bench_power(path: Path, toys: int, configuration: str | None, json_file: Pat
     from covad.storage.records import plain
     from covad.study.plan import shape_names
 
-    found = measure(path, toys, configuration)
+    found = measure(path, toys, configuration, signal_toys)
     if json_file:
         _write(json_file, json.dumps(plain(found), indent=2) + "\n")
     print_yardsticks(found, shape_names(RunDirectory(path).study()))

@@ -49,7 +49,8 @@ def _print_nuisances(console: Console, observation: Observation) -> None:
         )
     impacts = {impact.name: impact for impact in observation.impacts}
     headings = ("nuisance", "auxiliary", "fitted", "pull", "post/pre")
-    lines = table(title, *headings, *(("impact on Z: -1 sigma", "+1 sigma") if impacts else ()), box=SIMPLE)
+    of_test = (f"impact on Z ({observation.test_of_impacts} test): -1 sigma", "+1 sigma")
+    lines = table(title, *headings, *(of_test if impacts else ()), box=SIMPLE)
     ranked = observation.ranked_nuisances
     shown = [fit for number, fit in enumerate(ranked) if number < _LEADING or fit.unusual]
     for fit in shown:
@@ -71,6 +72,8 @@ def _print_nuisances(console: Console, observation: Observation) -> None:
 
 def _print_significances(console: Console, test: ObservedTest) -> None:
     found = test.status if test.t is None else f"t = {test.t:.2f} ({test.status})"
+    if test.member is not None:
+        found += f"; most was seen by its member of {test.member}"
     lines = table(f"{test.test} test: {found}", "null", "p", "Z", box=SIMPLE)
     for line in test.significances:
         lines.add_row(line.null, f"{line.p:.3g}", line.text + (f" {MARK}" if line.extrapolated else ""))

@@ -53,7 +53,7 @@ from covad.nplm.settings import AdaptiveSettings, Sizes
 from covad.nplm.statistic import Outcome, likelihood_ratio
 
 #: The tests that there are, the default one first.
-TESTS = ("convex", "adaptive")
+TESTS = ("adaptive", "convex")
 BUMPS = 100
 #: Share of the reference that chooses the basis, and at most so many events.
 BASIS_SHARE, MOST_BASIS_EVENTS = 0.1, 20_000
@@ -120,7 +120,7 @@ def compare(
     measured: ArrayLike | None = None,
     correlation: ArrayLike | None = None,
     normalisation: float | tuple[float, float] | None = None,
-    test: str = "convex",
+    test: str = TESTS[0],
     seed: int = 0,
     basis_events: ArrayLike | None = None,
 ) -> Comparison:
@@ -137,7 +137,8 @@ def compare(
     The basis comes from a random part of the reference, a tenth or up to a quarter of a small one, which the
     test then leaves out; or from `basis_events`. The same `seed` gives the same answer.
 
-    `test` is 'convex', or 'adaptive': the smallest p over bumps of several widths, for excesses of any size.
+    `test` is 'adaptive', the smallest p over bumps of several widths, for excesses of any size; or 'convex',
+    which has one width and takes a tenth of the time.
     """
     if test not in TESTS:
         raise UnknownNameError(f"compare has no test '{test}' (it has: {', '.join(TESTS)})")
@@ -173,7 +174,8 @@ def compare(
         raise InferenceError("the fit failed: its likelihood could not be computed")
     fitted = join_nuisances(outcome.delta, dataset)
     null = chosen.nulls(dataset, nu=fitted).at_yield()
-    found = observed_z(max(outcome.t, 0.0), AnalyticNull.of(null.law))
+    t = null.t_of(outcome.tau, outcome.delta)
+    found = observed_z(max(t, 0.0), AnalyticNull.of(null.law))
     mean, member = null.law.mean, None
     if isinstance(null, AdaptiveNull) and isinstance(outcome.tau, AdaptiveFit):
         mean = max(each.law.mean for each in null.nulls)
@@ -199,7 +201,7 @@ def compare(
     for note in notes:
         warnings.warn(note, ComparisonWarning, stacklevel=2)
     return Comparison(
-        t=float(outcome.t),
+        t=float(t),
         p=found.p,
         z=found.z,
         status=outcome.status,

@@ -1,4 +1,4 @@
-"""How much Z of the convex test owes to each nuisance: its impacts, ranked.
+"""How much Z of a test by its law owes to each nuisance: its impacts, ranked.
 
 A nuisance is held at nu_hat +- 1 sigma, where nu_hat and sigma are those of the fit without h, and all else
 is fitted anew, without h and with h. Then t is compared with its law where that nuisance is known to have
@@ -10,10 +10,13 @@ All fits of all nuisances climb together, so that the columns are read once per 
 step by the curvature at the nominal fits and end on the exact likelihood. The moments of the score are those
 at the nominal fit without h, scaled to the yield of each fit: the law moves with the yield more than with
 anything else, and Z comes out within 0.01.
+
+The adaptive test has the impacts of the member that saw most, whose p counts as the smallest of all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,6 +24,9 @@ import numpy as np
 from scipy.stats import norm
 
 from covad.inference.significance import AnalyticNull
+from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.adaptive.law import AdaptiveNull
+from covad.nplm.adaptive.members import AdaptiveFit
 from covad.nplm.convex.convex import ConvexProblem, ConvexTest
 from covad.nplm.convex.law import ConvexNulls, ScoreMoments
 from covad.nplm.convex.quadratic import CurvedLikelihood
@@ -72,7 +78,7 @@ class Impact(Record):
 
 @dataclass(frozen=True)
 class ConvexNuisances(Record):
-    """What the convex test adds to the nuisances of the fit without h.
+    """What a test with a law adds to the nuisances of the fit without h.
 
     `constraints` are post-fit over pre-fit sigma of the fit with h, in the order of the nuisances; `impacts`
     are ranked, the largest first.
@@ -83,11 +89,17 @@ class ConvexNuisances(Record):
 
 
 def judge_with_h(
-    test: ConvexTest, dataset: Dataset, outcome: Outcome, names: tuple[str, ...], nulls: ConvexNulls
+    test: ConvexTest,
+    dataset: Dataset,
+    outcome: Outcome,
+    names: tuple[str, ...],
+    nulls: ConvexNulls,
+    counted: Callable[[float], float] = float,
 ) -> ConvexNuisances:
     """Return constraints of the fit with h, and the impacts of all nuisances that have a measurement.
 
     `nulls` are the laws of t at the nuisances of the fit without h. Fits that did not converge have neither.
+    `counted` is what p counts for, where the test is one of many.
     """
     if not names or outcome.status is not Status.CONVERGED:
         return ConvexNuisances((), ())
@@ -104,10 +116,11 @@ def judge_with_h(
     log_tau, _ = tau.held(n + which, at)
     t = np.maximum(2.0 * (log_tau - log_delta), 0.0)
     z = np.full(len(which), np.nan)
-    nominal = _z(nulls, float(outcome.t))
+    nominal = _z(nulls, float(outcome.t), counted)
     yields = [_log_yield(dataset, theta) - _log_yield(dataset, delta.best) for theta in thetas.T]
     for number in np.flatnonzero(np.isfinite(t)):
-        z[number] = _z(_without(nulls, n + int(which[number])), float(t[number]), yields[number])
+        law = _without(nulls, n + int(which[number]))
+        z[number] = _z(law, float(t[number]), counted, yields[number])
     found = [
         Fixed(float(value), *(None if np.isnan(x) else float(x) for x in (t[i], z[i], z[i] - nominal)))
         for i, value in enumerate(at / np.tile(prefit, 4))
@@ -119,8 +132,37 @@ def judge_with_h(
     )
 
 
-def _z(nulls: ConvexNulls, t: float, log_yield: float = 0.0) -> float:
-    return float(norm.isf(AnalyticNull(nulls.at_yield(log_yield).law.sf).p(t)))
+def judge_member_with_h(
+    test: AdaptiveTest, dataset: Dataset, outcome: Outcome, names: tuple[str, ...], null: AdaptiveNull
+) -> ConvexNuisances:
+    """Return what `judge_with_h` does, of the member that saw most; Z is that of the adaptive test.
+
+    `null` is its law at the nuisances of the fit without h.
+    """
+    if not isinstance(outcome.tau, AdaptiveFit):
+        raise TypeError("only fits of the adaptive test have members")
+    member = outcome.tau.member
+    one, own = test.members.tests[member], test.members.columns[member]
+    n, k = test.n_parameters, len(null.auxiliary)
+    square = np.ix_(*2 * [np.append(own, np.arange(n, n + k))])
+    nulls = ConvexNulls(
+        moments=ScoreMoments(null.moments.information[square], null.moments.reference_variance[square]),
+        ridge=np.append(one.ridge_by_column, np.zeros(k)),
+        auxiliary=np.pad(null.auxiliary, (len(own), 0)),
+        n_basis=len(own),
+        free_yield=null.free_yield,
+    )
+    tau = replace(outcome.tau, parameters=outcome.tau.parameters[own])
+    alone = replace(outcome, t=float(outcome.tau.member_t[member]), tau=tau)
+
+    def counted(p: float) -> float:
+        return float(AnalyticNull(null.law.sf).p(float(-2.0 * np.log(p))))
+
+    return judge_with_h(one, dataset, alone, names, nulls, counted)
+
+
+def _z(nulls: ConvexNulls, t: float, counted: Callable[[float], float], log_yield: float = 0.0) -> float:
+    return float(norm.isf(counted(float(AnalyticNull(nulls.at_yield(log_yield).law.sf).p(t)))))
 
 
 def _without(nulls: ConvexNulls, column: int) -> ConvexNulls:

@@ -10,7 +10,7 @@ import numpy as np
 
 from covad.errors import CovadError, FileFormatError, UnknownNameError
 from covad.events.source import reading
-from covad.inference.impacts import ConvexNuisances, judge_with_h
+from covad.inference.impacts import ConvexNuisances, judge_member_with_h, judge_with_h
 from covad.inference.joint import smaller_p
 from covad.inference.nuisances import (
     LARGEST_AUXILIARY,
@@ -26,6 +26,7 @@ from covad.inference.samples import small_reference
 from covad.inference.significance import AnalyticNull, observed_z
 from covad.inference.signs import SignNoise
 from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.adaptive.law import AdaptiveNull
 from covad.nplm.adaptive.members import AdaptiveFit
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNulls
@@ -229,6 +230,8 @@ def _test(
         law = laws.at_yield()
         if isinstance(test, ConvexTest) and isinstance(laws, ConvexNulls):
             with_h = judge_with_h(test, dataset, outcome, names, laws)
+        if isinstance(test, AdaptiveTest) and isinstance(law, AdaptiveNull):
+            with_h = judge_member_with_h(test, dataset, outcome, names, law)
         n_toys, how = len(group.null_t), "law of t at the fitted nuisances"
         if group.configuration.treatment is Treatment.NONE:
             how = "law of t without nuisances"

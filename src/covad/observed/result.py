@@ -91,8 +91,10 @@ class ObservedTest(Record):
     significances: tuple[Significance, ...]  # one per null; toys see t moved to the nominal yield
     excess: Excess | None
     signs: SignOffset | None = None  # of the toys that p is made by; None if they have none, or for the law
-    constraints_with_h: tuple[float, ...] = ()  # post-fit over pre-fit sigma of the fit with h; convex test
-    impacts: tuple[Impact, ...] = ()  # of each nuisance on Z by the law, the largest first; convex test
+    constraints_with_h: tuple[
+        float, ...
+    ] = ()  # post-fit over pre-fit sigma of the fit with h; not of the network
+    impacts: tuple[Impact, ...] = ()  # of each nuisance on Z by the law, the largest first
     member: str | None = None  # of the adaptive test: the one that saw most, whose h is shown
 
     @property
@@ -209,8 +211,13 @@ class Observation(Record):
 
     @property
     def impacts(self) -> tuple[Impact, ...]:
-        """Return the impacts of nuisances on Z of the convex test, the largest first, if they are known."""
-        return next((test.impacts for test in self.tests if test.impacts), ())
+        """Return the impacts of nuisances on Z of the first test that has some, the largest first."""
+        return () if self.test_of_impacts is None else self.result(self.test_of_impacts).impacts
+
+    @property
+    def test_of_impacts(self) -> str | None:
+        """Return the test that impacts are told of: the quoted one, if its law has them."""
+        return next((test.test for test in self.tests if test.impacts), None)
 
     @property
     def ranked_nuisances(self) -> tuple[NuisanceFit, ...]:

@@ -44,11 +44,13 @@ from covad.yardsticks.yardstick import (
 log = logging.getLogger(__name__)
 
 #: Raise it with every change of what a yardstick computes: kept numbers are then computed anew.
-VERSION = 1
+VERSION = 2
 #: The threshold at which powers are compared, and the largest |nu| at which signals are drawn.
 _Z, _NEAR = 2.0, 1.0
 #: Toys that a median needs to have an interval.
 _MEDIAN = 10
+#: Toys after which what was computed is kept.
+_KEPT = 25
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,13 @@ class Bench:
         return SeenToy(dataset, {Z: dataset.reference}, {Z: dataset.data})
 
 
-def bench_power(path: Path, toys: int, configuration: str | None = None) -> YardstickTable:
+def bench_power(
+    path: Path, toys: int, configuration: str | None = None, signal_toys: int | None = None
+) -> YardstickTable:
     """Put yardsticks beside the tests of a run, and keep the table in RUN/power/yardsticks.json.
 
-    What the toys of an ensemble give is kept too: a bench that was stopped goes on.
+    `toys` are those of every background ensemble, and of signals unless `signal_toys` are told. What they
+    give is kept, too: a bench that was stopped goes on.
     """
     boosted_trees(0)  # says what is missing before anything is read
     run = collect(path)
@@ -83,10 +88,12 @@ def bench_power(path: Path, toys: int, configuration: str | None = None) -> Yard
     )
     bench = _prepare(run, wanted)
     values: dict[tuple[str, Target | None], dict[Draw, Float64]] = {}
+    of_signals = toys if signal_toys is None else signal_toys
     for ensemble in _ensembles(bench):
-        for yardstick, t in _computed(bench, ensemble, toys).items():
+        wanted_toys = toys if ensemble.draw.signal is None else of_signals
+        for yardstick, t in _computed(bench, ensemble, wanted_toys).items():
             values.setdefault((yardstick.name, yardstick.target), {})[ensemble.draw] = t
-    for test, by_draw in _of_run(run, wanted, toys).items():
+    for test, by_draw in _of_run(run, wanted, toys, of_signals).items():
         values[test, None] = by_draw
     table = _table(bench, values)
     write_sealed(path / YARDSTICKS, plain(table))
@@ -96,7 +103,9 @@ def bench_power(path: Path, toys: int, configuration: str | None = None) -> Yard
 def _near(run: RunToys, configuration: Configuration) -> list[Draw]:
     """Return background within one sigma, nu = 0 first, then signals."""
     found = [d for d in draws(run.study, configuration) if not (d.nu_norm or d.prior)]
-    return [draw for draw in found if max(map(abs, draw.nu), default=0.0) <= _NEAR]
+    near = [draw for draw in found if max(map(abs, draw.nu), default=0.0) <= _NEAR]
+    # a study may list nu = 0 anywhere
+    return sorted(near, key=lambda draw: (draw.signal is not None, any(draw.nu)))
 
 
 def _ensembles(bench: Bench) -> Iterator[Ensemble]:
@@ -111,7 +120,9 @@ def _ensembles(bench: Bench) -> Iterator[Ensemble]:
             yield known[draw]
 
 
-def _of_run(run: RunToys, configuration: Configuration, toys: int) -> dict[str, dict[Draw, Float64]]:
+def _of_run(
+    run: RunToys, configuration: Configuration, toys: int, of_signals: int
+) -> dict[str, dict[Draw, Float64]]:
     """Return t of the first toys of the run's own tests."""
     near = set(_near(run, configuration))
     found: dict[str, dict[Draw, Float64]] = {}
@@ -120,7 +131,8 @@ def _of_run(run: RunToys, configuration: Configuration, toys: int) -> dict[str, 
             continue
         t = run.values.get(entry.ensemble.identity)
         if t is not None:
-            found.setdefault(entry.test, {})[entry.draw] = t[:toys]
+            some = toys if entry.draw.signal is None else of_signals
+            found.setdefault(entry.test, {})[entry.draw] = t[:some]
     return found
 
 
@@ -226,8 +238,8 @@ def _computed(bench: Bench, ensemble: Ensemble, toys: int) -> dict[Yardstick, Fl
         toy = bench.toy(ensemble, index)
         for yardstick in mine:
             values[yardstick].append(yardstick.statistic(toy, ensemble.seeds(index).fit))
-    if done < toys:
-        write_sealed(path, {"values": {keys[y]: found for y, found in values.items()}})
+        if (index + 1) % _KEPT == 0 or index + 1 == toys:
+            write_sealed(path, {"values": {keys[y]: found for y, found in values.items()}})
     return {y: np.array(found[:toys]) for y, found in values.items()}
 
 

@@ -131,7 +131,7 @@ def null_label(null: str) -> Label:
     if null == "chi2":
         return Label("χ²", r"$\chi^2$")
     if null == "analytic":
-        return Label("generalised χ²", r"generalised $\chi^2$")
+        return Label("law of t", r"the law of $t$")
     if null == "joint":
         return Label("both tests jointly", "both tests jointly")
     there = point_label(null)

@@ -16,9 +16,7 @@ def _labels(axes):
     return axes.get_legend_handles_labels()[1]
 
 
-@pytest.mark.parametrize(
-    ("test", "law"), [("network", r"$\chi^2_{45}$"), ("convex", r"generalised $\chi^2$")]
-)
+@pytest.mark.parametrize(("test", "law"), [("network", r"$\chi^2_{45}$"), ("convex", r"the law of $t$")])
 def test_closure_is_drawn_on_given_axes_with_every_nu_and_the_law(evidence, test, law):
     axes = Figure().subplots()
     background = evidence.toys(test, "covariant-profiled")

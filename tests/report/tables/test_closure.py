@@ -98,6 +98,6 @@ def test_the_spread_of_every_configuration_stands_beside_its_verdict(evidence):
 def test_false_positives_say_what_calibrates_them(evidence):
     table = closure_tables.shift_table(evidence.summary)
     by = {(row.keys[0], row.keys[3]) for row in table.rows}
-    assert by == {("network", "R₀"), ("convex test", "generalised χ²")}
+    assert by == {("network", "R₀"), ("convex test", "law of t")}
     for caption in (table.caption, verdict_table(evidence).caption):
-        assert "R₀ for the network and by the generalised χ²" in caption.replace("\n", " ")
+        assert "R₀ for the network and by the law of t" in caption.replace("\n", " ")
