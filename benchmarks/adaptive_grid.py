@@ -3,10 +3,10 @@
     python benchmarks/adaptive_grid.py
 
 The score of a dataset with a bump is that of the null, y ~ N(0, V), plus the columns summed over the events
-of the bump; every t_j is a quadratic form of it. Four families of bumps: narrow to broad ones, and broad ones,
-in the four dimensions of the latent world; and narrow to broad ones on an exponential, 2000 and 10 000 events.
-The rule: the set of members with the largest power on average over the families. The bumps are not those of
-the table of power (`adaptive_power.py`), and no signal of the paper has a say.
+of the bump; every t_j is a quadratic form of it. There are four families of bumps: narrow to broad ones, and
+broad ones, in the four dimensions of the latent world; narrow to broad ones on an exponential, with 2000 and
+with 10 000. The rule: the set of members with the largest power on average over the families. The bumps
+are not those of the table of power (`adaptive_power.py`), and no signal of the paper has a say.
 """
 
 from __future__ import annotations

@@ -90,10 +90,18 @@ def test_no_member_has_more_capacity_than_the_events_allow() -> None:
     """600 events allow 31: the weaker ridges of all widths become one."""
     settings = AdaptiveSettings(capacities=(4.0, 15.0), bumps=(12, 60), together=(3.0, 100.0, 1000.0))
     found = choose_members(POOL, settings, SIZES)
-    assert len(found) == 2
-    assert found.members[0].spread == 3.0
-    assert capacity(found.tests[0], POOL, SIZES) < 30.0
-    assert capacity(found.tests[1], POOL, SIZES) == pytest.approx(31.0, rel=0.01)
+    assert [len(member.scales) for member in found.members] == [1, 2, 2]
+    assert [member.spread for member in found.members[:2]] == [3.0, 3.0]
+    assert capacity(found.tests[1], POOL, SIZES) < 30.0
+    assert capacity(found.tests[2], POOL, SIZES) == pytest.approx(31.0, rel=0.01)
+
+
+def test_the_widest_scale_is_a_member_once() -> None:
+    settings = AdaptiveSettings(capacities=(4.0, 15.0), bumps=(12, 60), spreads=(3.0,), together=(3.0,))
+    names = choose_members(POOL, settings, SIZES).names
+    assert names == ("capacity 4, spread 3", "capacity 15, spread 3", "all widths, spread 3")
+    single = AdaptiveSettings(capacities=(4.0,), bumps=(12,), together=(3.0,))
+    assert len(choose_members(POOL, single, SIZES)) == 1
 
 
 def test_the_columns_are_those_of_the_family() -> None:
