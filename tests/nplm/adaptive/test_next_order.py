@@ -107,3 +107,19 @@ def test_no_stretch_goes_beyond_its_limit() -> None:
     assert stretched(null, 50.0).law.mean == pytest.approx((1.0 + LARGEST_STRETCH) * null.law.mean)
     longer = stretched(null, 0.01 * null.law.mean)
     assert longer.quadratic_t(np.ones(1)) == pytest.approx(1.01 * null.quadratic_t(np.ones(1)))
+
+
+def test_columns_that_are_nearly_the_same_lose_no_digits_to_float32() -> None:
+    """Wide bumps beside each other with a weak ridge: their inverse curvature is a million times a kernel."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(2_000, 1))
+    x = np.exp(-0.5 * np.square((z - np.linspace(-1.0, 1.0, 12)) / 1.5)).astype(np.float32)
+    weights, om = np.full(2_000, 25.0), 0.5
+    information = (x * weights[:, None]).T.astype(np.float64) @ x
+    moments = ScoreMoments(information, om * information)
+    problem = (moments, np.full(12, 1e-4), np.zeros((12, 12)), 12)
+    found, exact = (
+        mean_shift(EventSums(x.astype(precision), weights, om), *problem)
+        for precision in (np.float32, np.float64)
+    )
+    assert found == pytest.approx(exact, rel=1e-3)

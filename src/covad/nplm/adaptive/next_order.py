@@ -15,9 +15,10 @@ the sums unbiased. As for Bartlett's correction of a likelihood ratio, all t of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from covad.nplm.convex.law import ScoreMoments
 from covad.nplm.dataset import Float64
@@ -34,6 +35,11 @@ class EventSums:
     x: Columns
     weights: Float64
     om: float
+
+    def in_units_of(self, root: Float64) -> EventSums:
+        """Return the events in columns turned by the inverse of `root`, a lower triangle."""
+        turned = solve_triangular(root, self.x.T.astype(np.float64), lower=True).T
+        return replace(self, x=turned.astype(self.x.dtype))
 
     def halves(self) -> tuple[EventSums, EventSums]:
         """Return two independent samples, each as good as the whole for sums."""
@@ -73,21 +79,26 @@ def mean_shift(
 
 def _tau_shift(events: EventSums, moments: ScoreMoments, ridge: Float64, precision: Float64) -> float:
     curvature = moments.information + precision
-    variance = curvature + moments.reference_variance
-    inverse = np.linalg.inv(curvature + np.diag(ridge))
-    ridged = (inverse * ridge) @ inverse
-    one, other = events.halves()
+    root = np.linalg.cholesky(curvature + np.diag(ridge))
+    # in columns of unit ridged curvature P = 1, and no kernel is a small difference of large products
+    one, other = events.in_units_of(root).halves()
 
-    def kernel(matrix: Columns) -> _Kernel:
-        moved, also = (each.x @ matrix.astype(each.x.dtype) for each in (one, other))
+    def turned(matrix: Float64) -> Float64:
+        half = solve_triangular(root, matrix, lower=True)
+        return np.asarray(solve_triangular(root, half.T, lower=True))
+
+    def kernel(matrix: Float64 | None) -> _Kernel:
+        moved, also = (
+            each.x if matrix is None else each.x @ matrix.astype(each.x.dtype) for each in (one, other)
+        )
         return _Kernel(
             moved @ other.x.T,
             np.einsum("ij,ij->i", moved, one.x).astype(np.float64),
             np.einsum("ij,ij->i", also, other.x).astype(np.float64),
         )
 
-    matrices = (inverse, ridged, inverse @ variance @ inverse, ridged @ variance @ inverse)
-    p, r, s, u = (kernel(matrix) for matrix in matrices)
+    ridged, variance = turned(np.diag(ridge)), turned(curvature + moments.reference_variance)
+    p, r, s, u = (kernel(matrix) for matrix in (None, ridged, variance, ridged @ variance))
     w1, w2, om = one.weights, other.weights, events.om
 
     def single(values: Float64) -> float:
