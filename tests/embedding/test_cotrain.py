@@ -13,6 +13,7 @@ import torch
 from encoders import ENCODER, SETTINGS, make_training
 
 from covad.embedding.cotrain import CoTraining, learning_rate
+from covad.embedding.settings import EncoderSettings
 from covad.errors import CovadError, FileFormatError, TrainingError
 
 #: For child processes: the helpers beside these tests can be imported, and one thread is used.
@@ -142,6 +143,40 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     wider = CoTraining(other.sampler, other.validation, ENCODER.changed(width=16), SETTINGS, tmp_path)
     with pytest.raises(FileFormatError, match="does not fit"):
         wider.run()
+
+
+MLP = EncoderSettings(kind="mlp", hidden=(8,), projector=8)
+IN_FRAME = ENCODER.changed(frame="event")
+
+
+@pytest.mark.parametrize(
+    ("encoder", "other"),
+    [
+        (MLP, MLP.changed(frame="event")),
+        (IN_FRAME, IN_FRAME.changed(axis=("jet",))),
+        (ENCODER, ENCODER.changed(heads=4)),
+    ],
+)
+def test_a_checkpoint_of_another_encoder_with_the_same_weights_is_refused(
+    encoder: EncoderSettings, other: EncoderSettings, tmp_path: Path
+) -> None:
+    make_training(tmp_path, encoder).run(until=10)
+    with pytest.raises(TrainingError, match="other encoder settings"):
+        make_training(tmp_path, other).run()
+    make_training(tmp_path, encoder).run(until=11)
+
+
+def test_a_checkpoint_of_before_there_were_kinds_of_encoders_goes_on(tmp_path: Path) -> None:
+    for name, encoder in (("plain", ENCODER), ("mlp", MLP)):
+        training = make_training(tmp_path / name, encoder)
+        (tmp_path / name).mkdir()
+        training._identity.pop("encoder")
+        training.run(until=10)
+    resumed = make_training(tmp_path / "plain")
+    resumed.run(until=11)
+    assert resumed.step == 11
+    with pytest.raises(TrainingError, match="other encoder settings"):
+        make_training(tmp_path / "mlp", MLP).run()
 
 
 @pytest.mark.parametrize("keep", [1000, -1])

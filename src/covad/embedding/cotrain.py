@@ -197,14 +197,23 @@ class CoTraining:
         """What a checkpoint must agree in for the training to go on as if it had not stopped."""
         return {
             "settings": self.settings.model_dump(mode="json", exclude_none=True, exclude={"device"}),
+            "encoder": self.model.encoder.settings.model_dump(mode="json"),
             "batches": self.sampler.describe(),
             "judged_on": self.validation.describe(),
         }
 
+    @property
+    def _is_of_before(self) -> bool:
+        """Return whether the encoder has none of the settings that came later."""
+        return not set(self._identity["encoder"]) & set(EncoderSettings.added)
+
     def _resume(self) -> None:
         self.best, progress = load_checkpoint(self.checkpoint, self.model, self.optimiser)
+        # checkpoints of before encoders had kinds and frames do not tell theirs
+        progress.setdefault("encoder", self._identity["encoder"] if self._is_of_before else None)
         for key, what in (
             ("settings", "training settings"),
+            ("encoder", "encoder settings"),
             ("batches", "batches"),
             ("judged_on", "validation"),
         ):
