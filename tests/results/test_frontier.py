@@ -1,15 +1,17 @@
 """The frontier of a study: which spaces belong together, and whose power is taken."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from covad.inference.intervals import Interval
 from covad.inference.reach import Reach
-from covad.results.frontier import make_frontier, setting_of
+from covad.results.frontier import make_frontier, power_digest, setting_of
 from covad.results.power import FamilyPower, SettingPower
 from covad.runs.checks import ReachAt, SpaceReach
 from covad.study import Study, parse_study
+from covad.study.plan import one_per_space
 from covad.study.spaces import LearnedSpace
 
 ALPHAS = {"a0": 0.0, "a1": 1.0, "a30": 30.0}
@@ -80,6 +82,26 @@ def test_a_test_that_was_not_asked_in_all_spaces_compares_nothing():
     found = make_frontier(study(ALPHAS), {(name, 1): reach(1e5) for name in ALPHAS}, lines)
     assert found.test is None
     assert {point.power for point in found.points} == {None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({}, True),
+        ({"toys": 7}, True),
+        ({"sizes": {"expected": 20_000}}, False),
+        ({"sizes": {"reference": 90_000}}, False),
+        ({"normalisation": 0.02}, False),
+        ({"tests": {"convex": {}, "adaptive": {"together": [3]}}}, False),
+    ],
+)
+def test_a_power_holds_for_datasets_and_tests_as_the_study_has_them(changes, same):
+    """Pools stay what they are when the study gets other sizes; powers do not."""
+
+    def digest(of: Study) -> str:
+        return power_digest(of, one_per_space(of)["a1", 1], SimpleNamespace(digest="pools"))
+
+    assert (digest(study(ALPHAS, **changes)) == digest(study(ALPHAS))) is same
 
 
 def test_spaces_that_differ_in_their_seed_alone_are_one_setting():

@@ -19,6 +19,7 @@ from covad.nplm.fit import Status
 from covad.nplm.likelihood import fit_nuisances
 from covad.nplm.settings import Sizes
 from covad.nplm.statistic import likelihood_ratio
+from covad.results.frontier import compared_adaptive, power_digest
 from covad.results.power import TUNING, FamilyPower, PowerTuning, SettingPower
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
@@ -26,8 +27,8 @@ from covad.runs.labels import read_labels
 from covad.runs.sources import open_sources
 from covad.storage.records import plain
 from covad.storage.sealed import write_sealed
-from covad.study import Collisions, Configuration, Study
-from covad.study.plan import main_configuration, null_draw, sizes_of, space, space_label, tuned_adaptive
+from covad.study import Collisions, Study
+from covad.study.plan import null_draw, one_per_space, sizes_of, space_label
 from covad.toys.anomalies import (
     AnomalyFamily,
     as_signal,
@@ -37,7 +38,7 @@ from covad.toys.anomalies import (
     toy_seeds,
 )
 from covad.toys.drawing import PoolSource, known_response
-from covad.toys.ensembles import Draw, Source, Treatment
+from covad.toys.ensembles import Draw, Source
 from covad.toys.pool_files import open_verified
 from covad.toys.pools import LatentEvents, Pool, Pools
 from covad.toys.tests import TunedAdaptive, TunedConvex
@@ -86,7 +87,7 @@ class Grid:
     def settings(self, study: Study, sizes: Sizes) -> Iterator[tuple[str, Setting]]:
         """Yield the tests with their names; the adaptive one is the study's, or that of the defaults."""
         if "adaptive" in self.tests:
-            yield "adaptive", tuned_adaptive(study, sizes) or TunedAdaptive(**dict(sizes))
+            yield "adaptive", compared_adaptive(study, sizes)
         if "convex" in self.tests:
             yield from self._convex(study, sizes)
 
@@ -124,13 +125,13 @@ def tune_power(
     notes: list[str] = []
     lines: list[SettingPower] = []
     made_of: dict[str, str] = {}
-    for where, configuration in _one_per_space(study).items():
+    for where, configuration in one_per_space(study).items():
         if where not in sources:
             raise UnfinishedRunError(
                 f"{path}: the space '{space_label(where)}' has no pools yet; `covad run` goes on"
             )
         draw, source = null_draw(study, configuration), sources[where]
-        made_of[space_label(where)] = source.digest
+        made_of[space_label(where)] = power_digest(study, configuration, source)
         background = _background(source, draw)
         families = list(_families(study, directory, background, draw, n_bumps, signals, notes))
         settings = list(grid.settings(study, sizes_of(study, configuration)))
@@ -150,16 +151,6 @@ def tune_power(
     tuning = PowerTuning(study.seed, tuple(lines), tuple(dict.fromkeys(notes)), made_of)
     write_sealed(path / TUNING, plain(tuning))
     return tuning
-
-
-def _one_per_space(study: Study) -> dict[tuple[str, int], Configuration]:
-    """Return for every space the main configuration, or the first that profiles, or the first."""
-    main = main_configuration(study)
-    ordered = sorted(study.configurations, key=lambda c: (c != main, c.treatment is not Treatment.PROFILED))
-    chosen: dict[tuple[str, int], Configuration] = {}
-    for configuration in ordered:
-        chosen.setdefault(space(configuration), configuration)
-    return {where: chosen[where] for where in study.spaces}
 
 
 def _background(source: Source, draw: Draw) -> Pools:

@@ -10,9 +10,20 @@ from covad.runs.checks import SpaceReach, read_checks
 from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.sources import open_sources
-from covad.study import Collisions, Study
-from covad.study.plan import Space, default_test, space_label
+from covad.storage.digests import content_digest
+from covad.study import Collisions, Configuration, Sizes, Study
+from covad.study.plan import (
+    Space,
+    default_test,
+    null_draw,
+    one_per_space,
+    sizes_of,
+    space_label,
+    tuned_adaptive,
+)
 from covad.study.spaces import LearnedSpace
+from covad.toys.ensembles import Source, draw_recipe
+from covad.toys.tests import TunedAdaptive
 
 
 def read_frontier(directory: RunDirectory) -> Frontier | None:
@@ -23,9 +34,23 @@ def read_frontier(directory: RunDirectory) -> Frontier | None:
     products = Products(study, directory)
     checks = {where: read_checks(products.checks(where, study.source.fold)) for where in study.spaces}
     reaches = {where: found.reach for where, found in checks.items() if found is not None}
-    sources = open_sources(study, directory, verify=False)
-    digests = {space_label(where): source.digest for where, source in sources.items()}
+    sources, tried = open_sources(study, directory, verify=False), one_per_space(study)
+    digests = {
+        space_label(where): power_digest(study, tried[where], source) for where, source in sources.items()
+    }
     return make_frontier(study, reaches, _current(read_tuning(directory), digests))
+
+
+def compared_adaptive(study: Study, sizes: Sizes) -> TunedAdaptive:
+    """Return the adaptive test that spaces are compared by: the study's, or that of the defaults."""
+    return tuned_adaptive(study, sizes) or TunedAdaptive(**dict(sizes))
+
+
+def power_digest(study: Study, configuration: Configuration, source: Source) -> str:
+    """Return what the power in a space depends on, beside the settings of convex tests, as a digest."""
+    sizes = sizes_of(study, configuration)
+    draw = draw_recipe(null_draw(study, configuration))
+    return content_digest([source.digest, draw, compared_adaptive(study, sizes).describe()])
 
 
 def make_frontier(
@@ -83,7 +108,7 @@ def _lists_alphas(study: Study) -> bool:
 
 
 def _current(tuning: PowerTuning | None, digests: Mapping[str, str]) -> tuple[SettingPower, ...]:
-    """Return the powers that were measured in the spaces as they are now: a space may be trained anew."""
+    """Return the powers of spaces and datasets as they are now: a study may get others."""
     if tuning is None:
         return ()
     known = {name for name, digest in digests.items() if tuning.made_of.get(name) == digest}

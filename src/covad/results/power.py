@@ -83,7 +83,7 @@ class PowerTuning(Record):
     seed: int
     settings: tuple[SettingPower, ...]
     notes: tuple[str, ...]
-    made_of: Mapping[str, str] = field(default_factory=dict)  # digests of what toys are drawn from, by space
+    made_of: Mapping[str, str] = field(default_factory=dict)  # digests of what power depends on, by space
 
     @property
     def ranked(self) -> tuple[SettingPower, ...]:

@@ -244,6 +244,16 @@ def tuned_convex(study: Study, sizes: Sizes) -> TunedConvex | None:
     return TunedConvex(**given, **dict(sizes))
 
 
+def one_per_space(study: Study) -> dict[Space, Configuration]:
+    """Return for every space the main configuration, or the first that profiles, or the first."""
+    main = main_configuration(study)
+    ordered = sorted(study.configurations, key=lambda c: (c != main, c.treatment is not Treatment.PROFILED))
+    chosen: dict[Space, Configuration] = {}
+    for configuration in ordered:
+        chosen.setdefault(space(configuration), configuration)
+    return {where: chosen[where] for where in study.spaces}
+
+
 def tuned_adaptive(study: Study, sizes: Sizes) -> TunedAdaptive | None:
     """Return the adaptive test of the study for datasets of these sizes, None if the study has none."""
     if study.tests.adaptive is None:

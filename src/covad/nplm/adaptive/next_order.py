@@ -79,7 +79,7 @@ def mean_shift(
 
 def _tau_shift(events: EventSums, moments: ScoreMoments, ridge: Float64, precision: Float64) -> float:
     curvature = moments.information + precision
-    root = np.linalg.cholesky(curvature + np.diag(ridge))
+    root = np.asarray(np.linalg.cholesky(curvature + np.diag(ridge)), dtype=np.float64)
     # in columns of unit ridged curvature P = 1, and no kernel is a small difference of large products
     one, other = events.in_units_of(root).halves()
 
