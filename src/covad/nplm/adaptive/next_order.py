@@ -20,8 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from covad.nplm.convex.law import ScoreMoments
-from covad.nplm.dataset import Float64
+from covad.nplm.dataset import Float32, Float64
 from covad.nplm.likelihood import Columns
+
+#: Directions of the curvature whose share of the largest, in units of its diagonal, is rounding.
+_ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,7 @@ class EventSums:
 class _Kernel:
     """x.M.x' between two samples, and x.M.x within each."""
 
-    between: Columns
+    between: Float32
     first: Float64
     second: Float64
 
@@ -71,29 +74,42 @@ def mean_shift(
     return tau - _tau_shift(without, inner, ridge[nuisances], precision[nuisances, nuisances])
 
 
-def _tau_shift(events: EventSums, moments: ScoreMoments, ridge: Float64, precision: Float64) -> float:
-    curvature = moments.information + precision
-    variance = curvature + moments.reference_variance
-    inverse = np.linalg.inv(curvature + np.diag(ridge))
-    ridged = (inverse * ridge) @ inverse
-    one, other = events.halves()
+def _root_of_inverse(curvature: Float64) -> Float64:
+    """Return B with B B^T the inverse, without directions that are rounding in units of the diagonal."""
+    unit = 1.0 / np.sqrt(np.diag(curvature))
+    values, vectors = np.linalg.eigh(curvature * np.outer(unit, unit))
+    told = values > _ROUNDING * values[-1]
+    return np.asarray(unit[:, None] * vectors[:, told] / np.sqrt(values[told]))
 
-    def kernel(matrix: Columns) -> _Kernel:
-        moved, also = (each.x @ matrix.astype(each.x.dtype) for each in (one, other))
+
+def _tau_shift(events: EventSums, moments: ScoreMoments, ridge: Float64, precision: Float64) -> float:
+    root = _root_of_inverse(moments.information + precision + np.diag(ridge))
+    ridge_there = (root.T * ridge) @ root
+    variance_there = root.T @ (moments.information + precision + moments.reference_variance) @ root
+    one, other = events.halves()
+    # rotated in float64: directions that no event has cancel there, however badly they are known
+    first, second = ((each.x.astype(np.float64) @ root).astype(np.float32) for each in (one, other))
+
+    def kernel(matrix: Float64 | None = None) -> _Kernel:
+        """Return x.root.matrix.root^T.x'."""
+        moved, also = first, second
+        if matrix is not None:
+            moved, also = first @ matrix.astype(np.float32), second @ matrix.astype(np.float32)
         return _Kernel(
-            moved @ other.x.T,
-            np.einsum("ij,ij->i", moved, one.x).astype(np.float64),
-            np.einsum("ij,ij->i", also, other.x).astype(np.float64),
+            moved @ second.T,
+            np.einsum("ij,ij->i", moved, first).astype(np.float64),
+            np.einsum("ij,ij->i", also, second).astype(np.float64),
         )
 
-    matrices = (inverse, ridged, inverse @ variance @ inverse, ridged @ variance @ inverse)
-    p, r, s, u = (kernel(matrix) for matrix in matrices)
+    p, r, s, u = (
+        kernel(matrix) for matrix in (None, ridge_there, variance_there, ridge_there @ variance_there)
+    )
     w1, w2, om = one.weights, other.weights, events.om
 
     def single(values: Float64) -> float:
         return float(w1 @ values)
 
-    def pairs(values: Columns) -> float:
+    def pairs(values: Float32) -> float:
         return float(w1 @ (values @ w2))
 
     def chain(left: _Kernel, link: _Kernel, right: _Kernel) -> float:
