@@ -102,6 +102,29 @@ def test_weak_ridges_are_stretched_most_and_by_a_few_per_cent_of_the_spread() ->
     assert 0.0 < shifts[0] < shifts[-1] < 0.1
 
 
+@pytest.mark.parametrize("sigma", [10.0, 1e3, 1e6])
+def test_a_yield_that_is_hardly_known_changes_nothing(sigma: float) -> None:
+    """The constant of h and the normalisation are one column: their difference is known by sigma alone."""
+    rng = np.random.default_rng(3)
+    x = np.column_stack(
+        [np.exp(-0.5 * (rng.exponential(size=(400, 1)) - [0.5, 1.5]) ** 2 / 0.3), np.ones(400)]
+    )
+    both = np.column_stack([x, np.ones(400)])
+    shifts = []
+    for columns, precision in ((x, np.zeros((3, 3))), (both, np.diag([0.0, 0.0, 0.0, sigma**-2]))):
+        events = EventSums(columns.astype(np.float32), np.full(400, 2.5), 0.2)
+        information = 2.5 * columns.T @ columns
+        moments = ScoreMoments(information, 0.2 * information)
+        ridge = np.append([5.0, 5.0], np.zeros(columns.shape[1] - 2))
+        shifts.append(mean_shift(events, moments, ridge, precision, 3))
+    known, loose = shifts
+    # the fit without h has the yield, too: what is left of the constant is its own small shift
+    alone = EventSums(np.ones((4, 1)), np.full(4, 250.0), 0.2)
+    constant = ScoreMoments(np.full((1, 1), 1000.0), np.full((1, 1), 200.0))
+    own = mean_shift(alone, constant, np.zeros(1), NOTHING, 1)
+    assert known - own == pytest.approx(loose, rel=0.02)
+
+
 def test_no_stretch_goes_beyond_its_limit() -> None:
     null = ConvexNull.of(cell(100.0, 1.0, None)[1], np.zeros(1), NOTHING, 1)
     assert stretched(null, 50.0).law.mean == pytest.approx((1.0 + LARGEST_STRETCH) * null.law.mean)

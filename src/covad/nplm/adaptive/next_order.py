@@ -15,14 +15,16 @@ the sums unbiased. As for Bartlett's correction of a likelihood ratio, all t of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from covad.nplm.convex.law import ScoreMoments
-from covad.nplm.dataset import Float64
+from covad.nplm.dataset import Float32, Float64
 from covad.nplm.likelihood import Columns
+
+#: Directions of the curvature whose share of the largest, in units of its diagonal, is rounding.
+_ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +37,6 @@ class EventSums:
     x: Columns
     weights: Float64
     om: float
-
-    def in_units_of(self, root: Float64) -> EventSums:
-        """Return the events in columns turned by the inverse of `root`, a lower triangle."""
-        turned = solve_triangular(root, self.x.T.astype(np.float64), lower=True).T
-        return replace(self, x=turned.astype(self.x.dtype))
 
     def halves(self) -> tuple[EventSums, EventSums]:
         """Return two independent samples, each as good as the whole for sums."""
@@ -54,7 +51,7 @@ class EventSums:
 class _Kernel:
     """x.M.x' between two samples, and x.M.x within each."""
 
-    between: Columns
+    between: Float32
     first: Float64
     second: Float64
 
@@ -77,34 +74,42 @@ def mean_shift(
     return tau - _tau_shift(without, inner, ridge[nuisances], precision[nuisances, nuisances])
 
 
+def _root_of_inverse(curvature: Float64) -> Float64:
+    """Return B with B B^T the inverse, without directions that are rounding in units of the diagonal."""
+    unit = 1.0 / np.sqrt(np.diag(curvature))
+    values, vectors = np.linalg.eigh(curvature * np.outer(unit, unit))
+    told = values > _ROUNDING * values[-1]
+    return np.asarray(unit[:, None] * vectors[:, told] / np.sqrt(values[told]))
+
+
 def _tau_shift(events: EventSums, moments: ScoreMoments, ridge: Float64, precision: Float64) -> float:
-    curvature = moments.information + precision
-    root = np.asarray(np.linalg.cholesky(curvature + np.diag(ridge)), dtype=np.float64)
-    # in columns of unit ridged curvature P = 1, and no kernel is a small difference of large products
-    one, other = events.in_units_of(root).halves()
+    root = _root_of_inverse(moments.information + precision + np.diag(ridge))
+    ridge_there = (root.T * ridge) @ root
+    variance_there = root.T @ (moments.information + precision + moments.reference_variance) @ root
+    one, other = events.halves()
+    # rotated in float64: directions that no event has cancel there, however badly they are known
+    first, second = ((each.x.astype(np.float64) @ root).astype(np.float32) for each in (one, other))
 
-    def turned(matrix: Float64) -> Float64:
-        half = solve_triangular(root, matrix, lower=True)
-        return np.asarray(solve_triangular(root, half.T, lower=True))
-
-    def kernel(matrix: Float64 | None) -> _Kernel:
-        moved, also = (
-            each.x if matrix is None else each.x @ matrix.astype(each.x.dtype) for each in (one, other)
-        )
+    def kernel(matrix: Float64 | None = None) -> _Kernel:
+        """Return x.root.matrix.root^T.x'."""
+        moved, also = first, second
+        if matrix is not None:
+            moved, also = first @ matrix.astype(np.float32), second @ matrix.astype(np.float32)
         return _Kernel(
-            moved @ other.x.T,
-            np.einsum("ij,ij->i", moved, one.x).astype(np.float64),
-            np.einsum("ij,ij->i", also, other.x).astype(np.float64),
+            moved @ second.T,
+            np.einsum("ij,ij->i", moved, first).astype(np.float64),
+            np.einsum("ij,ij->i", also, second).astype(np.float64),
         )
 
-    ridged, variance = turned(np.diag(ridge)), turned(curvature + moments.reference_variance)
-    p, r, s, u = (kernel(matrix) for matrix in (None, ridged, variance, ridged @ variance))
+    p, r, s, u = (
+        kernel(matrix) for matrix in (None, ridge_there, variance_there, ridge_there @ variance_there)
+    )
     w1, w2, om = one.weights, other.weights, events.om
 
     def single(values: Float64) -> float:
         return float(w1 @ values)
 
-    def pairs(values: Columns) -> float:
+    def pairs(values: Float32) -> float:
         return float(w1 @ (values @ w2))
 
     def chain(left: _Kernel, link: _Kernel, right: _Kernel) -> float:
