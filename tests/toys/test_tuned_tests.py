@@ -82,7 +82,7 @@ def test_chosen_members_change_nothing_but_the_time():
         ({"capacities": [10, 20]}, "bumps has 4 entries, capacities 2"),
         ({"capacities": [60], "bumps": [50]}, "needs more than 50 bumps"),
         ({"spreads": [3, 3]}, "spreads: an entry stands twice"),
-        ({"together": []}, "at least one entry of together or spreads"),
+        ({"widest": [], "together": []}, "at least one entry of widest, together or spreads"),
     ],
 )
 def test_members_that_make_no_sense_are_refused(settings, message):

@@ -265,3 +265,17 @@ def test_p_is_uniform_and_a_law_without_the_reference_is_caught() -> None:
         control.append(float(bare.law.sf(own.t_of(outcome.tau, outcome.delta))))
     assert stats.kstest(p, "uniform").pvalue > 1e-3
     assert stats.kstest(control, "uniform").pvalue < 1e-6
+
+
+def test_a_small_reference_allows_less_capacity() -> None:
+    """With 5000 data and 6000 reference events, a spread of 30 had one toy of five beyond two sigma."""
+    pool = np.random.default_rng(1).normal(size=(4_000, 2)).astype(np.float32)
+    settings = AdaptiveSettings(capacities=(10.0, 45.0), bumps=(25, 100), together=(30.0,))
+    usual, small = (
+        choose_members(pool, settings, Sizes(expected=5_000.0, reference=reference))
+        for reference in (25_000, 6_000)
+    )
+    assert usual.members[-1].spread == 30.0
+    assert small.members[-1].spread < 15.0
+    sizes = Sizes(expected=5_000.0, reference=6_000)
+    assert capacity(small.tests[-1], pool, sizes) == pytest.approx(1.0 + 1_200.0 / 20.0, rel=0.05)

@@ -31,6 +31,9 @@ from covad.nplm.settings import AdaptiveSettings, Sizes
 
 #: A scale that is limited by the events is left out unless its capacity is this much that of the one before.
 _APART = 1.25
+#: Reference events that count as one of the data for the capacity of members: with fewer, data lie where no
+#: reference does, and a weak ridge makes much of them (5000 data and 6000 reference events: p too small).
+REFERENCE_PER_DATA = 5.0
 #: Share of the largest capacity that a scale takes where its own cannot be had.
 _WITHIN_REACH = 0.9
 #: A spread of h that leaves no capacity but that of the constant.
@@ -125,16 +128,21 @@ class AdaptiveFit(TauFit):
         return float(-2.0 * self.log_p.min())
 
 
+def largest_capacity(sizes: Sizes) -> float:
+    """Return the capacity that scales and members may have, as far as their laws hold."""
+    return 1.0 + min(sizes.expected, sizes.reference / REFERENCE_PER_DATA) / EVENTS_PER_CAPACITY
+
+
 def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> Members:
     """Choose scales and ridges from events of the reference that no test uses.
 
     The bumps of a scale are as wide as gives it its capacity with the ridge of the convex test, and no scale
-    has more capacity than `sizes` allow (`covad.nplm.convex.capacity`); nor has a member, whose spread is
+    has more capacity than `sizes` allow (`largest_capacity`); nor has a member, whose spread is
     lowered to that. A single scale is all scales.
     """
     scales: list[GaussianBasis] = []
     capacities: list[float] = []
-    most = 1.0 + sizes.expected / EVENTS_PER_CAPACITY
+    most = largest_capacity(sizes)
     for number, (target, bumps) in enumerate(zip(settings.capacities, settings.bumps, strict=True)):
         wanted = min(target, most)
         if capacities and wanted < _APART * capacities[-1]:
