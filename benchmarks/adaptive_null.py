@@ -41,7 +41,7 @@ from covad.toys.latent_world import LatentWorld
 
 SEED = 20261118
 #: Toys of a study whose control is computed.
-WITH_CONTROL = 400
+WITH_CONTROL = 100
 SIGMA = 0.1
 
 
