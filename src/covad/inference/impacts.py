@@ -152,6 +152,7 @@ def judge_member_with_h(
         n_basis=len(own),
         free_yield=null.free_yield,
     )
+    nulls = replace(nulls, stretch=null.nulls[member].law.mean / nulls.at_yield().law.mean)
     tau = replace(outcome.tau, parameters=outcome.tau.parameters[own])
     alone = replace(outcome, t=float(outcome.tau.member_t[member]), tau=tau)
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from covad.nplm.adaptive.adaptive import AdaptiveTest
-from covad.nplm.adaptive.members import REFERENCE_PER_DATA, choose_members, largest_capacity
+from covad.nplm.adaptive.members import choose_members
 from covad.nplm.adaptive.shared import EVENTS, SharedMoments
-from covad.nplm.convex.capacity import default_capacity, with_capacity
+from covad.nplm.convex.capacity import EVENTS_PER_CAPACITY, default_capacity, with_capacity
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32
 from covad.nplm.fit import NplmTest
@@ -109,7 +109,7 @@ class TunedAdaptive(AdaptiveSettings, Sizes):
     @property
     def capacity(self) -> float:
         """Return the largest capacity of a scale."""
-        return min(self.capacities[-1], largest_capacity(self))
+        return min(self.capacities[-1], 1.0 + self.expected / EVENTS_PER_CAPACITY)
 
     def describe(self) -> dict[str, Any]:
         """Return the settings under frozen keys, as those of the network."""
@@ -124,10 +124,8 @@ class TunedAdaptive(AdaptiveSettings, Sizes):
             "expected": self.expected,
             "reference": self.reference,
             "moments": "shared",
-            "law": "next order",
+            "law": "next order, within its limit",
         }
-        if self.reference < REFERENCE_PER_DATA * self.expected:
-            settings["capacity"] = "by the reference"
         return settings | self.model_dump(mode="json", exclude=set(settings), exclude_defaults=True)
 
     def choose(self, events: Float32, reference_share: float = 1.0) -> AdaptiveTest:

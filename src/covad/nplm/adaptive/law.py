@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.nplm.adaptive.members import AdaptiveFit, Members
-from covad.nplm.adaptive.next_order import EventSums, mean_shift
+from covad.nplm.adaptive.next_order import EventSums, drawn_by_leverage, mean_shift
 from covad.nplm.adaptive.smallest_p import SmallestP
 from covad.nplm.convex.convex import columns
-from covad.nplm.convex.generalised_chi2 import GeneralisedChi2
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Dataset, Float32, Float64
 from covad.nplm.fit import Fit, TauFit
@@ -33,6 +32,8 @@ _ROUNDING = 1e-10
 _DEPARTS = 0.25
 #: Events that the next order is summed over: for a law, and for p of one toy, whose own noise is far larger.
 _EVENTS, _FEW_EVENTS = 3_000, 1_000
+#: Events by density that those of large leverage are drawn from, for each of them.
+_OFFERED = 4
 #: The next order stretches t by no more than this share: beyond it, it says that the law is at its end.
 LARGEST_STRETCH = 0.1
 
@@ -143,9 +144,7 @@ class AdaptiveNulls:
 
 def stretched(null: ConvexNull, shift: float) -> ConvexNull:
     """Return the null whose t is in proportion larger, by `shift` in the mean."""
-    stretch = 1.0 + float(np.clip(shift / null.law.mean, -LARGEST_STRETCH, LARGEST_STRETCH))
-    law = GeneralisedChi2(stretch * null.law.weights)
-    return ConvexNull(stretch * null.form, null.variance, law)
+    return null.stretched(1.0 + float(np.clip(shift / null.law.mean, -LARGEST_STRETCH, LARGEST_STRETCH)))
 
 
 def adaptive_nulls(
@@ -158,7 +157,7 @@ def adaptive_nulls(
     """Return the nulls for datasets like `sample`; arguments as those of `convex.law.analytic_nulls`."""
     x, growth = _columns(members, sample, nu)
     moments = ScoreMoments.of(x, sample.weights, growth)
-    events = _events(x, sample.weights * growth, _EVENTS)
+    events = _events(x, sample.weights * growth, _EVENTS, members, moments.information)
     if n_reference is not None:
         moments = moments.for_reference_of(n_reference, sampled=len(growth))
         events = replace(events, om=events.om * len(growth) / n_reference)
@@ -182,9 +181,10 @@ def sketched_null(members: Members, dataset: Dataset, nu: Float64, x: Float32 | 
     density, total = weights * growth, float(weights.sum())
     mean_growth = float(density @ growth / density.sum())
     departs = float(np.sqrt(weights @ np.square(growth / mean_growth - 1.0) / total))
-    events = _events(x, density, _FEW_EVENTS)
     if np.ptp(weights) > _ROUNDING * weights[0] or departs > _DEPARTS:
-        return _null(ScoreMoments.of(x, weights, growth), members, dataset, events)
+        moments = ScoreMoments.of(x, weights, growth)
+        events = _events(x, density, _FEW_EVENTS, members, moments.information)
+        return _null(moments, members, dataset, events)
     root, sums = np.sqrt(density), np.zeros(x.shape[1])
     information = np.zeros((x.shape[1], x.shape[1]))
     for start in range(0, len(weights), BLOCK):
@@ -193,6 +193,7 @@ def sketched_null(members: Members, dataset: Dataset, nu: Float64, x: Float32 | 
         information += scaled.T @ scaled
         sums += scaled.T @ root[rows]
     variance = weights[0] * (mean_growth * information - np.outer(sums, sums) / total)
+    events = _events(x, density, _FEW_EVENTS, members, information)
     return _null(ScoreMoments(information, variance), members, dataset, events)
 
 
@@ -206,11 +207,14 @@ def _columns(members: Members, sample: Dataset, nu: Float64 | None) -> tuple[Flo
     return x, np.exp(nuisance_shift(response, nu))
 
 
-def _events(x: Float32, density: Float64, number: int) -> EventSums:
-    """Draw events of the reference by their density, with repetition; always the same."""
-    total = float(density.sum())
-    drawn = np.random.default_rng(len(density)).choice(len(density), number, p=density / total)
-    return EventSums(x[drawn], np.full(number, total / number), float(density @ density) / total)
+def _events(x: Float32, density: Float64, number: int, members: Members, information: Float64) -> EventSums:
+    """Draw events of the reference by density and leverage, with repetition; always the same."""
+    n, total = members.basis.n_columns, float(density.sum())
+    some = np.random.default_rng(len(density)).choice(len(density), _OFFERED * number, p=density / total)
+    ridge = np.append(np.full(n, min(test.ridge for test in members.tests)), np.zeros(x.shape[1] - n))
+    even = np.full(len(some), total / len(some))
+    drawn, weights = drawn_by_leverage(x[some], even, information + np.diag(ridge), number)
+    return EventSums(x[some[drawn]], weights, float(density @ density) / total)
 
 
 def _null(moments: ScoreMoments, members: Members, sample: Dataset, events: EventSums) -> AdaptiveNull:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from covad.errors import DatasetError
+from covad.nplm.adaptive.next_order import EventSums, drawn_by_leverage, mean_shift
 from covad.nplm.convex.basis import Basis, GaussianBasis, StackedBasis, evaluate
 from covad.nplm.convex.capacity import (
     EVENTS,
@@ -31,13 +32,15 @@ from covad.nplm.settings import AdaptiveSettings, Sizes
 
 #: A scale that is limited by the events is left out unless its capacity is this much that of the one before.
 _APART = 1.25
-#: Reference events that count as one of the data for the capacity of members: with fewer, data lie where no
-#: reference does, and a weak ridge makes much of them (5000 data and 6000 reference events: p too small).
-REFERENCE_PER_DATA = 5.0
 #: Share of the largest capacity that a scale takes where its own cannot be had.
 _WITHIN_REACH = 0.9
 #: A spread of h that leaves no capacity but that of the constant.
 _LEAST_SPREAD = 1e-3
+#: The next order moves the mean of t of a member by no more standard deviations than this: beyond it, orders
+#: that no law has matter, too. Few reference events, or long tails of few events, bring a ridge there.
+LARGEST_SHIFT = 0.06
+#: Events that the next order is summed over, and the precision of the log of a spread.
+_SUMMED, _PRECISION = 2_000, 0.02
 
 
 @dataclass(frozen=True)
@@ -128,21 +131,16 @@ class AdaptiveFit(TauFit):
         return float(-2.0 * self.log_p.min())
 
 
-def largest_capacity(sizes: Sizes) -> float:
-    """Return the capacity that scales and members may have, as far as their laws hold."""
-    return 1.0 + min(sizes.expected, sizes.reference / REFERENCE_PER_DATA) / EVENTS_PER_CAPACITY
-
-
 def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> Members:
     """Choose scales and ridges from events of the reference that no test uses.
 
     The bumps of a scale are as wide as gives it its capacity with the ridge of the convex test, and no scale
-    has more capacity than `sizes` allow (`largest_capacity`); nor has a member, whose spread is
-    lowered to that. A single scale is all scales.
+    has more capacity than `sizes` allow (`covad.nplm.convex.capacity`); nor has a member, whose spread is
+    lowered to that, and to where its law holds. A single scale is all scales.
     """
     scales: list[GaussianBasis] = []
     capacities: list[float] = []
-    most = largest_capacity(sizes)
+    most = 1.0 + sizes.expected / EVENTS_PER_CAPACITY
     for number, (target, bumps) in enumerate(zip(settings.capacities, settings.bumps, strict=True)):
         wanted = min(target, most)
         if capacities and wanted < _APART * capacities[-1]:
@@ -170,23 +168,36 @@ def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> M
 
 
 def _largest_spread(basis: StackedBasis, events: Float32, spread: float, most: float, sizes: Sizes) -> float:
-    """Return the spread, or the one that leaves a member the capacity `most`; three digits of it."""
-    if basis.n_columns <= most:
-        return spread
+    """Return the spread, or the largest at which the law of a member holds; three digits of it.
+
+    Its capacity must not exceed `most`, nor the shift of its mean by the next order LARGEST_SHIFT.
+    """
     columns = evaluate(basis, events)
     weights = np.full(len(events), sizes.expected / len(events))
     moments = ScoreMoments.of(columns, weights, np.ones(len(events)))
     moments = moments.for_reference_of(sizes.reference, sampled=len(events))
     squares = float(np.square(columns[:, :-1], dtype=np.float64).sum(axis=1).mean())
-    nothing = np.zeros(basis.n_columns)
+    nothing = np.zeros((basis.n_columns, basis.n_columns))
+
+    def ridge_of(log_spread: float) -> Float64:
+        return np.append(np.full(basis.n_ridged, squares * np.exp(-2.0 * log_spread)), 0.0)
+
+    curvature = moments.information + np.diag(ridge_of(np.log(spread)))
+    drawn, shares = drawn_by_leverage(columns, weights, curvature, _SUMMED)
+    summed = EventSums(columns[drawn], shares, sizes.expected / sizes.reference)
 
     def beyond(log_spread: float) -> float:
-        ridge = np.append(np.full(basis.n_ridged, squares * np.exp(-2.0 * log_spread)), 0.0)
-        return ConvexNull.of(moments, ridge, nothing, basis.n_columns).law.mean - most
+        ridge = ridge_of(log_spread)
+        law = ConvexNull.of(moments, ridge, nothing, basis.n_columns).law
+        if law.mean > most:
+            return law.mean / most - 1.0
+        shift = mean_shift(summed, moments, ridge, nothing, basis.n_columns) / law.std
+        return max(law.mean / most, shift / LARGEST_SHIFT) - 1.0
 
     if beyond(np.log(spread)) <= 0.0:
         return spread
-    return float(f"{np.exp(brentq(beyond, np.log(_LEAST_SPREAD), np.log(spread), xtol=1e-3)):.3g}")
+    found = brentq(beyond, np.log(_LEAST_SPREAD), np.log(spread), xtol=_PRECISION)
+    return float(f"{np.exp(found):.3g}")
 
 
 def _scale(

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covad.nplm.convex.law import ScoreMoments
 from covad.nplm.dataset import Float32, Float64
@@ -54,6 +55,21 @@ class _Kernel:
     between: Float32
     first: Float64
     second: Float64
+
+
+def drawn_by_leverage(
+    x: Float32, weights: Float64, curvature: Float64, number: int
+) -> tuple[NDArray[np.intp], Float64]:
+    """Draw events in proportion to their leverage x.H^-1.x plus its mean, so that none is rare.
+
+    Return them, some repeatedly, with what each stands for: the weights that make them the whole sample. A
+    few events far out decide the sums of the next order.
+    """
+    leverage = np.square(x.astype(np.float64) @ _root_of_inverse(curvature)).sum(axis=1)
+    chance = weights * (leverage + float(weights @ leverage) / float(weights.sum()))
+    chance /= chance.sum()
+    drawn = np.random.default_rng(len(chance)).choice(len(chance), number, p=chance)
+    return drawn, weights[drawn] / (number * chance[drawn])
 
 
 def mean_shift(

@@ -136,6 +136,10 @@ class ConvexNull:
         weights: Float64 = np.asarray(np.linalg.eigvalsh(root @ form @ root), dtype=np.float64)
         return cls(units * form, variance / units, GeneralisedChi2(weights))
 
+    def stretched(self, factor: float) -> ConvexNull:
+        """Return the null whose t is larger by a factor."""
+        return ConvexNull(factor * self.form, self.variance, GeneralisedChi2(factor * self.law.weights))
+
     def quadratic_t(self, y: Float64) -> float:
         """Return t in second order for one realisation of y, the score at the truth."""
         return float(y @ self.form @ y)
@@ -154,6 +158,7 @@ class ConvexNulls:
     auxiliary: Float64  # precision, by column or as a matrix
     n_basis: int
     free_yield: bool
+    stretch: float = 1.0  # of t, by an order that the moments do not know
 
     @property
     def moves(self) -> bool:
@@ -163,7 +168,8 @@ class ConvexNulls:
     def at_yield(self, log_yield: float = 0.0) -> ConvexNull:
         """Return the null where the true yield is e^{log_yield} times as large."""
         moments = self.moments.at_yield(log_yield)
-        return ConvexNull.of(moments, self.ridge, self.auxiliary, self.n_basis, self.free_yield)
+        null = ConvexNull.of(moments, self.ridge, self.auxiliary, self.n_basis, self.free_yield)
+        return null if self.stretch == 1.0 else null.stretched(self.stretch)
 
 
 def analytic_null(
