@@ -87,13 +87,12 @@ def test_members_are_scales_alone_and_together() -> None:
 
 
 def test_no_member_has_more_capacity_than_the_events_allow() -> None:
-    """600 events allow 31: the weaker ridges of all widths become one."""
+    """600 events allow 31, and the next order less: the weaker ridges of all widths become one."""
     settings = AdaptiveSettings(capacities=(4.0, 15.0), bumps=(12, 60), together=(3.0, 100.0, 1000.0))
     found = choose_members(POOL, settings, SIZES)
     assert [len(member.scales) for member in found.members] == [1, 2, 2]
     assert [member.spread for member in found.members[:2]] == [3.0, 3.0]
-    assert capacity(found.tests[1], POOL, SIZES) < 30.0
-    assert capacity(found.tests[2], POOL, SIZES) == pytest.approx(31.0, rel=0.01)
+    assert capacity(found.tests[1], POOL, SIZES) < capacity(found.tests[2], POOL, SIZES) < 31.3
 
 
 def test_the_widest_scale_is_a_member_once() -> None:
@@ -267,15 +266,15 @@ def test_p_is_uniform_and_a_law_without_the_reference_is_caught() -> None:
     assert stats.kstest(control, "uniform").pvalue < 1e-6
 
 
-def test_a_small_reference_allows_less_capacity() -> None:
+def test_a_small_reference_allows_no_weak_ridge() -> None:
     """With 5000 data and 6000 reference events, a spread of 30 had one toy of five beyond two sigma."""
     pool = np.random.default_rng(1).normal(size=(4_000, 2)).astype(np.float32)
-    settings = AdaptiveSettings(capacities=(10.0, 45.0), bumps=(25, 100), together=(30.0,))
-    usual, small = (
-        choose_members(pool, settings, Sizes(expected=5_000.0, reference=reference))
-        for reference in (25_000, 6_000)
-    )
-    assert usual.members[-1].spread == 30.0
-    assert small.members[-1].spread < 15.0
-    sizes = Sizes(expected=5_000.0, reference=6_000)
-    assert capacity(small.tests[-1], pool, sizes) == pytest.approx(1.0 + 1_200.0 / 20.0, rel=0.05)
+    settings = AdaptiveSettings(capacities=(10.0, 45.0), bumps=(25, 100), together=(3.0, 30.0))
+    spreads = {
+        reference: choose_members(pool, settings, Sizes(expected=5_000.0, reference=reference))
+        .members[-1]
+        .spread
+        for reference in (6_000, 25_000, 500_000)
+    }
+    assert spreads[6_000] < spreads[25_000] <= spreads[500_000] <= 30.0
+    assert spreads[6_000] < 10.0

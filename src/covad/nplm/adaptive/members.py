@@ -32,6 +32,8 @@ from covad.nplm.settings import AdaptiveSettings, Sizes
 
 #: A scale that is limited by the events is left out unless its capacity is this much that of the one before.
 _APART = 1.25
+#: Relative difference of two spreads below which one of them says nothing new.
+_ALIKE = 0.1
 #: Share of the largest capacity that a scale takes where its own cannot be had.
 _WITHIN_REACH = 0.9
 #: A spread of h that leaves no capacity but that of the constant.
@@ -159,10 +161,13 @@ def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> M
     asked: list[tuple[tuple[int, ...], float]] = [(every[:1], spread) for spread in settings.widest]
     asked += [((k,), spread) for k in every for spread in settings.spreads]
     asked += [(every, spread) for spread in settings.together]
-    members = []
+    members: list[Member] = []
     for numbers, spread in asked:
         basis = StackedBasis(tuple(scales[k] for k in numbers))
         allowed = _largest_spread(basis, events, spread, most, sizes)
+        known = [member.spread for member in members if member.scales == numbers]
+        if allowed < spread and any(abs(allowed / other - 1.0) < _ALIKE for other in known):
+            continue  # it was lowered to one that is there
         members.append(Member(numbers, allowed, ConvexTest.with_prior(basis, events, allowed).ridge))
     return Members(tuple(scales), tuple(capacities), tuple(dict.fromkeys(members)))
 
