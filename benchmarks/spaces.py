@@ -2,6 +2,8 @@
 
     python benchmarks/spaces.py FOLDER --seeds 3        # train and judge; goes on where it was stopped
     python benchmarks/spaces.py FOLDER --summary        # the table of docs/explanation/which-space.md
+    python benchmarks/spaces.py FOLDER --toys 20 --setting NAME ...     # toys beside the formula
+    python benchmarks/spaces.py FOLDER --toys 20 --summary
     python benchmarks/spaces.py FOLDER --record         # last of all: the paper's signals, for the record
     python benchmarks/spaces.py FOLDER --record --summary
 
@@ -23,13 +25,14 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 import torch
+from scipy.special import ndtri_exp
 
 from covad.embedding.batches import Sampler
 from covad.embedding.cotrain import CoTraining
@@ -45,14 +48,16 @@ from covad.events.systematics import JetEnergyScale
 from covad.inference.expected_power import AdaptivePower
 from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.adaptive.members import choose_members
+from covad.nplm.adaptive.shared import ReferenceSample, SharedMoments
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
 from covad.nplm.settings import AdaptiveSettings, Sizes
+from covad.nplm.statistic import likelihood_ratio
 from covad.simulation.simulate import Simulation
 from covad.storage.atomic import write_bytes
 
 #: Events of the mix by role, before the cuts; no event has two roles.
-EVENTS = {"training": 400_000, "validation": 40_000, "basis": 50_000, "moments": 110_000}
-SEEDS = {"training": 201, "validation": 202, "basis": 203, "moments": 204, "anomaly": 205}
+EVENTS = {"training": 400_000, "validation": 40_000, "basis": 50_000, "moments": 110_000, "data": 60_000}
+SEEDS = {"training": 201, "validation": 202, "basis": 203, "moments": 204, "anomaly": 205, "data": 206}
 #: Events of each process that is injected, before the cuts.
 ANOMALY_EVENTS = 30_000
 LEFT_OUT, SHARES = ("ttbar", "z"), (0.001, 0.002, 0.005, 0.01, 0.02)
@@ -186,11 +191,16 @@ class Trainer:
         return space, float(json.loads(costs.read_text()))
 
 
-def judge(samples: Samples, space: SpaceMap, seed: int, without: str) -> dict[str, dict[str, list[float]]]:
-    """Return the median Z and the power for everything that is injected, at each of its shares."""
+def second_order(samples: Samples, space: SpaceMap, seed: int, without: str) -> tuple[AdaptivePower, Float32]:
+    """Return the formula, and z of the events that its law was made from."""
     basis, moments = (encode(space, samples.mix(role, without).particles) for role in ("basis", "moments"))
     test = AdaptiveTest(choose_members(basis, AdaptiveSettings(seed=seed), SIZES))
-    order = AdaptivePower.of(test, _dataset(moments), SIZES.reference)
+    return AdaptivePower.of(test, _dataset(moments, moments[:1]), SIZES.reference), moments
+
+
+def judge(samples: Samples, space: SpaceMap, seed: int, without: str) -> dict[str, dict[str, list[float]]]:
+    """Return the median Z and the power for everything that is injected, at each of its shares."""
+    order, _ = second_order(samples, space, seed, without)
     injected, shares = (SIGNALS, SIGNAL_SHARES) if without == WHOLE else ((without,), SHARES)
     found = {}
     for name in injected:
@@ -203,10 +213,10 @@ def judge(samples: Samples, space: SpaceMap, seed: int, without: str) -> dict[st
     return found
 
 
-def _dataset(reference: Float32) -> Dataset:
-    """Return background from which the law is made; its data do not enter it."""
-    nothing, weights = Response.none(len(reference)), np.full(len(reference), SIZES.expected / len(reference))
-    return Dataset(reference, reference[:1], weights, nothing, Response.none(1), np.empty(0), YIELD)
+def _dataset(reference: Float32, data: Float32, measured: float = 0.0) -> Dataset:
+    weights = np.full(len(reference), SIZES.expected / len(reference))
+    nothing = Response.none(len(reference)), Response.none(len(data))
+    return Dataset(reference, data, weights, *nothing, np.empty(0), replace(YIELD, measured=measured))
 
 
 Key = tuple[str, int, str]
@@ -243,9 +253,56 @@ def run(folder: Path, settings: list[str], seeds: int, scenarios: tuple[str, ...
             print(f"{time.strftime('%H:%M:%S')} {name}, seed {seed}, without {without}: {told}", flush=True)
 
 
+def run_toys(folder: Path, settings: list[str], toys: int) -> None:
+    """Fit toys of seed 0, at the share where the formula has Z = 3 and at 1 %: how much is it off?"""
+    samples, path = Samples(folder), folder / "toys.jsonl"
+    trainer, judged = Trainer(folder, samples), read_rows(folder / "spaces.jsonl")
+    lines = path.read_text().splitlines() if path.exists() else []
+    known = {tuple(json.loads(line)["key"]) for line in lines if line.endswith("}")}
+    for name, without in ((name, without) for name in settings for without in LEFT_OUT):
+        space, _ = trainer.space(SETTINGS[name], 0, without)
+        order, moments = second_order(samples, space, 0, without)
+        shared = SharedMoments(order.test.members, ReferenceSample(moments, Response.none(len(moments))))
+        test = replace(order.test, shared=shared)
+        background = encode(space, samples.mix("data", without).particles)
+        anomaly = encode(space, samples.anomaly(without).particles)
+        weak = needed(judged[name, 0, without]["found"][without]["z"]) / 100.0
+        for share, index in ((share, index) for share in (weak, CHOSEN_BY) for index in range(toys)):
+            if (name, without, share, index) in known:
+                continue
+            rng = np.random.default_rng([SEEDS["data"], index])
+            reference = rng.permutation(moments)[: SIZES.reference]
+            drawn = [rng.permutation(background)[: rng.poisson(SIZES.expected)]]
+            drawn.append(rng.permutation(anomaly)[: rng.poisson(share * SIZES.expected)])
+            toy = _dataset(reference, np.concatenate(drawn), rng.normal(0.0, YIELD.sigma))
+            t = likelihood_ratio(toy, test, 0).t
+            z = -float(ndtri_exp(float(order.null.law.tabulated.log_sf(t))))
+            formula = order.median_z(anomaly, Response.none(len(anomaly)), share * SIZES.expected)
+            with path.open("a") as stream:
+                row = {"key": [name, without, share, index], "z": z, "formula": formula}
+                print(json.dumps(row), file=stream)
+        print(f"{time.strftime('%H:%M:%S')} toys of {name}, {without}", flush=True)
+
+
+def summarise_toys(folder: Path) -> None:
+    """Print the median Z of toys beside the formula."""
+    found: dict[tuple[str, str, float], list[dict[str, Any]]] = {}
+    for line in (folder / "toys.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        found.setdefault(tuple(row["key"][:3]), []).append(row)
+    print("| space | process | share, % | toys | median Z of toys | formula |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    for (name, process, share), rows in found.items():
+        z = np.array([row["z"] for row in rows])
+        error = 1.25 * z.std(ddof=1) / np.sqrt(len(z))
+        told = f"{len(z)} | {np.median(z):.2f} ± {error:.2f} | {rows[0]['formula']:.2f}"
+        print(f"| {name} | {process} | {100 * share:.2f} | {told} |")
+
+
 def needed(z: list[float]) -> float:
-    """Return the share in per cent at which the median Z is 3, by a line in log share; 2 % at most."""
-    return 100.0 * float(np.exp(np.interp(EVIDENCE, np.maximum.accumulate(z), np.log(SHARES))))
+    """Return the share in per cent at which the median Z is 3, by lines in log Z and log share; 2 % at most."""
+    log_z = np.log(np.maximum.accumulate(np.maximum(z, 1e-2)))
+    return 100.0 * float(np.exp(np.interp(np.log(EVIDENCE), log_z, np.log(SHARES))))
 
 
 def _mean(values: Sequence[float] | Float64) -> str:
@@ -300,12 +357,15 @@ def summarise_record(folder: Path) -> None:
 @click.option("--seeds", default=1, show_default=True, help="Trainings of every setting.")
 @click.option("--setting", "settings", multiple=True, type=click.Choice(list(SETTINGS)), help="Not all.")
 @click.option("--record", is_flag=True, help="The paper's signals, with encoders of the whole background.")
+@click.option("--toys", default=0, help="Fit so many toys, seed 0, to see how far the formula is off.")
 @click.option("--summary", is_flag=True, help="Print the table of what is there.")
-def main(folder: Path, seeds: int, settings: tuple[str, ...], record: bool, summary: bool) -> None:
+def main(folder: Path, seeds: int, settings: tuple[str, ...], record: bool, toys: int, summary: bool) -> None:
     """Compare spaces by processes that were left out."""
     torch.set_num_threads(1)
     if summary:
-        summarise_record(folder) if record else summarise(folder)
+        (summarise_record if record else summarise_toys if toys else summarise)(folder)
+    elif toys:
+        run_toys(folder, list(settings or SETTINGS), toys)
     else:
         run(folder, list(settings or SETTINGS), seeds, (WHOLE,) if record else LEFT_OUT)
 
