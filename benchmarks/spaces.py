@@ -300,7 +300,7 @@ def summarise_toys(folder: Path) -> None:
 
 
 def needed(z: list[float]) -> float:
-    """Return the share in per cent at which the median Z is 3, by lines in log Z and log share; 2 % at most."""
+    """Return the share in per cent at which the median Z is 3, interpolated in logarithms; 2 % at most."""
     log_z = np.log(np.maximum.accumulate(np.maximum(z, 1e-2)))
     return 100.0 * float(np.exp(np.interp(np.log(EVIDENCE), log_z, np.log(SHARES))))
 
