@@ -94,9 +94,12 @@ class Learned:
         return TrainingSettings(**options, seed=seed, **self.objective)
 
 
+def _weights(keep: str, beta: float, contrast: float = 1.0) -> dict[str, Any]:
+    return {"keep": keep, "beta": beta, "contrast": contrast}
+
+
 def _mixed(keep: str, beta: float, outputs: int = 4, contrast: float = 1.0) -> Learned:
-    objective = {"keep": keep, "beta": beta, "contrast": contrast}
-    return Learned(outputs=outputs, objective=objective)
+    return Learned(outputs=outputs, objective=_weights(keep, beta, contrast))
 
 
 SETTINGS: dict[str, Learned | None] = {
@@ -114,6 +117,7 @@ SETTINGS: dict[str, Learned | None] = {
     "keep variance, beta 10": _mixed("variance", 10.0),
     "no labels, keep observables": _mixed("observables", 1.0, contrast=0.0),
     "no labels, keep inputs": _mixed("inputs", 1.0, contrast=0.0),
+    "keep observables, beta 1, transformer": Learned("transformer", objective=_weights("observables", 1.0)),
     "contrastive, transformer, detector, long": Learned("transformer", "detector", steps=LONG),
     "contrastive, transformer, event, long": Learned("transformer", "event", steps=LONG),
     "contrastive, mlp, event, long": Learned(steps=LONG),
