@@ -87,3 +87,13 @@ def test_many_events_are_as_good_as_all_of_them(adaptive, monkeypatch):
 def test_the_threshold_is_that_of_the_law(adaptive):
     assert adaptive.null.law.sf(adaptive.threshold(2.0)) == pytest.approx(0.02275, rel=1e-3)
     assert adaptive.threshold(3.0) > adaptive.threshold(2.0)
+
+
+def test_the_median_z_is_where_half_of_the_draws_are(adaptive):
+    """Half of the draws exceed the median Z by definition; without a signal it is 0 +- 0.03."""
+    events = latent.signal(3000, np.random.default_rng(3))
+    response = latent_response(events)
+    median = adaptive.median_z(events, response, 40.0)
+    assert adaptive.power(events, response, 40.0, median) == pytest.approx(0.5, abs=1e-3)
+    assert adaptive.median_z(events, response, 1e-9) == pytest.approx(0.0, abs=0.12)
+    assert np.isfinite(adaptive.median_z(events, response, 1500.0))  # p is zero in float64

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import ndtri_exp
 from scipy.stats import norm
 
 from covad.nplm.adaptive.adaptive import AdaptiveTest
@@ -84,11 +85,23 @@ class AdaptivePower:
 
     def power(self, events: Float32, response: Response, injected: float, z: float) -> float:
         """Return how often t exceeds Z = `z` if `injected` of these events are expected on top."""
+        return float((self._t(events, response, injected) > self.threshold(z)).mean())
+
+    def median_z(self, events: Float32, response: Response, injected: float) -> float:
+        """Return Z of the median of t if `injected` of these events are expected on top.
+
+        It tells anomalies apart whose power is 1.
+        """
+        median = float(np.median(self._t(events, response, injected)))
+        return -float(ndtri_exp(float(self.null.law.tabulated.log_sf(median))))
+
+    def _t(self, events: Float32, response: Response, injected: float) -> Float64:
+        """Return draws of t, -2 log of the smallest p, with an anomaly."""
         x = columns(self.test.basis, events, response, self.normalisation)
         if self.constant is not None:
             x = x - self.constant.astype(np.float32)
         y = self._background + _summed(x, injected, np.random.default_rng(1))
-        return float((-2.0 * self.null.log_p_of_scores(y).min(axis=1) > self.threshold(z)).mean())
+        return np.asarray(-2.0 * self.null.log_p_of_scores(y).min(axis=1))
 
     @cached_property
     def _background(self) -> Float64:
