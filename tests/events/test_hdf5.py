@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -787,4 +788,28 @@ def test_bad_sums_of_generator_weights_are_not_written(
         EventWriter(tmp_path / "a.h5", events.layout, ("w", "qcd"), sum_of_weights=sums) as writer,
     ):
         writer.append(events)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_hdf5_opens_its_file_leaves_nothing(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """A file that HDF5 had made and nobody had taken over was left open, and broke the end of the program."""
+    opened, file = [], h5py.File
+
+    def interrupted(*arguments: object, **options: object) -> h5py.File:
+        opened.append(file(*arguments, **options))
+        signal.raise_signal(number)
+        return opened[0]
+
+    monkeypatch.setattr(h5py, "File", interrupted)
+    writer = EventWriter(tmp_path / "x.h5", events.layout, events.process_names)
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            writer.__enter__()
+    finally:
+        signal.signal(number, before)
+    assert not opened[0], "closed"
     assert list(tmp_path.iterdir()) == []

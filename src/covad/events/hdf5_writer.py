@@ -36,6 +36,7 @@ from covad.events.hdf5 import (
 )
 from covad.events.layout import EventLayout, Events, check_weights
 from covad.storage.atomic import replacing, writing
+from covad.storage.interrupts import held_interrupts
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -95,41 +96,42 @@ class EventWriter:
 
     def __enter__(self) -> Self:
         with writing(self.path), ExitStack() as stack:
-            temporary = stack.enter_context(replacing(self.path))
-            self._disk = stack.enter_context(_FileBelowHdf5(temporary, "w+"))
-            stack.push(self._confirm)
-            self._file = stack.enter_context(h5py.File(self._disk, "w", rdcc_nbytes=_WRITE_CACHE_BYTES))
-            stack.push(self._finish)
-            for name, texts in (
-                (COLUMN_NAMES, column_names(self.layout)),
-                (CLASS_NAMES, class_names(self.layout)),
-            ):
-                self._file[name] = np.array([text.encode() for text in texts])  # fixed-length UTF-8
-            for name, content in (
-                (VERSION, WEIGHTED_VERSION if self.weighted else FORMAT_VERSION),
-                ("layout", self.layout.describe()),
-                ("process_names", list(self.process_names)),
-                ("provenance", self.provenance),
-            ):
-                self._file.attrs[name] = json.dumps(content)
-            slots, features = self.layout.shape
-            record = (slots, features + 1)
-            self._growing(PARTICLES, np.float32, record)
-            self._growing(PROCESS, np.int16, ())
-            for group, names in ((VARIATIONS, self.variations), (VARIED, self.varied)):
-                if names:
-                    self._file.create_group(group, track_order=True)
-            # there may be a hundred of these, so that each has room for the chunk that is being filled alone
-            weights = weight_datasets(self.weighted, self.variations)
-            for name in weights:
-                room = 2 * _WEIGHT_CHUNK_BYTES
-                self._growing(name, np.float64, (), _WEIGHT_CHUNK_BYTES, shuffle=True, rdcc_nbytes=room)
-            for name in varied_datasets(self.varied):
-                self._growing(name, np.float32, record, rdcc_nbytes=2 * _STORAGE_CHUNK_BYTES)
-            if self._threads is not None:
-                for name in (PARTICLES, *varied_datasets(self.varied)):
-                    self._compressed[name] = GrowingChunks(self._datasets[name], self._threads)
-            self._silent = set(weights)
+            with held_interrupts():
+                temporary = stack.enter_context(replacing(self.path))
+                self._disk = stack.enter_context(_FileBelowHdf5(temporary, "w+"))
+                stack.push(self._confirm)
+                self._file = stack.enter_context(h5py.File(self._disk, "w", rdcc_nbytes=_WRITE_CACHE_BYTES))
+                stack.push(self._finish)
+                for name, texts in (
+                    (COLUMN_NAMES, column_names(self.layout)),
+                    (CLASS_NAMES, class_names(self.layout)),
+                ):
+                    self._file[name] = np.array([text.encode() for text in texts])  # fixed-length UTF-8
+                for name, content in (
+                    (VERSION, WEIGHTED_VERSION if self.weighted else FORMAT_VERSION),
+                    ("layout", self.layout.describe()),
+                    ("process_names", list(self.process_names)),
+                    ("provenance", self.provenance),
+                ):
+                    self._file.attrs[name] = json.dumps(content)
+                slots, features = self.layout.shape
+                record = (slots, features + 1)
+                self._growing(PARTICLES, np.float32, record)
+                self._growing(PROCESS, np.int16, ())
+                for group, names in ((VARIATIONS, self.variations), (VARIED, self.varied)):
+                    if names:
+                        self._file.create_group(group, track_order=True)
+                # there may be a hundred of these: each has room for the chunk that is being filled alone
+                weights = weight_datasets(self.weighted, self.variations)
+                for name in weights:
+                    room = 2 * _WEIGHT_CHUNK_BYTES
+                    self._growing(name, np.float64, (), _WEIGHT_CHUNK_BYTES, shuffle=True, rdcc_nbytes=room)
+                for name in varied_datasets(self.varied):
+                    self._growing(name, np.float32, record, rdcc_nbytes=2 * _STORAGE_CHUNK_BYTES)
+                if self._threads is not None:
+                    for name in (PARTICLES, *varied_datasets(self.varied)):
+                        self._compressed[name] = GrowingChunks(self._datasets[name], self._threads)
+                self._silent = set(weights)
             self._stack = stack.pop_all()
         return self
 
@@ -168,15 +170,22 @@ class EventWriter:
             if content[name].any():
                 self._silent.discard(name)
         start, self.n_events = self.n_events, self.n_events + len(events)
+        with held_interrupts():
+            self._write(content, start)
+        with writing(self.path):
+            self._disk.raise_failure()
+
+    def _write(self, content: Mapping[str, NDArray[Any]], start: int) -> None:
+        """Put the columns of checked events behind the `start` events that are there."""
         for name, dataset in self._datasets.items():
-            column = self._record(content[name]) if name == PARTICLES or name in shifted else content[name]
+            column = content[name]
+            if name == PARTICLES or name in varied_datasets(self.varied):
+                column = self._record(column)
             if name in self._compressed:
                 self._compressed[name].append(column)
                 continue
             dataset.resize(self.n_events, axis=0)
             dataset[start:] = column
-        with writing(self.path):
-            self._disk.raise_failure()
 
     def _record(self, particles: NDArray[np.float32]) -> NDArray[np.float32]:
         """Add the last column, the number of the object's collection, 0 for padding."""
@@ -190,7 +199,7 @@ class EventWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with writing(self.path):
+        with writing(self.path), held_interrupts():
             self._stack.__exit__(kind, error, trace)
 
     def _growing(
