@@ -161,48 +161,74 @@ def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> M
     asked: list[tuple[tuple[int, ...], float]] = [(every[:1], spread) for spread in settings.widest]
     asked += [((k,), spread) for k in every for spread in settings.spreads]
     asked += [(every, spread) for spread in settings.together]
+    rules = {
+        numbers: _SpreadRule(StackedBasis(tuple(scales[k] for k in numbers)), events, most, sizes)
+        for numbers, _ in asked
+    }
     members: list[Member] = []
     for numbers, spread in asked:
-        basis = StackedBasis(tuple(scales[k] for k in numbers))
-        allowed = _largest_spread(basis, events, spread, most, sizes)
+        allowed = rules[numbers].largest(spread)
         known = [member.spread for member in members if member.scales == numbers]
         if allowed < spread and any(abs(allowed / other - 1.0) < _ALIKE for other in known):
             continue  # it was lowered to one that is there
-        members.append(Member(numbers, allowed, ConvexTest.with_prior(basis, events, allowed).ridge))
+        ridge = ConvexTest.with_prior(rules[numbers].basis, events, allowed).ridge
+        members.append(Member(numbers, allowed, ridge))
     return Members(tuple(scales), tuple(capacities), tuple(dict.fromkeys(members)))
 
 
-def _largest_spread(basis: StackedBasis, events: Float32, spread: float, most: float, sizes: Sizes) -> float:
-    """Return the spread, or the largest at which the law of a member holds; three digits of it.
+@dataclass(frozen=True, eq=False)
+class _SpreadRule:
+    """How large a spread may be for the law of a member with this basis to hold.
 
     Its capacity must not exceed `most`, nor the shift of its mean by the next order LARGEST_SHIFT.
     """
-    columns = evaluate(basis, events)
-    weights = np.full(len(events), sizes.expected / len(events))
-    moments = ScoreMoments.of(columns, weights, np.ones(len(events)))
-    moments = moments.for_reference_of(sizes.reference, sampled=len(events))
-    squares = float(np.square(columns[:, :-1], dtype=np.float64).sum(axis=1).mean())
-    nothing = np.zeros((basis.n_columns, basis.n_columns))
 
-    def ridge_of(log_spread: float) -> Float64:
-        return np.append(np.full(basis.n_ridged, squares * np.exp(-2.0 * log_spread)), 0.0)
+    basis: StackedBasis
+    events: Float32
+    most: float
+    sizes: Sizes
 
-    curvature = moments.information + np.diag(ridge_of(np.log(spread)))
-    drawn, shares = drawn_by_leverage(columns, weights, curvature, _SUMMED)
-    summed = EventSums(columns[drawn], shares, sizes.expected / sizes.reference)
+    def largest(self, spread: float) -> float:
+        """Return the spread, or the largest one at which the law holds; three digits of it."""
+        curvature = self._moments.information + np.diag(self._ridge(np.log(spread)))
+        drawn, shares = drawn_by_leverage(self._columns, self._weights, curvature, _SUMMED)
+        summed = EventSums(self._columns[drawn], shares, self.sizes.expected / self.sizes.reference)
+        if self._beyond(np.log(spread), summed) <= 0.0:
+            return spread
+        ends = np.log(_LEAST_SPREAD), np.log(spread)
+        found = brentq(self._beyond, *ends, args=(summed,), xtol=_PRECISION)
+        return float(f"{np.exp(found):.3g}")
 
-    def beyond(log_spread: float) -> float:
-        ridge = ridge_of(log_spread)
-        law = ConvexNull.of(moments, ridge, nothing, basis.n_columns).law
-        if law.mean > most:
-            return law.mean / most - 1.0
-        shift = mean_shift(summed, moments, ridge, nothing, basis.n_columns) / law.std
-        return max(law.mean / most, shift / LARGEST_SHIFT) - 1.0
+    def _beyond(self, log_spread: float, summed: EventSums) -> float:
+        """Return by how much a spread is too large, as a share; negative where the law holds."""
+        ridge, n = self._ridge(log_spread), self.basis.n_columns
+        nothing = np.zeros((n, n))
+        law = ConvexNull.of(self._moments, ridge, nothing, n).law
+        if law.mean > self.most:
+            return law.mean / self.most - 1.0
+        shift = mean_shift(summed, self._moments, ridge, nothing, n) / law.std
+        return max(law.mean / self.most, shift / LARGEST_SHIFT) - 1.0
 
-    if beyond(np.log(spread)) <= 0.0:
-        return spread
-    found = brentq(beyond, np.log(_LEAST_SPREAD), np.log(spread), xtol=_PRECISION)
-    return float(f"{np.exp(found):.3g}")
+    def _ridge(self, log_spread: float) -> Float64:
+        return np.append(np.full(self.basis.n_ridged, self._squares * np.exp(-2.0 * log_spread)), 0.0)
+
+    @cached_property
+    def _columns(self) -> Float32:
+        return evaluate(self.basis, self.events)
+
+    @cached_property
+    def _weights(self) -> Float64:
+        return np.full(len(self.events), self.sizes.expected / len(self.events))
+
+    @cached_property
+    def _moments(self) -> ScoreMoments:
+        moments = ScoreMoments.of(self._columns, self._weights, np.ones(len(self.events)))
+        return moments.for_reference_of(self.sizes.reference, sampled=len(self.events))
+
+    @cached_property
+    def _squares(self) -> float:
+        """Return the mean square of h for a unit ridge."""
+        return float(np.square(self._columns[:, :-1], dtype=np.float64).sum(axis=1).mean())
 
 
 def _scale(
