@@ -120,3 +120,17 @@ def test_a_fit_takes_the_shared_law() -> None:
     assert isinstance(alone.tau, AdaptiveFit)
     np.testing.assert_allclose(outcome.tau.member_t, alone.tau.member_t, atol=1e-3)
     np.testing.assert_allclose(outcome.tau.log_p, alone.tau.log_p, atol=0.5)
+
+
+def test_toys_of_weighted_events_share_the_next_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their references have sums of weights of their own; it was computed anew for each of them."""
+    dataset, sample = toy("weights")
+    computed = []
+    monkeypatch.setattr("covad.nplm.adaptive.shared.mean_shift", lambda *_: computed.append(1) or 0.05)
+    shared, t = SharedMoments(MEMBERS, sample), np.full(len(MEMBERS), 20.0)
+    found = []
+    for sum_of_weights in (1.0, 1.003, 0.996):
+        sized = replace(dataset, weights=sum_of_weights * dataset.weights)
+        found.append(shared.log_p(t, sized, np.zeros(2)))
+    assert len(computed) == len(MEMBERS)
+    np.testing.assert_allclose(found[1], found[0], atol=0.1)

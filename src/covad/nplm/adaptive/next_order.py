@@ -66,6 +66,11 @@ def drawn_by_leverage(
     few events far out decide the sums of the next order.
     """
     leverage = np.square(x.astype(np.float64) @ _root_of_inverse(curvature)).sum(axis=1)
+    return drawn_by(leverage, weights, number)
+
+
+def drawn_by(leverage: Float64, weights: Float64, number: int) -> tuple[NDArray[np.intp], Float64]:
+    """Draw events as `drawn_by_leverage` does, where their leverage is known; always the same ones."""
     chance = weights * (leverage + float(weights @ leverage) / float(weights.sum()))
     chance /= chance.sum()
     drawn = np.random.default_rng(len(chance)).choice(len(chance), number, p=chance)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from covad.nplm.adaptive.law import stretched
 from covad.nplm.adaptive.members import Members
-from covad.nplm.adaptive.next_order import EventSums, mean_shift
+from covad.nplm.adaptive.next_order import EventSums, drawn_by, mean_shift
 from covad.nplm.convex.convex import columns
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Dataset, Float32, Float64, Response
@@ -156,7 +156,8 @@ class SharedMoments:
 
     def _next_order(self, dataset: Dataset) -> Float64:
         """Return the shift of the mean of t by the next order, at nu = 0; it goes as one over the yield."""
-        expected, n_reference = float(dataset.weights.sum()), len(dataset.weights)
+        nominal, n_reference = float(dataset.weights.sum()), len(dataset.weights)
+        expected = float(f"{nominal:.2g}")  # toys of weighted events have sums nearly the same
         precision = GaussianPenalty.of_nuisances(dataset).curvature
         key = (
             dataset.n_nuisances,
@@ -176,7 +177,7 @@ class SharedMoments:
                 events = EventSums(axes.condensed[:, kept], expected * axes.shares, om)
                 shifts[j] = mean_shift(events, *problem)
             self._shifts[key] = shifts
-        return self._shifts[key]
+        return self._shifts[key] * (expected / nominal)
 
     def information(self, dataset: Dataset, nu: Float64) -> Float64 | None:
         """Return F of the stacked columns, with the density of nu = 0 and the yield at `nu`: a curvature."""
@@ -205,10 +206,9 @@ class SharedMoments:
             yield rows, columns(self.members.basis, self.sample.z[rows], part, norm)
 
     def _condense(self, gram: Float64) -> tuple[NDArray[np.intp], Float64]:
-        """Draw events in proportion to their leverage x.(F + ridge)^-1.x plus its mean, so that none is rare.
+        """Draw events by their leverage x.(F + ridge)^-1.x, with what each of them stands for.
 
-        Return them with what each stands for: the weights that make them the whole sample. `gram` is F of
-        the basis at a yield of one.
+        `gram` is F of the basis at a yield of one.
         """
         effective = 1.0 / float(np.square(self._shares).sum())
         ridge = min(member.ridge for member in self.members.members)
@@ -217,10 +217,7 @@ class SharedMoments:
         leverage = np.concatenate(
             [np.einsum("ij,ij->i", x @ inverse, x) for _, x in self._blocks(0, norm=False)]
         )
-        chance = self._shares * (leverage + float(self._shares @ leverage))
-        chance /= chance.sum()
-        drawn = np.random.default_rng(len(chance)).choice(len(chance), CONDENSED, p=chance)
-        return drawn, self._shares[drawn] / (CONDENSED * chance[drawn])
+        return drawn_by(leverage, self._shares, CONDENSED)
 
     def _moments(self, dataset: Dataset) -> _Moments:
         """Return the moments in the columns of such datasets, computed once."""
