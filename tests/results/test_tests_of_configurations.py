@@ -1,26 +1,16 @@
 """A run in which one configuration has fewer tests than the study: toys, results, status, report."""
 
-import pytest
-from latent_run import make_latent_run
+import shutil
 
-from covad.pipeline.report import report_run
+from latent_run import SMALL, make_latent_run
+
 from covad.results import read_summary, select
 from covad.results.run import open_run
 from covad.runs.status import run_status
 
-SIZES = {"sizes": {"expected": 100, "reference": 500}, "nu_norm": [], "prior": False, "toys": 12}
-SOME = [{"treatment": "none"}, {"treatment": "profiled", "tests": ["convex"]}]
 
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = make_latent_run(tmp_path_factory.mktemp("some_tests"), configurations=SOME, **SIZES)
-    report_run(path)
-    return path
-
-
-def test_all_that_is_asked_for_is_there(path):
-    status = run_status(path)
+def test_all_that_is_asked_for_is_there(small_run):
+    status = run_status(small_run)
     assert all(stage.finished for stage in status.stages)
     tuned = next(stage for stage in status.stages if stage.stage == "tune")
     assert tuned.parts == 2, "a basis for each configuration; the clip is given"
@@ -29,8 +19,8 @@ def test_all_that_is_asked_for_is_there(path):
     assert mine == {("network", "latent-none"), ("convex", "latent-none"), ("convex", "latent-profiled")}
 
 
-def test_results_are_those_of_the_tests_that_ran(path):
-    summary = read_summary(path)
+def test_results_are_those_of_the_tests_that_ran(small_run):
+    summary = read_summary(small_run)
     assert summary.tests == ("network", "convex")
     assert summary.tests_of("latent-none") == ("network", "convex")
     assert summary.tests_of("latent-profiled") == ("convex",)
@@ -40,18 +30,19 @@ def test_results_are_those_of_the_tests_that_ran(path):
     assert [clip.configuration for clip in summary.clips] == ["latent-none"]
 
 
-def test_the_report_tells_nothing_of_a_test_that_did_not_run(path):
+def test_the_report_tells_nothing_of_a_test_that_did_not_run(small_run):
     """The main configuration is the profiled one, without the network."""
-    told = (path / "report.html").read_text(encoding="utf-8")
+    told = (small_run / "report.html").read_text(encoding="utf-8")
     for answer in ("How sensitive is it?", "Does it close?"):
         assert "network" not in told.split(answer)[1].split("</section>")[0].split("</article>")[0][:1500]
     assert "beside it: network" not in told
 
 
-def test_more_tests_keep_the_toys(path, tmp_path_factory):
+def test_more_tests_keep_the_toys(small_run, tmp_path):
+    path = shutil.copytree(small_run, tmp_path / "run")
     before = {e.entry.ensemble.identity: e.counts.done for e in run_status(path).ensembles}
     t = open_run(path).toys("latent-profiled", test="convex").t
-    make_latent_run(path, configurations=[{"treatment": "none"}, {"treatment": "profiled"}], **SIZES)
+    make_latent_run(path, **SMALL | {"configurations": [{"treatment": "none"}, {"treatment": "profiled"}]})
     after = {e.entry.ensemble.identity: e.counts.done for e in run_status(path).ensembles}
     assert before.items() < after.items()
     assert (open_run(path).toys("latent-profiled", test="convex").t == t).all()

@@ -161,8 +161,7 @@ def test_nothing_changes_once_it_is_read(tmp_path):
         (
             "treatment: none",
             "treatment: none, tests: [network]",
-            "configurations.0.tests: result, which the study leaves open, is convex, so that the convex "
-            "test is needed in 'latent, no nuisances' too: add it, or name another result",
+            "configurations.0.tests: result, which the study leaves open, is convex, so that the convex test",
         ),
         (
             "treatment: none}, {treatment: profiled}]",
