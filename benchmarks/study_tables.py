@@ -218,7 +218,9 @@ def seeds(summary: Summary) -> str:
         for name in ("average", *_sizes(summary)):
             found = [_reach(summary, c, name) for c in group]
             where = "over the prior" if name == "average" else f"at ±{name:g}σ"
-            rows.append((f"reach {where}", *(f"{n:.3g}" if n else "open" for n in found), *_spread(found)))
+            rows.append(
+                (f"reach {where}", *("open" if n is None else _events(n) for n in found), *_spread(found))
+            )
         header = (test, *(c.label for c in group), "mean", "std over seeds", "error of one")
         blocks.append(markdown(header, rows))
     return "\n\n".join(blocks) or "Nothing: no space was trained with several seeds."
@@ -264,7 +266,12 @@ def _spread(found: Sequence[float | None]) -> tuple[str, str, str]:
     if None in found:
         return "", "", ""
     values = np.array(found, dtype=float)
-    return f"{values.mean():.3g}", f"{values.std(ddof=1):.3g}", ""
+    return _events(values.mean()), _events(values.std(ddof=1)), ""
+
+
+def _events(number: float) -> str:
+    """Return three digits, thousands apart."""
+    return f"{float(f'{number:.3g}'):,.0f}".replace(",", " ")
 
 
 def over_nu(summary: Summary, tests: Sequence[str]) -> str:
