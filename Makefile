@@ -9,7 +9,7 @@ export MKL_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export NUMBA_NUM_THREADS = 1
 
-.PHONY: demo docs test test-slow coverage calibrate faults lint format bench dist clean
+.PHONY: demo docs results test test-slow coverage calibrate faults lint format bench dist clean
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -28,6 +28,11 @@ demo: $(READY)
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# Every number and figure of docs/results, from a finished run: make results RUN=...
+results: $(READY)
+	$(if $(RUN),,$(error make results RUN=... takes the directory of a finished run))
+	$(BIN)/python benchmarks/results_pages.py $(RUN)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile

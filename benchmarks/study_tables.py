@@ -1,74 +1,116 @@
-"""What a summary says about the null, closure and sensitivity, as the tables of docs/results/index.md.
+"""The tables of docs/results, in Markdown, from the summary of a run; `results_pages.py` writes them.
 
-    covad report RUN && python benchmarks/study_tables.py RUN
-
-Z of the network is against the toys of R_0, and by chi2 where it is beyond them; the convex test has its
-analytic null throughout. Whether Z depends on nu is a chi2 of its medians, whose errors are those of the law:
-the toys of the null, common to all nu, do not enter.
+Z of a test that knows its law is by that law, with a dagger where no toys have tested it. Z of the network is
+against its toys; beyond them it is a bound, with what chi2 would say in brackets. Tests may differ from
+configuration to configuration: a table has rows of what ran.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 
-import click
 import numpy as np
 from scipy.stats import chi2
 
-from covad.inference.goodness import GoodnessOfFit
 from covad.inference.intervals import Interval
-from covad.inference.significance import Significance
-from covad.results import Summary, read_summary, select
-from covad.results.overview import closure_overview
-from covad.results.summary import ClosureSummary, SignalSignificance
+from covad.inference.significance import MARK, MEANING, Significance
+from covad.report.names import Injection, nu_label, ordered, point_label, share, shown_reason, signal_label
+from covad.report.paper.tables import chapter_tables
+from covad.report.tables.table import Table
+from covad.results import Summary, select
+from covad.results.frontier import setting_of
+from covad.results.lines import events_text
+from covad.results.overview import closure_overview, quoted_test
+from covad.results.summary import ClosureSummary, ConfigurationSummary, SignalSignificance
 from covad.settings import Nu
+from covad.study import Collisions
 
-#: The law of each test's null.
-LAWS = {"network": "chi2", "convex": "analytic"}
-#: Significances of one signal at one nu by their null.
-ByNull = dict[str, SignalSignificance]
-Signal = tuple[str, float]
-
-
-def nulls(summary: Summary) -> Iterator[str]:
-    """Mean and standard deviation of t at nu = 0, and whether it follows its law."""
-    yield "| configuration | toys | W | network: mean, std | chi2: KS p | convex: mean, std | law | KS p |"
-    yield "| --- | ---: | --- | --- | ---: | --- | --- | ---: |"
-    for name in dict.fromkeys(line.configuration for line in summary.nulls):
-        (network,), (convex,) = (
-            select(summary.nulls, configuration=name, test=test) for test in ("network", "convex")
-        )
-        (clip,) = select(summary.clips, configuration=name)
-        cells = (
-            summary.configuration(name).label,
-            str(network.n_toys),
-            f"{clip.clip:.3f} +- {clip.error or 0:.3f}",
-            f"{network.mean:.1f}, {network.std:.1f}",
-            _kolmogorov(network.law.goodness),
-            f"{convex.mean:.1f}, {convex.std:.1f}",
-            f"{convex.law.mean:.1f}, {convex.law.std:.1f}",
-            _kolmogorov(convex.law.goodness),
-        )
-        yield "| " + " | ".join(cells) + " |"
+#: Thresholds of closure and power, in sigma.
+JUDGED = 2.0
+#: The chapters of the report that have tables of the paper.
+PAPER = ("null", "closure", "sensitivity")
+#: A test in a configuration.
+Case = tuple[ConfigurationSummary, str]
 
 
-def _kolmogorov(goodness: Sequence[GoodnessOfFit]) -> str:
-    (found,) = select(goodness, method="KS")
-    return f"{found.p:.2g}"
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; nothing without rows."""
+    lines = [list(row) for row in rows]
+    if not lines:
+        return "Nothing: the run has no toys for it."
+    return "\n".join("| " + " | ".join(line) + " |" for line in (header, ["---"] * len(header), *lines))
 
 
-def closure(summary: Summary) -> Iterator[str]:
-    """Every point with its shift of the median and its rate at 2 sigma over nominal; the verdict on all."""
-    yield "| configuration | test | shift of the median (90 %) | rate at 2 sigma / nominal (90 %) | verdict |"
-    yield "| --- | --- | --- | --- | --- |"
-    for configuration, test in dict.fromkeys((line.configuration, line.test) for line in summary.closure):
-        overview = closure_overview(summary, test, configuration)
-        lines = select(summary.closure, configuration=configuration, test=test)
-        shifts = ", ".join(f"{line.point}: {_shift(line)}" for line in lines)
-        rates = ", ".join(f"{line.point}: {_ratio(line)}" for line in lines)
-        label = summary.configuration(configuration).label
-        yield f"| {label} | {test} | {shifts} | {rates} | {overview.verdict}: {overview.reason} |"
+def cases(summary: Summary, tests: Sequence[str] | None = None) -> list[Case]:
+    """Return every test in every configuration that it ran in, the main configuration first."""
+    ordered_by = sorted(summary.configurations, key=lambda c: c != summary.main)
+    return [
+        (c, test)
+        for c in ordered_by
+        for test in summary.tests_of(c.configuration)
+        if tests is None or test in tests
+    ]
+
+
+def shown_first(summary: Summary) -> list[Case]:
+    """Return the cases of the short page: the quoted test everywhere, and the network where it ran."""
+    return cases(summary, (quoted_test(summary)[0], "network"))
+
+
+def injections(summary: Summary) -> list[Injection]:
+    """Return all signals with their injected events."""
+    found = (i for c in summary.configurations for i in summary.injections(c.configuration))
+    return ordered(dict.fromkeys(found))
+
+
+def nulls(summary: Summary) -> str:
+    """Return mean and spread of t at nu = 0 beside its law, and whether it follows that."""
+    rows = []
+    for configuration, test in cases(summary):
+        for line in select(summary.nulls, configuration=configuration.configuration, test=test):
+            clips = select(summary.clips, configuration=configuration.configuration)
+            width = f"{clips[0].clip:.3f}" if test == "network" and clips else ""
+            p = {found.method: f"{found.p:.2g}" for found in line.law.goodness}
+            of_toys, of_law = f"{line.mean:.1f}, {line.std:.1f}", f"{line.law.mean:.1f}, {line.law.std:.1f}"
+            rows.append(
+                (configuration.label, test, width, str(line.n_toys), of_toys, of_law, p.get("KS", ""))
+            )
+    columns = ("configuration", "test", "W", "toys", "mean and std of t", "of its law", "KS p")
+    return markdown(columns, rows)
+
+
+def closure(summary: Summary) -> str:
+    """Return the worst point of every test and configuration, and the verdict."""
+    rows = []
+    for configuration, test in cases(summary):
+        found = closure_overview(summary, test, configuration.configuration)
+        if found is None:
+            continue
+        lines = select(summary.closure, configuration=configuration.configuration, test=test)
+        shift = f"{_shift(found.worst_shift)} at {point_label(found.worst_shift.point).text}"
+        rate = f"{_ratio(found.most_alarms)} at {point_label(found.most_alarms.point).text}"
+        toys = " to ".join(dict.fromkeys(f"{n(line.n_toys for line in lines)}" for n in (min, max)))
+        rows.append((configuration.label, test, toys, shift, rate, str(found.verdict)))
+    columns = ("largest shift of the median", "largest rate at 2σ / nominal", "verdict")
+    return markdown(("configuration", "test", "toys per point", *columns), rows)
+
+
+def closure_points(summary: Summary) -> str:
+    """Return shift and rate at every point, and the reason of the verdict."""
+    rows = []
+    for configuration, test in cases(summary):
+        for line in select(summary.closure, configuration=configuration.configuration, test=test):
+            where = point_label(line.point).text
+            rows.append((configuration.label, test, where, str(line.n_toys), _shift(line), _ratio(line)))
+    table = markdown(
+        ("configuration", "test", "toys at", "toys", "shift of the median", "rate at 2σ / nominal"), rows
+    )
+    reasons = []
+    for configuration, test in cases(summary):
+        if found := closure_overview(summary, test, configuration.configuration):
+            told = f"**{found.verdict}**: {shown_reason(found.reason)}"
+            reasons.append(f"- {configuration.label}, {test}: {told}.")
+    return "\n".join([table, "", *reasons])
 
 
 def _shift(line: ClosureSummary) -> str:
@@ -76,9 +118,10 @@ def _shift(line: ClosureSummary) -> str:
 
 
 def _ratio(line: ClosureSummary) -> str:
-    rate = line.false_positives_at(2.0)
-    known = rate is not None and rate.ratio is not None and rate.ratio_interval is not None
-    return _with(rate.ratio, rate.ratio_interval) if known else "not resolved"
+    rate = line.false_positives_at(JUDGED)
+    if rate is None or rate.ratio is None or rate.ratio_interval is None:
+        return "not resolved"
+    return _with(rate.ratio, rate.ratio_interval)
 
 
 def _with(value: float, interval: Interval) -> str:
@@ -86,147 +129,260 @@ def _with(value: float, interval: Interval) -> str:
     return f"{value:.2f} [{low}, {high}]"
 
 
-class Sensitivity:
-    """Median Z by test, configuration, signal, nu and null."""
-
-    def __init__(self, summary: Summary) -> None:
-        self.summary = summary
-        self.lines = summary.significance
-
-    def configurations(self, test: str) -> list[str]:
-        return list(dict.fromkeys(line.configuration for line in select(self.lines, test=test)))
-
-    def points(self, test: str, configuration: str) -> list[Nu]:
-        mine = select(self.lines, test=test, configuration=configuration)
-        return list(dict.fromkeys(line.nu for line in mine))
-
-    def signals(self) -> list[Signal]:
-        return list(dict.fromkeys((line.signal, line.injected) for line in self.lines))
-
-    def label(self, signal: Signal) -> str:
-        return f"{signal[0]} {100 * signal[1] / self.summary.study.sizes.expected:g} %"
-
-    def title(self, configuration: str) -> str:
-        return self.summary.configuration(configuration).label
-
-    def at(self, test: str, configuration: str, signal: Signal, nu: Nu) -> ByNull:
-        key = {"test": test, "configuration": configuration, "signal": signal[0], "injected": signal[1]}
-        return {line.null: line for line in select(self.lines, **key, nu=nu)}
+def reach(summary: Summary) -> str:
+    """Return up to how many events every response closes: at each distance from nu = 0, over the prior."""
+    sizes = sorted({size for space in summary.spaces for size in space.reach.smallest})
+    rows = []
+    for space in summary.spaces:
+        at = [events_text(space.reach.smallest[size]) for size in sizes if size in space.reach.smallest]
+        rows.append((f"{space.space}, {space.response}", *at, events_text(space.reach.average)))
+    return markdown(("space", *(f"at ±{size:g}σ" for size in sizes), "averaged over the prior"), rows)
 
 
-def over_nu(found: Sensitivity, test: str, configuration: str) -> Iterator[str]:
-    """Z at every nu, max - min, and the error of one median; a star: by chi2, one of them is beyond R_0."""
-    points = found.points(test, configuration)
-    names = ["nu = " + " ".join(f"{x:+g}" if x else "0" for x in nu) for nu in points]
-    yield f"| {test}: {found.title(configuration)} | " + " | ".join(names) + " | spread | toys |"
-    yield "| --- " * (len(points) + 3) + "|"
-    for signal in found.signals():
-        rows = [found.at(test, configuration, signal, nu) for nu in points]
-        if not all(rows):
-            continue
-        resolved = test == "network" and not any(row["R_0"].saturated for row in rows)
-        used = [row["R_0" if resolved else LAWS[test]] for row in rows]
-        star = "" if resolved or test == "convex" else "*"
-        z, error = [row.z for row in used], np.mean([_error(row[LAWS[test]]) for row in rows])
-        cells = " | ".join(f"{row.text}{star}" for row in used)
-        toys = "/".join(dict.fromkeys(str(row.n_toys) for row in used))
-        yield f"| {found.label(signal)} | {cells} | {max(z) - min(z):.2f} (+-{error:.2f} each) | {toys} |"
-
-
-def _error(found: Significance) -> float:
-    """Half the 68 % interval of a median by the law."""
-    return (found.interval.high - found.interval.low) / 2
-
-
-def independence(found: Sensitivity, test: str, configuration: str) -> str:
-    """Chi2 of the hypothesis that each signal has the same Z at all nu."""
-    total, dof = 0.0, 0
-    points = found.points(test, configuration)
-    for signal in found.signals():
-        rows = [found.at(test, configuration, signal, nu) for nu in points]
-        if not all(rows):
-            continue
-        z = np.array([row[LAWS[test]].z for row in rows])
-        weight = np.array([_error(row[LAWS[test]]) for row in rows]) ** -2.0
-        total += float(weight @ (z - weight @ z / weight.sum()) ** 2)
-        dof += len(points) - 1
-    what = f"{test}, {found.title(configuration)}"
-    return f"- {what}: the same Z at all nu has chi2 = {total:.1f} / {dof}, p = {chi2.sf(total, dof):.2g}"
-
-
-def differences(found: Sensitivity, test: str, nu: Nu) -> Iterator[str]:
-    """Z of all configurations at one nu."""
-    configurations = found.configurations(test)
-    yield f"| {test} | " + " | ".join(found.title(name) for name in configurations) + " |"
-    yield "| --- " * (len(configurations) + 1) + "|"
-    for signal in found.signals():
-        rows = [found.at(test, name, signal, nu) for name in configurations]
-        yield f"| {found.label(signal)} | " + " | ".join(_cell(test, row) for row in rows) + " |"
-
-
-def _cell(test: str, rows: ByNull) -> str:
-    """Beyond the toys of R_0 a bound and the law's Z in brackets (network), or a dagger (convex)."""
-    if not rows:
+def z_of(summary: Summary, configuration: str, test: str, injection: Injection, nu: Nu) -> str:
+    """Return the median Z against the null that the test is quoted by; empty without toys."""
+    key = {"configuration": configuration, "test": test, "signal": injection[0], "injected": injection[1]}
+    found = {line.null: line for line in select(summary.significance, **key, nu=nu)}
+    if not found:
         return ""
-    law, toys = rows[LAWS[test]].text, rows["R_0"]
-    if test == "network":
-        return f"{toys.text} [{law}]" if toys.saturated else toys.text
-    return f"{law}{'†' if toys.saturated else ''}"
+    if (line := found.get("analytic")) is not None:
+        return _shown(line)
+    toys, law = found["R_0"], found.get("chi2")
+    return f"{_shown(toys)} [{law.z:.2f}]" if toys.saturated and law is not None else _shown(toys)
 
 
-def calibrations(found: Sensitivity, test: str) -> Iterator[str]:
-    """Largest distance of Z from that of R_0, over signals and nu, where R_0 resolves it."""
-    for configuration in found.configurations(test):
-        worst: dict[str, float] = {}
-        for signal in found.signals():
-            for nu in found.points(test, configuration):
-                rows = found.at(test, configuration, signal, nu)
-                if not rows or rows["R_0"].saturated:
-                    continue
-                for null, row in rows.items():
-                    if null != "R_0" and not row.saturated:
-                        worst[null] = max(worst.get(null, 0.0), abs(row.z - rows["R_0"].z))
-        said = ", ".join(f"{null} {value:.2f}" for null, value in worst.items())
-        yield f"- {test}, {found.title(configuration)}: {said}"
+def _shown(line: Significance) -> str:
+    return f"{line.text.replace('>=', '≥').replace('<=', '≤')}{MARK if line.extrapolated else ''}"
 
 
-def power_at_two_sigma(summary: Summary) -> Iterator[str]:
-    """Power at nu = 0 where the null R_0 passes with 2.3 %, of the profiled tests."""
-    found: dict[str, dict[str, str]] = {}
-    for row in select(summary.power, null="R_0"):
-        configuration = summary.configuration(row.configuration)
-        plain = configuration.order == 1 and not configuration.own_sizes
-        if any(row.nu) or configuration.treatment != "profiled" or not plain:
-            continue
-        i = min(range(len(row.z_alpha)), key=lambda k: abs(row.z_alpha[k] - 2.0))
-        share = 100 * row.injected / summary.study.sizes.expected
-        line = found.setdefault(f"{row.signal} {share:g} %", {})
-        power = "not resolved" if row.power[i] is None else f"{row.power[i]:.2f}"
-        line[f"{configuration.label}: {row.test}"] = f"{power} [{row.low[i]:.2f}, {row.high[i]:.2f}]"
-    columns = list(dict.fromkeys(name for line in found.values() for name in line))
-    yield "| power at Z = 2 | " + " | ".join(columns) + " |"
-    yield "| --- " * (len(columns) + 1) + "|"
-    for signal, line in found.items():
-        yield f"| {signal} | " + " | ".join(line.get(name, "") for name in columns) + " |"
-
-
-@click.command()
-@click.argument("run", type=click.Path(path_type=Path, exists=True))
-def main(run: Path) -> None:
-    """Print the tables."""
-    summary = read_summary(run)
-    found = Sensitivity(summary)
-    blocks: list[Iterator[str] | list[str]] = [nulls(summary), closure(summary)]
+def sensitivity(summary: Summary, chosen: Sequence[Case]) -> str:
+    """Return the median Z of every signal at nu = 0, a table for each share of signal."""
     centre = summary.points[0]
+    blocks = []
+    for told, mine in _by_share(summary).items():
+        rows = []
+        for configuration, test in chosen:
+            cells = [z_of(summary, configuration.configuration, test, i, centre) for i in mine]
+            if any(cells):
+                rows.append((configuration.label, test, *cells))
+        header = (f"{told} of signal", "test", *(signal_label(signal).text for signal, _ in mine))
+        blocks.append(markdown(header, rows))
+    blocks.append(f"≥: beyond the toys, in brackets by χ². {MARK}: {MEANING}. Errors are 68 %.")
+    return "\n\n".join(blocks)
+
+
+def _by_share(summary: Summary) -> dict[str, list[Injection]]:
+    """Return the signals by their share of the expected events, the smallest share first."""
+    found: dict[str, list[Injection]] = {}
+    for injection in sorted(injections(summary), key=lambda i: i[1]):
+        found.setdefault(share(injection[1], summary.main.expected), []).append(injection)
+    return {told: ordered(mine) for told, mine in found.items()}
+
+
+def power(summary: Summary) -> str:
+    """Return the power at nu = 0 where 2.3 % of background toys pass, a table for each share of signal."""
+    centre, blocks = summary.points[0], []
+    for told, mine in _by_share(summary).items():
+        rows = []
+        for configuration, test in cases(summary):
+            key = {"configuration": configuration.configuration, "test": test, "nu": centre, "null": "R_0"}
+            curves = {(line.signal, line.injected): line for line in select(summary.power, **key)}
+            cells = []
+            for line in (curves.get(injection) for injection in mine):
+                i = 0 if line is None else int(np.argmin(np.abs(np.array(line.z_alpha) - JUDGED)))
+                value = None if line is None else line.power[i]
+                cells.append("" if line is None else "not resolved" if value is None else f"{value:.2f}")
+                if line is not None and value is not None:
+                    cells[-1] += f" [{line.low[i]:.2f}, {line.high[i]:.2f}]"
+            if any(cells):
+                rows.append((configuration.label, test, *cells))
+        blocks.append(markdown((f"{told} of signal", "test", *(signal_label(s).text for s, _ in mine)), rows))
+    return "\n\n".join(blocks)
+
+
+def seeds(summary: Summary) -> str:
+    """Return Z and reach of trainings that differ in their seed alone, and their spread."""
+    test = quoted_test(summary)[0]
+    blocks = []
+    for group in _same_but_for_seed(summary):
+        rows = []
+        for injection in injections(summary):
+            lines = [_central(summary, c.configuration, test, injection) for c in group]
+            known = [line for line in lines if line is not None]
+            if len(known) < len(group):
+                continue
+            z, errors = np.array([line.z for line in known]), np.array([_error(line) for line in known])
+            what = f"{signal_label(injection[0]).text}, {share(injection[1], summary.main.expected)}"
+            told = f"{z.mean():.2f}", f"{z.std(ddof=1):.2f}", f"{np.sqrt(np.mean(errors**2)):.2f}"
+            rows.append((what, *(_shown(line) for line in known), *told))
+        for name in ("average", *_sizes(summary)):
+            found = [_reach(summary, c, name) for c in group]
+            where = "over the prior" if name == "average" else f"at ±{name:g}σ"
+            rows.append(
+                (f"reach {where}", *("open" if n is None else _events(n) for n in found), *_spread(found))
+            )
+        header = (test, *(c.label for c in group), "mean", "std over seeds", "error of one")
+        blocks.append(markdown(header, rows))
+    return "\n\n".join(blocks) or "Nothing: no space was trained with several seeds."
+
+
+def _same_but_for_seed(summary: Summary) -> list[list[ConfigurationSummary]]:
+    """Return configurations that differ in the seed of their learned space alone; two at least."""
+    source, groups = summary.study.source, {}
+    for c in summary.configurations:
+        entry = source.learned.get(c.space) if isinstance(source, Collisions) else None
+        if entry is not None:
+            key = (setting_of(entry, c.order)[0], entry.alpha, c.treatment, c.expected, c.reference)
+            groups.setdefault(key, []).append(c)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _central(
+    summary: Summary, configuration: str, test: str, injection: Injection
+) -> SignalSignificance | None:
+    """Return Z at nu = 0 against the quoted null."""
+    key = {"configuration": configuration, "test": test, "signal": injection[0], "injected": injection[1]}
+    lines = select(summary.significance, **key, nu=summary.points[0], null=quoted_test(summary)[1])
+    return lines[0] if lines else None
+
+
+def _error(line: Significance) -> float:
+    """Return half the 68 % interval; NaN where an end is open."""
+    low, high = line.interval.low, line.interval.high
+    return np.nan if low is None or high is None else (high - low) / 2
+
+
+def _sizes(summary: Summary) -> list[float]:
+    return sorted({size for space in summary.spaces for size in space.reach.smallest})
+
+
+def _reach(summary: Summary, configuration: ConfigurationSummary, name: str | float) -> float | None:
+    (space,) = select(summary.spaces, space=configuration.space, order=configuration.order)
+    found = space.reach.average if isinstance(name, str) else space.reach.smallest[name]
+    return found.n_events
+
+
+def _spread(found: Sequence[float | None]) -> tuple[str, str, str]:
+    if None in found:
+        return "", "", ""
+    values = np.array(found, dtype=float)
+    return _events(values.mean()), _events(values.std(ddof=1)), ""
+
+
+def _events(number: float) -> str:
+    """Return three digits, thousands apart."""
+    return f"{float(f'{number:.3g}'):,.0f}".replace(",", " ")
+
+
+def over_nu(summary: Summary, tests: Sequence[str]) -> str:
+    """Return Z at every nu, its spread, and the chi2 of the hypothesis that it is the same everywhere."""
+    blocks, same = [], []
+    for configuration, test in cases(summary, tests):
+        name = configuration.configuration
+        mine = [line for line in summary.significance if (line.configuration, line.test) == (name, test)]
+        points = sorted({line.nu for line in mine}, key=summary.points.index)
+        if len(points) < 2:
+            continue
+        null = "analytic" if any(line.null == "analytic" for line in mine) else "chi2"
+        rows, total, dof = [], 0.0, 0
+        for injection in injections(summary):
+            signal, injected = injection
+            lines = select(mine, signal=signal, injected=injected, null=null)
+            if len(lines) < len(points):
+                continue
+            z = np.array([line.z for line in lines])
+            error = np.array([_median_error(line) for line in lines])
+            told = f"{signal_label(signal).text}, {share(injected, configuration.expected)}"
+            cells = [z_of(summary, name, test, injection, nu) for nu in points]
+            rows.append((told, *cells, f"{np.ptp(z):.2f}", f"±{np.sqrt(np.mean(error**2)):.2f}"))
+            if np.isfinite(error).all():
+                weight = error**-2.0
+                total += float(weight @ (z - weight @ z / weight.sum()) ** 2)
+                dof += len(points) - 1
+        at = [nu_label(nu, summary.shape_names).text for nu in points]
+        blocks.append(markdown((f"{configuration.label}, {test}", *at, "max - min", "error of one"), rows))
+        if dof:
+            same.append((configuration.label, test, f"{total:.1f} / {dof}", f"{chi2.sf(total, dof):.2g}"))
+    if same:
+        header = ("the same Z at all ν?", "test", "χ² / degrees of freedom", "p")
+        blocks.append(markdown(header, same))
+        note = "Spread and χ² are by the law of each test, χ² for the network. Their errors are those of the "
+        blocks.append(note + "medians alone: all ν share one null.")
+    return "\n\n".join(blocks) or "Nothing: no signal has toys at several ν."
+
+
+def _median_error(line: SignalSignificance) -> float:
+    """Return half the interval of the median alone."""
+    interval = line.median_interval
+    if interval is None or interval.low is None or interval.high is None:
+        return np.nan
+    return max((interval.high - interval.low) / 2, 1e-3)
+
+
+def calibrations(summary: Summary) -> str:
+    """Return the largest distance of Z from that of R_0, over signals and nu, where R_0 resolves it."""
+    rows = []
+    for configuration, test in cases(summary):
+        key = {"configuration": configuration.configuration, "test": test}
+        by_toys = {
+            (line.signal, line.injected, line.nu): line.z
+            for line in select(summary.significance, **key, null="R_0")
+            if not line.saturated
+        }
+        worst: dict[str, float] = {}
+        for line in select(summary.significance, **key):
+            z = by_toys.get((line.signal, line.injected, line.nu))
+            if line.null != "R_0" and z is not None and not line.saturated:
+                worst[line.null] = max(worst.get(line.null, 0.0), abs(line.z - z))
+        if worst:
+            told = ", ".join(f"{null} {value:.2f}" for null, value in worst.items())
+            rows.append((configuration.label, test, told))
+    return markdown(("configuration", "test", "largest distance from Z by R_0"), rows)
+
+
+def cost(summary: Summary) -> str:
+    """Return the wall time of every stage, and what toys of each test cost."""
+    manifest = summary.manifest
+    seconds = {} if manifest is None else manifest.seconds
+    stages = [(stage, _minutes(value)) for stage, value in seconds.items()]
+    stages.append(("all", _minutes(sum(seconds.values()))))
+    rows = []
     for test in summary.tests:
-        shifted = [name for name in found.configurations(test) if len(found.points(test, name)) > 1]
-        blocks.append(differences(found, test, centre))
-        blocks += [over_nu(found, test, name) for name in shifted]
-        blocks.append([independence(found, test, name) for name in shifted])
-        blocks.append(calibrations(found, test))
-    blocks.append(power_at_two_sigma(summary))
-    click.echo("\n\n".join("\n".join(block) for block in blocks))
+        lines = [line for line in select(summary.ensembles, test=test) if line.seconds_per_toy is not None]
+        done = sum(line.done for line in lines)
+        spent = sum(line.done * (line.seconds_per_toy or 0.0) for line in lines)
+        rows.append((test, str(done), f"{spent / max(done, 1):.2f}", f"{spent / 3600:.1f}"))
+    cores = "" if manifest is None else f" on {manifest.machine['cores']} cores"
+    header = ("test", "toys", "core-seconds a toy", "core-hours")
+    return markdown(("stage", f"wall time{cores}"), stages) + "\n\n" + markdown(header, rows)
 
 
-if __name__ == "__main__":
-    main()
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def toys(summary: Summary) -> str:
+    """Return a sentence on the toys that the tables rest on."""
+    counts = summary.toys
+    return f"{counts.done} toys are done, {counts.failed} failed. covad {summary.covad} made the tables."
+
+
+def beside_the_paper(summary: Summary) -> Iterator[str]:
+    """Yield the paper's tables with our numbers; the paper's stand in brackets."""
+    for chapter in PAPER:
+        for table, _ in chapter_tables(summary, chapter):
+            if table is not None and table.has_paper:
+                yield f"### {table.title}\n\n{_of_report(table)}"
+
+
+def _of_report(table: Table) -> str:
+    """Return a table of the report with its caption."""
+    rows = []
+    for row in table.rows:
+        cells = (c.text + (MARK if c.extrapolated else "") + _in_brackets(c.paper) for c in row.cells)
+        rows.append((*row.keys, *cells))
+    return f"{markdown((*table.keys, *(c.full for c in table.columns)), rows)}\n\n{table.caption}"
+
+
+def _in_brackets(paper: str | None) -> str:
+    return "" if paper is None else f" [{paper}]"

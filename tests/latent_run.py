@@ -20,6 +20,16 @@ STUDY: dict[str, Any] = {
 }
 
 
+#: A run of seconds, in which one configuration leaves a test out.
+SMALL: dict[str, Any] = {
+    "sizes": {"expected": 100, "reference": 500},
+    "configurations": [{"treatment": "none"}, {"treatment": "profiled", "tests": ["convex"]}],
+    "nu_norm": [],
+    "prior": False,
+    "toys": 12,
+}
+
+
 def make_latent_run(path: Path, **changes: Any) -> Path:
     run_study(parse_study(STUDY | changes, "here"), path, here)
     return path

@@ -39,6 +39,7 @@ from covad.runs.products import Products
 from covad.runs.smoothing import SmoothedPool, read_smoothing
 from covad.runs.status import run_status
 from covad.storage.sealed import read_sealed, write_sealed
+from covad.study import Study
 from covad.toys.pool_files import open_pools, pools_digest
 
 SPACE = ("covariant", 1)
@@ -201,7 +202,7 @@ def test_a_doubtful_smoothing_is_told_wherever_its_answer_is(run, observed, monk
     found = "smoothed weights differ from signed ones in {} pools, most in '"
     rules = {}
     for rule in ("convex", "network", "joint"):
-        monkeypatch.setattr("covad.observed.examine.default_result", lambda _, rule=rule: rule)
+        monkeypatch.setattr(Study, "rule", rule)
         rules[rule] = [line for line in examine(run, observed).warnings if found.format("3 of 3") in line]
     assert [len(lines) for lines in rules.values()] == [0, 1, 1]
     summary = open_run(run).summary

@@ -8,8 +8,8 @@ from covad.runs.sources import open_sources
 from covad.study import parse_study
 from covad.study.plan import (
     background_first,
+    bases_to_choose,
     clips_to_tune,
-    default_result,
     default_test,
     fixed_clips,
     main_configuration,
@@ -100,7 +100,30 @@ def test_signals_are_drawn_up_to_one_sigma_and_background_everywhere():
 )
 def test_the_result_is_what_the_study_names(tests, result, quoted, speaks):
     named = study(tests=tests, result=result)
-    assert (default_result(named), default_test(named)) == (quoted, speaks)
+    assert (named.rule, default_test(named)) == (quoted, speaks)
+
+
+def test_a_configuration_may_run_some_of_the_tests():
+    some = study(configurations=[{"treatment": "none"}, {"tests": ["convex"]}])
+    mine = {(e.test, e.configuration.slug) for e in entries(some)}
+    assert mine == {("network", "latent-none"), ("convex", "latent-none"), ("convex", "latent-profiled")}
+    assert set(fixed_clips(some)) == {"latent-none"}
+    tuned = study(
+        tests={"network": {}, "convex": {}}, configurations=[{"treatment": "none", "tests": ["convex"]}, {}]
+    )
+    assert [c.slug for c in clips_to_tune(tuned, {})] == ["latent-profiled"]
+    assert [(test, c.slug) for test, c in bases_to_choose(some, {("convex", "latent-none"): None})] == [
+        ("convex", "latent-profiled")
+    ]
+
+
+def test_toys_are_the_same_whichever_tests_a_configuration_runs():
+    every = {e.ensemble.identity for e in entries(study())}
+    some = {
+        e.ensemble.identity
+        for e in entries(study(configurations=[{"treatment": "none"}, {"tests": ["convex"]}]))
+    }
+    assert some < every
 
 
 def test_points_of_the_prior_are_embedded_only_if_toys_ask_for_them():
@@ -205,6 +228,15 @@ def _of_collisions(*configurations):
 def test_the_main_configuration(configurations, chosen):
     the_study = _of_collisions(*({"space": name} | other for name, other in configurations))
     assert main_configuration(the_study).label == chosen
+
+
+@pytest.mark.parametrize("name", ["plain-profiled", "plain, profiled"])
+def test_a_study_may_name_its_main_configuration(name):
+    proposal = _of_collisions({"space": "linear"}, {"space": "plain"})
+    assert main_configuration(proposal).label == "linear, profiled"
+    assert (
+        main_configuration(parse_study(proposal.plain() | {"main": name}, "here")).label == "plain, profiled"
+    )
 
 
 NAMES = {

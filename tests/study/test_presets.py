@@ -10,11 +10,12 @@ import pytest
 
 from covad.embedding.settings import EncoderSettings
 from covad.errors import FileWriteError, StudyError, UnknownNameError
+from covad.inference.statements import ALWAYS_JUDGED_Z, toys_that_can_tell
 from covad.pipeline.trial import check_collisions
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.study import read_study
-from covad.study.plan import plan, space
+from covad.study.plan import main_configuration, plan
 from covad.study.presets import PRESETS, preset_text, write_preset
 
 
@@ -62,38 +63,42 @@ def test_the_preset_observables_trains_nothing(tmp_path):
     assert source.splits.total == source.background.simulate == 1_000_000
 
 
-def test_laptop_has_the_ensembles_of_the_paper_and_both_tests(tmp_path):
+def test_laptop_runs_the_network_in_the_configurations_of_the_paper_alone(tmp_path):
     study = preset("laptop", tmp_path)
-    assert [configuration.label for configuration in study.configurations] == [
-        "contrastive, no nuisances",
-        "contrastive, profiled",
-        "covariant, no nuisances",
-        "covariant, profiled",
-        "covariant, profiled, quadratic",
-        "covariant, profiled, 50000 events",
-    ]
+    papers = ["contrastive-none", "contrastive-profiled", "covariant-none", "covariant-profiled"]
+    own = ["plain-profiled", "kept-profiled", "kept_1-profiled", "kept_2-profiled"]
+    assert [configuration.slug for configuration in study.configurations] == [*papers, *own]
+    assert main_configuration(study).slug == "kept-profiled"
     entries = plan(study, {}, {})
-    assert {entry.test for entry in entries} == {"network", "convex"}
-    for configuration in study.configurations[:5]:
-        mine = [e for e in entries if e.configuration == configuration and e.test == "convex"]
-        profiled = configuration.treatment == "profiled"
-        background = [e for e in mine if e.draw.signal is None]
-        at_nu = [e for e in background if not (e.draw.nu_norm or e.draw.prior)]
-        assert [e.draw.nu[0] for e in at_nu] == [0, 1, -1, 2, -2]
-        elsewhere = [(e.draw.nu_norm, e.draw.prior) for e in background if e not in at_nu]
-        assert elsewhere == ([*((x, False) for x in (-3, -1.5, 1.5, 3)), (0, True)] if profiled else [])
-        signals = {(e.draw.signal, e.draw.injected, e.draw.nu) for e in mine if e.draw.signal}
-        n_points = 1 if configuration.treatment == "none" else 3
-        assert len(signals) == 4 * 2 * n_points
-        assert {e.toys for e in mine if e.draw.signal} == {400}
-        assert {e.toys for e in at_nu} == {1200 if profiled else 400}
-        assert {e.toys for e in background if e not in at_nu} == ({400} if profiled else set())
-        assert {e.toys for e in background if e not in at_nu} <= {400}
-        assert {(e.draw.expected, e.draw.n_reference) for e in mine} == {(10_000, 52_000)}
-    large = [e for e in entries if e.configuration == study.configurations[5] and e.test == "network"]
-    assert {(e.toys, e.draw.n_reference) for e in large} == {(100, 260_000)}
-    assert len(large) == 5 + 4 + 1
-    assert space(study.configurations[5]) == space(study.configurations[3])
+    tests = {slug: {e.test for e in entries if e.configuration.slug == slug} for slug in (*papers, *own)}
+    assert all(tests[slug] == {"network", "convex", "adaptive"} for slug in papers)
+    assert all(tests[slug] == {"convex", "adaptive"} for slug in own)
+    assert {(e.draw.expected, e.draw.n_reference) for e in entries} == {(10_000, 52_000)}
+    for configuration in study.configurations:
+        mine = [e for e in entries if e.configuration == configuration and e.test == "adaptive"]
+        at_zero = {(e.draw.signal, e.draw.injected) for e in mine if e.draw.signal and not any(e.draw.nu)}
+        assert len(at_zero) == 4 * 2, "every configuration has a median Z of every signal"
+
+
+def test_laptop_decides_closure_of_its_main_configuration(tmp_path):
+    study = preset("laptop", tmp_path)
+    main = main_configuration(study)
+    mine = [e for e in plan(study, {}, {}) if e.configuration == main and e.test == study.rule]
+    background = [e for e in mine if e.draw.signal is None]
+    at_nu = [e for e in background if not (e.draw.nu_norm or e.draw.prior)]
+    assert [(e.draw.nu[0], e.toys) for e in at_nu] == [(nu, 1200) for nu in (0, 1, -1, 2, -2)]
+    elsewhere = [(e.draw.nu_norm, e.draw.prior) for e in background if e not in at_nu]
+    assert elsewhere == [(-3, False), (3, False), (0, True)]
+    assert min(e.toys for e in background) >= toys_that_can_tell(None, ALWAYS_JUDGED_Z)
+    assert {e.draw.nu[0] for e in mine if e.draw.signal} == {0, 1, -1}
+
+
+def test_laptop_trains_its_main_space_with_three_seeds(tmp_path):
+    learned = preset("laptop", tmp_path).source.learned
+    kept = [learned[name] for name in ("kept", "kept_1", "kept_2")]
+    assert [space.seed for space in kept] == [0, 1, 2]
+    assert len({space.model_copy(update={"seed": 0}) for space in kept}) == 1
+    assert (kept[0].encoder.kind, kept[0].encoder.frame) == ("mlp", "event")
 
 
 def test_paper_has_the_sizes_of_the_paper(tmp_path):

@@ -158,6 +158,41 @@ def test_nothing_changes_once_it_is_read(tmp_path):
             "{network: {}, convex: {}}\nresult: adaptive",
             "result: adaptive needs the adaptive test, which tests lacks",
         ),
+        (
+            "treatment: none",
+            "treatment: none, tests: [network]",
+            "configurations.0.tests: result, which the study leaves open, is convex, so that the convex test",
+        ),
+        (
+            "treatment: none}, {treatment: profiled}]",
+            "treatment: none}, {tests: [convex]}]\nresult: joint",
+            "configurations.1.tests: result is joint, so that the network test is needed in",
+        ),
+        (
+            "treatment: none",
+            "treatment: none, tests: [convex, adaptive]",
+            "configurations.0.tests: the study has no adaptive test (it has: network, convex)",
+        ),
+        (
+            "treatment: none",
+            "treatment: none, tests: [convex, convex]",
+            "configurations.0.tests: an entry stands twice",
+        ),
+        (
+            "treatment: none",
+            "treatment: none, tests: []",
+            "configurations.0.tests: one test is needed at least",
+        ),
+        (
+            "treatment: none",
+            "treatment: none, tests: [convx]",
+            "configurations.0.tests.0: it should be 'network', 'convex' or 'adaptive'",
+        ),
+        (
+            "nu: [0",
+            "main: latent\nnu: [0",
+            "main: the study has no configuration 'latent' (it has: latent, no nuisances; latent, profiled)",
+        ),
         ("[50, 1e2]", "50", "signals.signal: a list was expected"),
         ("[50, 1e2]", "[0]", "signals.signal.0: it should be greater than 0"),
         ("[50, 1e2]", "[50, 50.0]", "signals.signal: an entry stands twice"),

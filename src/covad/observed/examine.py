@@ -54,7 +54,8 @@ from covad.results.collect import Group, joint_null
 from covad.runs.collisions import derived_seed, sample_of_file
 from covad.runs.smoothing import read_smoothing, smoothing_doubt
 from covad.storage.digests import content_digest, digest_once
-from covad.study.plan import default_result, default_test, shape_names, space, tests_of_rule
+from covad.study import tests_of_rule
+from covad.study.plan import default_test, shape_names, space
 from covad.toys.drawing import TOLERATED_OFFSET
 from covad.toys.ensembles import Treatment
 
@@ -120,7 +121,7 @@ def examine(
         joint = observed_z(float(smaller_p(first, second)), joint_null(one, other))
     return Observation(
         name=_answer_name(run, file, sha256, expected, measured),
-        rule=default_result(run.study),
+        rule=run.study.rule,
         file=plain_text(file.name),
         sha256=sha256,
         configuration=run.configuration.slug,
@@ -321,7 +322,7 @@ def _warnings(
                 f"negative weights of the simulation make t of toys of the {group.test} test larger than "
                 f"that of observed data by {signs.text}: {what}"
             )
-    if default_result(run.study) in ("network", "joint"):
+    if run.study.rule in ("network", "joint"):
         smoothed = read_smoothing(run.data.products.pools(space(run.configuration)))
         drawn = [pool for pool in smoothed if pool.pool in ("reference", "data")]
         doubt = smoothing_doubt(drawn, shape_names(run.study))

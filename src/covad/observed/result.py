@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from covad.errors import FileFormatError, UnknownNameError
 from covad.inference.impacts import Impact
@@ -19,13 +19,11 @@ from covad.storage.digests import content_digest
 from covad.storage.json_files import parse_json
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import SEAL, read_sealed, unsealed
-from covad.study.plan import tests_of_rule
+from covad.study import Rule, tests_of_rule
 
 #: Version of the JSON form. Answers of the one before have no constraints, correlations and impacts.
 SCHEMA = 5
 _READ = (4, SCHEMA)
-#: Whose p is quoted: that of one test, or the smaller one of both.
-Rule = Literal["adaptive", "convex", "network", "joint"]
 #: How the joint p is made.
 _JOINTLY = "the smaller p, by toys that both have"
 #: Why p by toys must not be quoted where the signs of weights matter.

@@ -18,13 +18,14 @@ from covad.runs.scale import Standardisation, load_scale
 from covad.runs.tuned import read_bases, read_clips
 from covad.study import Collisions, Configuration, Sizes, Study
 from covad.study.plan import (
+    bases_to_choose,
+    clips_to_tune,
     main_configuration,
     nuisance_names,
     plan,
     requests,
     sizes_of,
     space,
-    tuned_on_bumps,
 )
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Treatment
@@ -86,9 +87,8 @@ class FinishedRun:
         pools = products.pools(where)
         source = PoolSource.open(pools.verified(), verify=False)
         clips, bases = read_clips(products, {where: source}), read_bases(products, {where: source})
-        if (study.tests.network is not None and configuration.slug not in clips) or any(
-            (test, configuration.slug) not in bases for test in tuned_on_bumps(study, study.sizes)
-        ):
+        untuned = [*clips_to_tune(study, clips), *(c for _, c in bases_to_choose(study, bases))]
+        if configuration in untuned:
             raise UnfinishedRunError(f"{path}: the stage 'tune' has not run yet; `covad run` goes on")
         nulls = [
             entry

@@ -25,7 +25,6 @@ from covad.study.plan import (
     clips_to_tune,
     fixed_clips,
     null_draw,
-    sizes_of,
     space,
     tuned_network,
     tuned_on_bumps,
@@ -48,7 +47,7 @@ def choose_bases(products: Products, sources: Sources) -> None:
     study = products.study
     for configuration in study.configurations:
         source = sources[space(configuration)]
-        for name, tuned in tuned_on_bumps(study, sizes_of(study, configuration)).items():
+        for name, tuned in tuned_on_bumps(study, configuration).items():
             product = products.basis(configuration, source, name)
             if product.make_room():
                 write_json(product.path, plain_test(_choose(name, tuned, configuration, source)))

@@ -43,12 +43,11 @@ from covad.study.plan import (
     reach_convex,
     shape_names,
     signal_points,
-    sizes_of,
     space,
-    tuned_adaptive,
-    tuned_convex,
+    tuned_on_bumps,
 )
 from covad.toys.pools import LatentEvents, Pool
+from covad.toys.tests import TunedAdaptive, TunedConvex
 from covad.toys.truths import nu_text
 
 log = logging.getLogger(__name__)
@@ -108,13 +107,12 @@ class PoolMaker:
         if events.weights is not None:
             share = effective_number(positive_weights(events.z, events.weights)) / len(events)
         configurations = [c for c in self.study.configurations if space(c) == self.where]
-        sizes = dict.fromkeys(sizes_of(self.study, c) for c in configurations)
-        tests = [tuned_convex(self.study, each) or reach_convex(self.study) for each in sizes]
-        bases = _gaussian([test.choose(self.basis, share).basis for test in dict.fromkeys(tests)])
-        adaptive = [tuned_adaptive(self.study, each) for each in sizes]
-        for several in (test for test in adaptive if test is not None):
+        tuned = dict.fromkeys(t for c in configurations for t in tuned_on_bumps(self.study, c).values())
+        convex = [test for test in tuned if isinstance(test, TunedConvex)] or [reach_convex(self.study)]
+        bases = _gaussian([test.choose(self.basis, share).basis for test in convex])
+        for several in (test for test in tuned if isinstance(test, TunedAdaptive)):
             bases += several.choose(self.basis, share).members.scales
-        if self.study.tests.network is not None:
+        if any("network" in self.study.tests_of(c) for c in configurations):
             bases += tuple(replace(bumps, width=_FINE * bumps.width) for bumps in bases)
         return bases
 

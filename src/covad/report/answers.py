@@ -197,7 +197,7 @@ def _sensitive(summary: Summary, published_spread: PublishedSpread) -> Answer:
     injections: dict[str, list[Injection]] = {}
     for injection in ordered(summary.injections(main.configuration)):
         injections.setdefault(injection[0], []).append(injection)
-    nulls = {test: null} | {other: "R_0" for other in summary.tests if other != test}
+    nulls = {test: null} | {other: "R_0" for other in summary.tests_of(main.configuration) if other != test}
     for name, mine in injections.items():
         shares = ", ".join(share(injected, main.expected) for _, injected in mine)
         found = []

@@ -11,7 +11,6 @@ from covad.report.evidence import Evidence
 from covad.report.names import number, ordered, process_label, share, signal_label, test_label
 from covad.results.summary import Summary
 from covad.study import Collisions
-from covad.study.plan import default_result
 from covad.study.samples import SampleEntry
 from covad.study.systematics import SystematicEntry
 
@@ -115,11 +114,13 @@ def _signals(summary: Summary) -> str:
 
 
 def _sizes(summary: Summary) -> Iterator[tuple[str, str]]:
-    main, rule = summary.main, default_result(summary.study)
+    main, rule = summary.main, summary.study.rule
     toys = f"{number(summary.study.toys)} toys per ensemble, {number(summary.toys.requested)} in all"
     reference = f"{number(main.reference)} reference events"
     yield "Sizes", f"{number(main.expected)} expected events, {reference}; {toys}"
-    others = [test_label(test) for test in summary.tests if rule not in (test, "joint")]
+    others = [
+        test_label(test) for test in summary.tests_of(main.configuration) if rule not in (test, "joint")
+    ]
     beside = f"; beside it: {', '.join(others)}" if others else ""
     name = f"{test_label(rule)}, the smaller p of them" if rule == "joint" else test_label(rule)
     yield "Test", f"{name}, {main.label} (main configuration){beside}"

@@ -32,7 +32,7 @@ from covad.settings import Nu
 from covad.storage.digests import digest_once
 from covad.storage.ledger import FOLDER
 from covad.study import Configuration, Study
-from covad.study.plan import TESTS, Entry, plan, requests, shape_names
+from covad.study.plan import Entry, plan, requests, shape_names
 from covad.toys.blocks import STORE_SCHEMA
 from covad.toys.drawing import PoolSource
 from covad.toys.ensembles import Ensemble, Treatment
@@ -288,7 +288,7 @@ class RunToys:
 
     @cached_property
     def _groups(self) -> tuple[Group, ...]:
-        found = (self._group(test, c) for c in self.study.configurations for test in TESTS)
+        found = (self._group(test, c) for c in self.study.configurations for test in self.study.tests_of(c))
         return tuple(group for group in found if group is not None)
 
     def _group(self, test: str, configuration: Configuration) -> Group | None:

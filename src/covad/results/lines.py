@@ -110,13 +110,13 @@ def _ends(interval: Interval, digits: str) -> str:
 def reach_text(reach: SpaceReach) -> str:
     """Say up to how many events a response closes: at each distance from nu = 0, and over the prior."""
     found = {f"at +-{size:g} sigma": smallest for size, smallest in reach.smallest.items()}
-    at = ", up to ".join(f"{_events(smallest)} {where}" for where, smallest in found.items())
+    at = ", up to ".join(f"{events_text(smallest)} {where}" for where, smallest in found.items())
     bounded = any(line.n_events and line.interval.high for line in (*found.values(), reach.average))
     unit = "events; 68 % intervals" if bounded else "events"
-    return f"closes up to {at}; averaged over the prior up to {_events(reach.average)} {unit}"
+    return f"closes up to {at}; averaged over the prior up to {events_text(reach.average)} {unit}"
 
 
-def _events(reach: Reach) -> str:
+def events_text(reach: Reach) -> str:
     """Return events with their interval; its lower end alone where the estimate or the upper end is open."""
     n, low, high = reach.n_events, reach.interval.low or 0.0, reach.interval.high
     if n is None or high is None:

@@ -14,7 +14,8 @@ from covad.inference.verdict import Verdict
 from covad.results.spaces import SpaceSummary
 from covad.results.summary import ClosureSummary, NullLaw, SignalPower, SignalSignificance, Summary, select
 from covad.runs.checks import Validation
-from covad.study.plan import LAWFUL, default_result, default_test, tests_of_rule
+from covad.study import Rule, tests_of_rule
+from covad.study.plan import LAWFUL, default_test
 from covad.toys.drawing import TOLERATED_OFFSET
 
 #: Threshold at which the short answers quote false positives.
@@ -45,7 +46,7 @@ def signs_text(summary: Summary, configuration: str | None = None) -> str:
         largest[test] = signs
     told = ", ".join(f"{test} test: by {signs.text}" for test, signs in sorted(largest.items()))
     by_law = " The law of the convex test knows that: its Z is that of observed data."
-    if "convex" not in summary.tests:
+    if "convex" not in {line.test for line in lines}:
         by_law = ""
     return (
         f"Negative weights make t of toys larger than that of observed data ({told}). Z by toys is one among "
@@ -142,10 +143,10 @@ def quoted_test(summary: Summary) -> tuple[str, str]:
 
 def closure_of_quoted(summary: Summary, configuration: str) -> ClosureOverview | None:
     """Return closure of the test that the p which the study quotes needs."""
-    return closure_of_rule(summary, default_result(summary.study), configuration)
+    return closure_of_rule(summary, summary.study.rule, configuration)
 
 
-def closure_of_rule(summary: Summary, rule: str, configuration: str) -> ClosureOverview | None:
+def closure_of_rule(summary: Summary, rule: Rule, configuration: str) -> ClosureOverview | None:
     """Return closure of the test that a p by this rule needs; of two, that of the one which decides.
 
     None where one of them has no toys at shifted nu.

@@ -16,8 +16,8 @@ from covad.nplm.dataset import Float64
 from covad.results.collect import RunToys, collect
 from covad.results.compute import current_summary
 from covad.results.summary import Summary
-from covad.study import Study
-from covad.study.plan import TESTS, default_test, main_configuration, shape_names
+from covad.study import TESTS, Study
+from covad.study.plan import default_test, main_configuration, shape_names
 from covad.toys.ensembles import Draw
 from covad.toys.store import EnsembleToys
 from covad.toys.truths import point_name, point_text

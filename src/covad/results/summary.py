@@ -34,7 +34,7 @@ from covad.runs.yields import YieldTable
 from covad.settings import Nu
 from covad.storage.records import Record, plain, restore
 from covad.storage.sealed import read_sealed
-from covad.study import Study, find_slug
+from covad.study import TESTS, Study, find_slug
 from covad.study.plan import shape_names
 from covad.toys.ensembles import Treatment
 
@@ -302,7 +302,11 @@ class Summary(Record):
 
     @property
     def tests(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(line.test for line in self.ensembles))
+        return _in_order(self.ensembles)
+
+    def tests_of(self, configuration: str) -> tuple[str, ...]:
+        """Return the tests that run in a configuration."""
+        return _in_order(select(self.ensembles, configuration=configuration))
 
     @property
     def shape_names(self) -> tuple[str, ...]:
@@ -324,6 +328,12 @@ class Summary(Record):
         """Return (signal, injected events) that were asked for in a configuration."""
         mine = select(self.ensembles, configuration=configuration)
         return tuple(dict.fromkeys((line.signal, line.injected) for line in mine if line.signal is not None))
+
+
+def _in_order(lines: Iterable[EnsembleSummary]) -> tuple[str, ...]:
+    """Return the tests of some ensembles, in the order of tables."""
+    there = {line.test for line in lines}
+    return tuple(test for test in TESTS if test in there)
 
 
 def select(lines: Iterable[T], **values: Any) -> list[T]:

@@ -30,8 +30,8 @@ from covad.study.plan import (
     prior_events,
     reach_convex,
     signal_points,
-    sizes_of,
     space,
+    tests_on_bumps,
     tuned_on_bumps,
 )
 from covad.study.spaces import JoinedSpace, LearnedSpace, ObservablesSpace
@@ -69,9 +69,8 @@ class Products:
         """
         study = self.study
         if stage == "tune":
-            bases = [(test, c) for test in tuned_on_bumps(study, study.sizes) for c in study.configurations]
             return [
-                *(self.basis(c, sources.get(space(c)), test) for test, c in bases),
+                *(self.basis(c, sources.get(space(c)), test) for test, c in tests_on_bumps(study)),
                 *(self.clip(c, sources.get(space(c))) for c in clips_to_tune(study, fixed_clips(study))),
             ]
         if not isinstance(study.source, Collisions):
@@ -272,10 +271,11 @@ class Products:
         if not weighted and not self._collisions.separate_samples:
             return {}
         study = self.study
-        sizes = dict.fromkeys(sizes_of(study, c) for c in study.configurations if space(c) == where)
-        tests = [reach_convex(study), *(t for each in sizes for t in tuned_on_bumps(study, each).values())]
-        described = [test.describe() for test in tests]
-        return {"smoothed_for": [*described, {"network": study.tests.network is not None}]}
+        mine = [c for c in study.configurations if space(c) == where]
+        on_bumps = dict.fromkeys(test for c in mine for test in tuned_on_bumps(study, c).values())
+        described = [test.describe() for test in (reach_convex(study), *on_bumps)]
+        network = any("network" in study.tests_of(c) for c in mine)
+        return {"smoothed_for": [*described, {"network": network}]}
 
     def checks(self, space: Space, fold: int) -> Product:
         name, order = space
@@ -295,7 +295,7 @@ class Products:
 
     def basis(self, configuration: Configuration, source: Source | None, test: str = "convex") -> Product:
         """Return bumps and ridges of a test; `source` is None while its pools are missing."""
-        tuned = tuned_on_bumps(self.study, sizes_of(self.study, configuration)).get(test)
+        tuned = tuned_on_bumps(self.study, configuration).get(test)
         recipe = None
         if source is not None and tuned is not None:
             events = source.digest_of(null_draw(self.study, configuration))
@@ -305,14 +305,14 @@ class Products:
 
     def clip(self, configuration: Configuration, source: Source | None) -> Product:
         """Return W of the network with the scan that led to it."""
-        recipe = None
-        if source is not None and self.study.tests.network is not None:
+        recipe, network = None, self.study.tests.network
+        if source is not None and network is not None and "network" in self.study.tests_of(configuration):
             draw = null_draw(self.study, configuration)
             recipe = {
                 "events": source.digest_of(draw),
                 "seed": self.study.seed,
                 "draw": draw_recipe(draw),
-                "network": self.study.tests.network.model_dump(mode="json", exclude_defaults=True),
+                "network": network.model_dump(mode="json", exclude_defaults=True),
             }
         return self._product("tune", f"clip/{configuration.slug}.json", recipe)
 

@@ -26,10 +26,11 @@ from covad.study.plan import (
     Space,
     bases_to_choose,
     clips_to_tune,
+    fixed_clips,
     plan,
     requests,
     space_label,
-    tuned_on_bumps,
+    tests_on_bumps,
 )
 from covad.toys.drawing import PoolOffset, PoolSource, pool_offset
 from covad.toys.pools import Cost
@@ -114,10 +115,7 @@ class RunStatus:
     @property
     def stages(self) -> list[StageProgress]:
         """Return all stages that the study has, and the report."""
-        network = self.study.tests.network
-        on_bumps = tuned_on_bumps(self.study, self.study.sizes)
-        tuned = (network is not None and network.clip == "tune") + len(on_bumps)
-        parts = tuned * len(self.study.configurations)
+        parts = len(clips_to_tune(self.study, fixed_clips(self.study))) + len(tests_on_bumps(self.study))
         left = len(self.clips_to_tune) + len(self.bases_to_choose)
         stored = self.total("done") + self.total("failed")
         since = "" if self.reported in (None, stored) else "`covad report` draws it anew"

@@ -15,7 +15,7 @@ from covad.nplm.convex.convex import ConvexTest
 from covad.runs.products import Products
 from covad.storage.json_files import read_json
 from covad.storage.records import restore
-from covad.study.plan import Sources, fixed_clips, space, tuned_on_bumps
+from covad.study.plan import Sources, fixed_clips, space, tests_on_bumps
 
 if TYPE_CHECKING:
     from covad.inference.clip import ClipChoice
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 def read_bases(products: Products, sources: Sources) -> dict[tuple[str, str], ConvexTest | AdaptiveTest]:
     """Return the tests with the bumps that were chosen, by name and slug, as far as they are there."""
     bases: dict[tuple[str, str], ConvexTest | AdaptiveTest] = {}
-    for test in tuned_on_bumps(products.study, products.study.sizes):
-        for configuration in products.study.configurations:
-            product = products.basis(configuration, sources.get(space(configuration)), test)
-            if product.made:
-                content, where = read_json(product.verified()), str(product.path)
-                bases[test, configuration.slug] = restore_test(content, where)
+    for test, configuration in tests_on_bumps(products.study):
+        product = products.basis(configuration, sources.get(space(configuration)), test)
+        if product.made:
+            content, where = read_json(product.verified()), str(product.path)
+            bases[test, configuration.slug] = restore_test(content, where)
     return bases
 
 

@@ -37,6 +37,7 @@ CHANGEABLE_KEYS = (
     "prior",
     "worst_direction",
     "result",
+    "main",
     "signals",
     "source.correlations",
     "source.response",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -33,6 +33,11 @@ _Yields = Annotated[Real, Field(ge=-5.0, le=5.0)]
 _NEAREST_YIELDS = 0.25
 #: `Treatment.NONE` in labels.
 _NO_NUISANCES = "no nuisances"
+TestName = Literal["network", "convex", "adaptive"]
+#: The tests that a study may have, in the order of tables.
+TESTS: tuple[TestName, ...] = get_args(TestName)
+#: Whose p-value is quoted; joint is the smaller p of network and convex test.
+Rule = Literal["adaptive", "convex", "network", "joint"]
 
 
 class Tests(Settings):
@@ -50,6 +55,11 @@ class Tests(Settings):
             raise ValueError("at least one of network, convex and adaptive is needed")
         return self
 
+    @property
+    def names(self) -> tuple[TestName, ...]:
+        """Return which tests there are."""
+        return tuple(name for name in TESTS if getattr(self, name) is not None)
+
 
 class Configuration(Settings):
     """What the test is given: a space, what it knows about nuisances, and the order of the response in nu.
@@ -57,7 +67,8 @@ class Configuration(Settings):
     `space` may be left out where the source has one only. Other sizes, other points nu, fewer toys and
     leaving out the signals are possible for a configuration of its own. `background_toys` is another number
     of toys for ensembles without a signal, which are few, and decide closure and how large a Z can be told;
-    `yield_toys` one for those of them whose true yield varies: `nu_norm` and `prior`.
+    `yield_toys` one for those of them whose true yield varies: `nu_norm` and `prior`. `tests` are those of
+    the study that run here; None: all of them.
     """
 
     space: str | None = None
@@ -69,6 +80,7 @@ class Configuration(Settings):
     toys: ToyCount | None = None
     background_toys: ToyCount | None = None
     yield_toys: ToyCount | None = None
+    tests: tuple[TestName, ...] | None = None
 
     @property
     def slug(self) -> str:
@@ -90,6 +102,11 @@ class Configuration(Settings):
         return ", ".join(part for part in parts if part)
 
 
+def tests_of_rule(rule: Rule) -> tuple[TestName, ...]:
+    """Return the tests that a p by this rule is made of."""
+    return ("network", "convex") if rule == "joint" else (rule,)
+
+
 def find_slug(name: str, labels: Mapping[str, str]) -> str:
     """Return the slug of the configuration that a user names, among slugs with their labels.
 
@@ -107,8 +124,8 @@ class Study(Settings):
     Toys are drawn at every `nu`; at every `nu_norm`, true values of the nuisance of the normalisation in
     units of its sigma; with `prior`, at truths thrown from the prior of all nuisances; and, with
     `worst_direction`, at two sigma on both sides along the direction in which the checks expect t to move
-    most. `result` is the test whose p-value is quoted: by default the convex one where the study has it, else
-    the adaptive one; joint is the smaller p of network and convex test.
+    most. `result` is the test whose p-value is quoted (`rule`), in every configuration; `main` names the
+    configuration that speaks for the study.
     """
 
     seed: Index
@@ -121,7 +138,8 @@ class Study(Settings):
     nu_norm: tuple[_Yields, ...] = (-3.0, -1.5, 1.5, 3.0)
     prior: bool = True
     worst_direction: bool = False
-    result: Literal["adaptive", "convex", "network", "joint"] | None = None
+    result: Rule | None = None
+    main: str | None = None
     signals: dict[str, Annotated[tuple[_Yield, ...], Field(min_length=1)]] = Field(default_factory=dict)
     toys: ToyCount = 400
     cluster: BatchCluster | None = None
@@ -183,9 +201,12 @@ class Study(Settings):
                     f"nu_norm: {low:g} and {high:g} are nearer than {_NEAREST_YIELDS:g} sigma, which says "
                     "nothing of how t moves with the yield"
                 )
-        for test in ("network", "convex") if self.result == "joint" else (self.result,):
-            if test is not None and getattr(self.tests, test) is None:
-                raise ValueError(f"result: {self.result} needs the {test} test, which tests lacks")
+        self._check_tests()
+        if self.main is not None:
+            try:
+                self.configuration(self.main)
+            except UnknownNameError as failure:
+                raise ValueError(f"main: {failure}") from failure
         for number, configuration in enumerate(self.configurations):
             if configuration.nu is not None:
                 self._check_points(f"configurations.{number}.nu", configuration.nu)
@@ -199,6 +220,30 @@ class Study(Settings):
         if isinstance(self.source, Collisions):
             self._check_events(self.source)
         return self
+
+    def _check_tests(self) -> None:
+        """Refuse tests of configurations that the study lacks, and a result without its tests."""
+        needed = tests_of_rule(self.rule)
+        for test in needed:
+            if test not in self.tests.names:
+                raise ValueError(f"result: {self.rule} needs the {test} test, which tests lacks")
+        for number, configuration in enumerate(self.configurations):
+            given, key = configuration.tests or (), f"configurations.{number}.tests"
+            if configuration.tests == ():
+                raise ValueError(f"{key}: one test is needed at least; leave the key out for all of them")
+            if len(set(given)) < len(given):
+                raise ValueError(f"{key}: an entry stands twice")
+            for test in given:
+                if test not in self.tests.names:
+                    raise ValueError(
+                        f"{key}: the study has no {test} test (it has: {', '.join(self.tests.names)})"
+                    )
+            if lacking := [test for test in needed if given and test not in given]:
+                how = "result" if self.result is not None else "result, which the study leaves open,"
+                raise ValueError(
+                    f"{key}: {how} is {self.rule}, so that the {lacking[0]} test is needed in "
+                    f"'{configuration.label}' too: add it, or name another result"
+                )
 
     def _check_direction(self) -> None:
         """Refuse a worst direction where there is none to find."""
@@ -251,6 +296,20 @@ class Study(Settings):
         """Return whether the expected events follow from the processes of the background (`expecting`)."""
         given = isinstance(self.source, Collisions) and self.source.background.processes
         return bool(given) and "expected" not in sizes.model_fields_set
+
+    @property
+    def rule(self) -> Rule:
+        """Return whose p-value is quoted: what `result` names, else the convex or the adaptive test."""
+        if self.result is not None:
+            return self.result
+        if self.tests.convex is not None:
+            return "convex"
+        return "adaptive" if self.tests.adaptive is not None else "network"
+
+    def tests_of(self, configuration: Configuration) -> tuple[TestName, ...]:
+        """Return the tests that run in a configuration."""
+        chosen = configuration.tests
+        return self.tests.names if chosen is None else tuple(test for test in TESTS if test in chosen)
 
     @property
     def spaces(self) -> tuple[tuple[str, int], ...]:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.convex.capacity import default_capacity
 from covad.nplm.convex.convex import ConvexTest
 from covad.settings import Nu
-from covad.study import Collisions, Configuration, Sizes, Study
+from covad.study import TESTS, Collisions, Configuration, Sizes, Study
 from covad.study.systematics import NORMALISATION
 from covad.toys.drawing import largest_number
 from covad.toys.ensembles import Draw, Ensemble, Request, Source, Stream, Treatment, TunedTest
 from covad.toys.tests import ChosenTest, TunedAdaptive, TunedConvex, TunedNetwork
 
-#: The tests that a study may have, in the order of tables.
-TESTS = ("network", "convex", "adaptive")
-#: Those of them that know the law of t without toys.
+#: The tests that know the law of t without toys.
 _HAVE_LAW = (TunedNetwork.has_law, TunedConvex.has_law, TunedAdaptive.has_law)
 LAWFUL = tuple(name for name, known in zip(TESTS, _HAVE_LAW, strict=True) if known)
 #: Sigma up to which signals are drawn.
@@ -69,10 +66,10 @@ def plan(
     for configuration in study.configurations:
         source, slug = sources.get(space(configuration)), configuration.slug
         tests: dict[str, TunedTest | None] = {}
-        if study.tests.network is not None:
+        if "network" in study.tests_of(configuration):
             clip = clips.get(slug)
             tests["network"] = tuned_network(study, source, clip) if source and clip else None
-        for name, tuned in tuned_on_bumps(study, sizes_of(study, configuration)).items():
+        for name, tuned in tuned_on_bumps(study, configuration).items():
             chosen = None if bases is None else bases.get((name, slug))
             tests[name] = tuned
             if bases is not None:
@@ -183,24 +180,9 @@ def null_draw(study: Study, configuration: Configuration) -> Draw:
     )
 
 
-def default_result(study: Study) -> Literal["adaptive", "convex", "network", "joint"]:
-    """Return whose p-value is quoted: what the study names, else the test with an analytic null, if there."""
-    if study.result is not None:
-        return study.result
-    if study.tests.convex is not None:
-        return "convex"
-    return "adaptive" if study.tests.adaptive is not None else "network"
-
-
 def default_test(study: Study) -> str:
     """Return the test that is meant if none is named: that of the result; of two, the convex one."""
-    result = default_result(study)
-    return "convex" if result == "joint" else result
-
-
-def tests_of_rule(rule: str) -> tuple[str, ...]:
-    """Return the tests that a p by this rule is made of."""
-    return ("network", "convex") if rule == "joint" else (rule,)
+    return "convex" if study.rule == "joint" else study.rule
 
 
 def nuisance_names(study: Study) -> tuple[str, ...]:
@@ -261,10 +243,11 @@ def tuned_adaptive(study: Study, sizes: Sizes) -> TunedAdaptive | None:
     return TunedAdaptive(**dict(study.tests.adaptive), **dict(sizes))
 
 
-def tuned_on_bumps(study: Study, sizes: Sizes) -> dict[str, TunedConvex | TunedAdaptive]:
-    """Return the tests of the study whose bumps are chosen once for a run, by their names."""
+def tuned_on_bumps(study: Study, configuration: Configuration) -> dict[str, TunedConvex | TunedAdaptive]:
+    """Return the tests of a configuration whose bumps are chosen once for a run, by their names."""
+    sizes, tests = sizes_of(study, configuration), study.tests_of(configuration)
     tuned = {"convex": tuned_convex(study, sizes), "adaptive": tuned_adaptive(study, sizes)}
-    return {name: test for name, test in tuned.items() if test is not None}
+    return {name: test for name, test in tuned.items() if test is not None and name in tests}
 
 
 def reach_convex(study: Study, expected: float | None = None) -> TunedConvex:
@@ -301,26 +284,34 @@ def fixed_clips(study: Study) -> dict[str, float]:
     network = study.tests.network
     if network is None or network.clip == "tune":
         return {}
-    return dict.fromkeys([c.slug for c in study.configurations], network.clip)
+    return {c.slug: network.clip for c in study.configurations if "network" in study.tests_of(c)}
 
 
 def clips_to_tune(study: Study, known: Clips) -> list[Configuration]:
     """Return configurations without a W: it depends on the space, the sizes and the treatment."""
-    return [] if study.tests.network is None else [c for c in study.configurations if c.slug not in known]
+    return [c for c in study.configurations if "network" in study.tests_of(c) and c.slug not in known]
 
 
 def bases_to_choose(study: Study, known: Bases) -> list[tuple[str, Configuration]]:
     """Return tests and configurations without bumps yet: these depend on the space and the sizes."""
-    tests = tuned_on_bumps(study, study.sizes)
-    return [(test, c) for test in tests for c in study.configurations if (test, c.slug) not in known]
+    return [(test, c) for test, c in tests_on_bumps(study) if (test, c.slug) not in known]
+
+
+def tests_on_bumps(study: Study) -> list[tuple[str, Configuration]]:
+    """Return every test whose bumps are chosen once for a run, with each of its configurations."""
+    on_bumps = [(test, c) for c in study.configurations for test in tuned_on_bumps(study, c)]
+    return sorted(on_bumps, key=lambda pair: TESTS.index(pair[0]))
 
 
 def main_configuration(study: Study) -> Configuration:
     """Return the one that speaks for the study: in the report's summary, and for observed files unless told.
 
-    The paper's proposal if it is there (covariant embedding, nuisances profiled, linear response, of the
-    study's own sizes), else the first that profiles the nuisances, else the first.
+    The one that the study names as `main`, else the paper's proposal if it is there (covariant embedding,
+    nuisances profiled, linear response, of the study's own sizes), else the first that profiles the
+    nuisances, else the first.
     """
+    if study.main is not None:
+        return study.configuration(study.main)
     profiled = [c for c in study.configurations if c.treatment is Treatment.PROFILED]
     if isinstance(study.source, Collisions):
         alphas = {name: entry.alpha for name, entry in study.source.learned.items()}

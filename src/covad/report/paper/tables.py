@@ -120,7 +120,7 @@ def chapter_tables(summary: Summary, chapter: str) -> Iterator[tuple[Table | Non
 def other_tables(summary: Summary) -> Iterator[Table]:
     """Return closure and significances of configurations that no table of the paper covers."""
     for configuration in summary.configurations:
-        kinds = {spec.kind for spec in read_paper().tables if is_role(configuration, spec)}
+        kinds = {spec.kind for spec in read_paper().tables if _in_role(summary, spec) == configuration}
         if "closure" not in kinds and (table := closure_table(summary, configuration)):
             yield table
         if "z" not in kinds and not _idealised(configuration):

@@ -32,7 +32,7 @@ def z_table(
     """Return the median Z per signal, injection and nu of the toys, calibrated by one null or by `LAW`."""
     injections = ordered(summary.injections(configuration.configuration))
     rows, laws, names = [], [], summary.shape_names
-    for test in summary.tests:
+    for test in summary.tests_of(configuration.configuration):
         law = law_of(summary, test, configuration.configuration)
         calibration = law.name if law and null == LAW else null
         laws.append(f"{null_label(calibration).text} of the {test_label(test)}")
