@@ -37,7 +37,7 @@ from covad.results import collect
 from covad.toys import latent_world as latent
 from covad.toys.drawing import LatentSource
 from covad.toys.ensembles import Ensemble
-from covad.toys.tests import ChosenAdaptive
+from covad.toys.tests import ChosenTest, TunedAdaptive
 
 SEED = 20261119
 ALARM_Z = 2.0
@@ -108,7 +108,7 @@ class Run:
             draw, ensemble = entry.draw, entry.ensemble
             if entry.configuration != wanted or ensemble is None or draw.signal is None or any(draw.nu):
                 continue
-            if isinstance(ensemble.test, ChosenAdaptive):
+            if isinstance(ensemble.test, ChosenTest) and isinstance(ensemble.test.settings, TunedAdaptive):
                 found[f"{draw.injected:g} {draw.signal}"] = ensemble
         if not found:
             raise click.UsageError(f"{path}: {configuration} has no toys of the adaptive test with a signal")

@@ -16,6 +16,7 @@ from covad.study.plan import (
     n_prior_points,
     plan,
     requests,
+    tuned_on_bumps,
 )
 from covad.toys.ensembles import Treatment
 
@@ -286,3 +287,18 @@ def test_own_sizes_that_are_the_studys_are_no_other_sizes():
     same = {"sizes": {"expected": 10_000, "reference": 52_000}}
     the_study = _of_collisions({"space": "plain"}, {"space": "linear"} | same)
     assert main_configuration(the_study).space == "linear"
+
+
+def test_toys_of_a_run_share_the_moments_of_the_adaptive_test():
+    """With bumps that were chosen, every toy had summed over its own reference: slower, with its noise."""
+    small = {"capacities": [4.0], "bumps": [10], "together": []}
+    one = study(tests={"adaptive": small}, sizes={"expected": 500, "reference": 2500}, signals={})
+    sources = open_sources(one, RunDirectory(Path()))
+    (source,) = set(sources.values())
+    bases = {
+        (name, c.slug): tuned.chosen(source).test
+        for c in one.configurations
+        for name, tuned in tuned_on_bumps(one, c).items()
+    }
+    for entry in plan(one, sources, {}, bases):
+        assert entry.ensemble.test.build(source).shared is not None

@@ -123,7 +123,7 @@ class TunedAdaptive(AdaptiveSettings, Sizes):
             "seed": self.seed,
             "expected": self.expected,
             "reference": self.reference,
-            "moments": "shared",
+            "moments": "shared by toys of a run",
             "law": "next order, within its limit",
         }
         return settings | self.model_dump(mode="json", exclude=set(settings), exclude_defaults=True)
@@ -161,7 +161,11 @@ class ChosenTest:
     def describe(self) -> dict[str, Any]:
         return self.settings.describe()
 
-    def build(self, source: Source) -> NplmTest:  # noqa: ARG002
+    def build(self, source: Source) -> NplmTest:
+        """Return the test; the adaptive one with the moments that toys of the source share."""
+        if isinstance(self.test, AdaptiveTest):
+            shared = SharedMoments(self.test.members, source.reference_sample(EVENTS))
+            return replace(self.test, shared=shared)
         return self.test
 
 
@@ -179,8 +183,3 @@ class ChosenAdaptive(ChosenTest):
 
     settings: TunedAdaptive
     test: AdaptiveTest = field(compare=False, repr=False)
-
-    def build(self, source: Source) -> NplmTest:
-        """Return the test with the moments that toys of the source share."""
-        sample = source.reference_sample(EVENTS)
-        return replace(self.test, shared=SharedMoments(self.test.members, sample))

@@ -12,9 +12,9 @@ from scipy.special import ndtri_exp
 from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.adaptive.law import AdaptiveNull, adaptive_nulls, sketched_null
 from covad.nplm.adaptive.members import AdaptiveFit, choose_members
-from covad.nplm.adaptive.shared import ReferenceSample, SharedMoments
+from covad.nplm.adaptive.shared import ReferenceSample, SharedMoments, _kind, _slopes
 from covad.nplm.dataset import Dataset, Float64, Normalisation, Response
-from covad.nplm.likelihood import join_nuisances
+from covad.nplm.likelihood import join_nuisances, nuisance_slopes
 from covad.nplm.settings import AdaptiveSettings, Sizes
 from covad.nplm.statistic import likelihood_ratio
 from covad.toys import latent_world as latent
@@ -35,6 +35,11 @@ def tails(z: np.ndarray) -> np.ndarray:
     return (0.1 * (distance - 4.7) / 3.5)[:, None].astype(np.float32)
 
 
+def bent(z: np.ndarray) -> np.ndarray:
+    """A curvature of the response to one nuisance, half as large as its slope and of another shape."""
+    return (0.05 * np.tanh(z[:, 1]))[:, None, None].astype(np.float32)
+
+
 def toy(kind: str) -> tuple[Dataset, ReferenceSample]:
     """Return a toy, and a sample of the density of its reference."""
     nuisances = {"ten nuisances": 10, "three nuisances": 3, "no nuisance": 0}.get(kind, 1)
@@ -50,6 +55,14 @@ def toy(kind: str) -> tuple[Dataset, ReferenceSample]:
             reference_response=Response(tails(dataset.reference)),
             data_response=Response(tails(dataset.data)),
         )
+    if kind == "quadratic":
+        sample = Response(tails(z), bent(z))
+        dataset = replace(
+            dataset,
+            reference_response=Response(tails(dataset.reference), bent(dataset.reference)),
+            data_response=Response(tails(dataset.data), bent(dataset.data)),
+        )
+        return dataset, ReferenceSample(z, sample)
     if kind == "weights":
         z, weights = latent.weighted_background(N_SAMPLE, np.random.default_rng(3), 0.3, 0.3)
         response = latent.response(z, nuisances)
@@ -65,7 +78,8 @@ def exact(dataset: Dataset, sample: ReferenceSample, nu: Float64 | None) -> Adap
 
 @pytest.mark.parametrize("sigmas", [-1.5, 0.0, 1.0])
 @pytest.mark.parametrize(
-    "kind", ["one nuisance", "no nuisance", "three nuisances", "ten nuisances", "tails", "weights"]
+    "kind",
+    ["one nuisance", "no nuisance", "three nuisances", "ten nuisances", "tails", "quadratic", "weights"],
 )
 def test_z_of_the_members_is_that_of_the_exact_sums(kind: str, sigmas: float) -> None:
     dataset, sample = toy(kind)
@@ -78,6 +92,28 @@ def test_z_of_the_members_is_that_of_the_exact_sums(kind: str, sigmas: float) ->
         log_p = shared.log_p(t, dataset, nu)
         assert log_p is not None
         np.testing.assert_allclose(-ndtri_exp(log_p), z, atol=LIMIT)
+
+
+def test_entries_of_the_response_combine_to_its_slopes() -> None:
+    """Of three nuisances whose quadratic terms mix them."""
+    rng = np.random.default_rng(4)
+    dataset = replace(WORLD, n_nuisances=3).toy(rng)
+
+    def mixing(linear: np.ndarray) -> Response:
+        mixed = rng.normal(size=(len(linear), 3, 3)).astype(np.float32)
+        return Response(linear, mixed + mixed.swapaxes(1, 2))
+
+    response = mixing(dataset.reference_response.linear)
+    data = mixing(dataset.data_response.linear)
+    dataset = replace(dataset, reference_response=response, data_response=data)
+    shared, nu = (
+        SharedMoments(MEMBERS, ReferenceSample(dataset.reference, response)),
+        np.array([1.0, -2.0, 0.5, 0.1]),
+    )
+    first = MEMBERS.basis.n_columns
+    entries = shared._columns(slice(None), _kind(dataset))[:, first - 1 :]
+    found = (entries @ _slopes(dataset, nu))[:, 1:]
+    np.testing.assert_allclose(found, nuisance_slopes(response, nu), atol=1e-5)
 
 
 def test_the_yield_alone_would_not_do() -> None:

@@ -7,6 +7,9 @@ that its fit is held against.
 
 A ridge is the same in all rotated columns, so the bumps are rotated to the principal axes of F. A member
 keeps the axes that its ridge lets through.
+
+The columns of the nuisances are the slopes g + D.nu of the response. Those of a quadratic response depend on
+nu: moments are summed over the entries of g and D, and combined for the slopes at nu.
 """
 
 from __future__ import annotations
@@ -33,6 +36,12 @@ EVENTS, CONDENSED = 100_000, 4_000
 _NEGLIGIBLE = 1e-3
 #: Relative spread of the growth of the density beyond which the condensed sample is too small.
 _DEPARTS = 0.15
+#: Nuisances of a quadratic response up to which the entries of g and D are columns.
+_MOST_QUADRATIC = 6
+
+
+#: What the columns of a dataset depend on: nuisances, whether their response is quadratic, and a yield.
+_Kind = tuple[int, bool, bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +77,11 @@ class _Axes:
     shares: Float64  # weights of the condensed events
     noise_shares: Float64
 
+    @property
+    def others(self) -> int:
+        """Return the number of columns behind the axes: the constant and the nuisances."""
+        return len(self.mean) - len(self.spectrum)
+
     def kept(self, expected: float, ridge: float) -> NDArray[np.intp]:
         """Return the columns of the axes that a ridge lets through, of the constant and the nuisances."""
         n_kept = int((expected * self.spectrum > _NEGLIGIBLE * ridge).sum())
@@ -101,31 +115,31 @@ class SharedMoments:
 
     members: Members
     sample: ReferenceSample
-    _known: dict[tuple[int, bool], _Moments] = field(default_factory=dict, repr=False)
+    _known: dict[_Kind, _Moments] = field(default_factory=dict, repr=False)
     _shifts: dict[tuple[Any, ...], Float64] = field(default_factory=dict, repr=False)
 
     def log_p(self, t: Float64, dataset: Dataset, nu: Float64) -> Float64 | None:
         """Return log p of every member at `nu`; None where only sums over the toy's own reference will do.
 
-        That is: a quadratic response, whose columns depend on nu, a yield that floats freely, and a density
-        that changes so much that the condensed sample is too small.
+        That is: a quadratic response to many nuisances, a yield that floats freely, and a density that
+        changes so much that the condensed sample is too small.
         """
         if not self._serves(dataset):
             return None
-        shift = nuisance_shift(self._response(dataset.n_nuisances), nu)
+        shift = nuisance_shift(self._response(dataset), nu)
         total_growth = float(self._shares @ np.exp(shift))
         if float(np.sqrt(self._shares @ np.square(np.exp(shift) / total_growth - 1.0))) > _DEPARTS:
             return None
         nominal = float(dataset.weights.sum())
         expected = nominal * total_growth
-        found = np.empty(len(t))
+        found, slopes = np.empty(len(t)), _slopes(dataset, nu)
         shifts = self._next_order(dataset) * (nominal / expected)
         for scales, axes in self._moments(dataset).by_scales.items():
             growth = np.exp(shift[axes.drawn])
             growth /= float(axes.shares @ growth / axes.shares.sum())
             own = [j for j, member in enumerate(self.members.members) if member.scales == scales]
             weakest = min(self.members.members[j].ridge for j in own)
-            moments = axes.moments(growth, axes.kept(expected, weakest))
+            moments = _with(slopes, axes.moments(growth, axes.kept(expected, weakest)), axes.others)
             for j in own:
                 problem = self._problem(axes, moments, j, expected, dataset)
                 null = stretched(ConvexNull.of(*problem), float(shifts[j]))
@@ -139,9 +153,9 @@ class SharedMoments:
 
         `moments` are those of the leading axes at a yield of one, and of the constant and the nuisances.
         """
-        ridge, n_axes, n = self.members.members[j].ridge, len(axes.spectrum), len(axes.mean)
+        ridge = self.members.members[j].ridge
         n_kept = int((expected * axes.spectrum > _NEGLIGIBLE * ridge).sum())
-        others = n - n_axes
+        others = 1 + dataset.n_nuisances + (dataset.normalisation is not None)
         kept = np.append(
             np.arange(n_kept), np.arange(len(moments.information) - others, len(moments.information))
         )
@@ -160,21 +174,22 @@ class SharedMoments:
         expected = float(f"{nominal:.2g}")  # toys of weighted events have sums nearly the same
         precision = GaussianPenalty.of_nuisances(dataset).curvature
         key = (
-            dataset.n_nuisances,
-            dataset.normalisation is not None,
+            *_kind(dataset),
             expected,
             n_reference,
             precision.tobytes(),
         )
         if key not in self._shifts:
             shifts = np.zeros(len(self.members))
+            slopes = _slopes(dataset, np.zeros(dataset.n_nuisances))
             for j, member in enumerate(self.members.members):
                 axes = self._moments(dataset).by_scales[member.scales]
                 kept = axes.kept(expected, member.ridge)
-                moments = axes.moments(np.ones(len(axes.drawn)), kept)
+                moments = _with(slopes, axes.moments(np.ones(len(axes.drawn)), kept), axes.others)
                 problem = self._problem(axes, moments, j, expected, dataset)
                 om = expected / n_reference * axes.noise_total
-                events = EventSums(axes.condensed[:, kept], expected * axes.shares, om)
+                x = axes.condensed[:, kept] @ _beside(slopes, len(kept) - axes.others).astype(np.float32)
+                events = EventSums(x, expected * axes.shares, om)
                 shifts[j] = mean_shift(events, *problem)
             self._shifts[key] = shifts
         return self._shifts[key] * (expected / nominal)
@@ -184,26 +199,41 @@ class SharedMoments:
         if not self._serves(dataset):
             return None
         grown = dataset.weights @ np.exp(nuisance_shift(dataset.reference_response, nu))
-        return np.asarray(float(grown) * self._moments(dataset).information)
+        information, slopes = self._moments(dataset).information, _slopes(dataset, nu)
+        combined = _beside(slopes, len(information) - len(slopes))
+        return np.asarray(float(grown) * (combined.T @ information @ combined))
 
     def _serves(self, dataset: Dataset) -> bool:
         free = dataset.normalisation is not None and dataset.normalisation.is_free
-        return not free and dataset.reference_response.quadratic is None and self.members.constant
+        quadratic = dataset.reference_response.quadratic is not None
+        known = not quadratic or (
+            dataset.n_nuisances <= _MOST_QUADRATIC and self.sample.response.quadratic is not None
+        )
+        return not free and known and self.members.constant
 
     @cached_property
     def _shares(self) -> Float64:
         return self.sample.shares()
 
-    def _response(self, n_nuisances: int) -> Response:
-        """Return as much of the response as a test with so many nuisances knows: all, or nothing."""
-        return Response(self.sample.response.linear[:, :n_nuisances])
+    def _response(self, dataset: Dataset) -> Response:
+        """Return as much of the response as a test like that of the dataset knows."""
+        n_nuisances, quadratic, _ = _kind(dataset)
+        linear = self.sample.response.linear[:, :n_nuisances]
+        return Response(linear, self.sample.response.quadratic if quadratic else None)
 
-    def _blocks(self, n_nuisances: int, norm: bool) -> Iterator[tuple[slice, Float32]]:
-        response = self._response(n_nuisances)
+    def _blocks(self, kind: _Kind) -> Iterator[tuple[slice, Float32]]:
         for start in range(0, len(self._shares), BLOCK):
             rows = slice(start, start + BLOCK)
-            part = Response(response.linear[rows])
-            yield rows, columns(self.members.basis, self.sample.z[rows], part, norm)
+            yield rows, self._columns(rows, kind)
+
+    def _columns(self, rows: slice | NDArray[np.intp], kind: _Kind) -> Float32:
+        """Return the bumps, and the entries of the response, of some events of the sample."""
+        n_nuisances, quadratic, norm = kind
+        entries = self.sample.response.linear[rows, :n_nuisances]
+        if quadratic and self.sample.response.quadratic is not None:
+            upper = np.triu_indices(n_nuisances)
+            entries = np.hstack([entries, self.sample.response.quadratic[rows][:, *upper]])
+        return columns(self.members.basis, self.sample.z[rows], Response(entries), norm)
 
     def _condense(self, gram: Float64) -> tuple[NDArray[np.intp], Float64]:
         """Draw events by their leverage x.(F + ridge)^-1.x, with what each of them stands for.
@@ -215,26 +245,26 @@ class SharedMoments:
         ridges = np.append(np.full(len(gram) - 1, ridge), 0.0)
         inverse = np.linalg.inv(effective * gram + np.diag(ridges))
         leverage = np.concatenate(
-            [np.einsum("ij,ij->i", x @ inverse, x) for _, x in self._blocks(0, norm=False)]
+            [np.einsum("ij,ij->i", x @ inverse, x) for _, x in self._blocks((0, False, False))]
         )
         return drawn_by(leverage, self._shares, CONDENSED)
 
     def _moments(self, dataset: Dataset) -> _Moments:
         """Return the moments in the columns of such datasets, computed once."""
-        key = dataset.n_nuisances, dataset.normalisation is not None
-        if key not in self._known:
-            self._known[key] = self._summed(*key)
-        return self._known[key]
+        kind = _kind(dataset)
+        if kind not in self._known:
+            self._known[kind] = self._summed(kind)
+        return self._known[kind]
 
-    def _summed(self, n_nuisances: int, norm: bool) -> _Moments:
+    def _summed(self, kind: _Kind) -> _Moments:
         """Sum over the sample once, and rotate the bumps of every set of scales to their principal axes."""
         shares = self._shares
         noise_shares = len(shares) * np.square(shares)
         n_basis = self.members.basis.n_columns
-        n = n_basis + n_nuisances + norm
+        n = self._columns(slice(0, 1), kind).shape[1]
         mean, noise_mean, information, noise = np.zeros(n), np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
         even = self.sample.weights is None
-        for rows, x in self._blocks(n_nuisances, norm):
+        for rows, x in self._blocks(kind):
             mean += shares[rows] @ x
             information += _gram(x.astype(np.float64), shares[rows])
             if not even:
@@ -243,8 +273,7 @@ class SharedMoments:
         if even:
             noise_mean, noise = mean, information
         drawn, drawn_shares = self._condense(information[:n_basis, :n_basis])
-        response = Response(self._response(n_nuisances).linear[drawn])
-        condensed = columns(self.members.basis, self.sample.z[drawn], response, norm)
+        condensed = self._columns(drawn, kind)
         found: dict[tuple[int, ...], _Axes] = {}
         for member, own in zip(self.members.members, self.members.columns, strict=True):
             if member.scales in found:
@@ -272,3 +301,38 @@ class SharedMoments:
 def _gram(x: Columns, weights: Float64) -> Float64:
     """Return sum w x x^T; products run in the precision of x."""
     return np.asarray(x.T @ (x * weights.astype(x.dtype)[:, None]), dtype=np.float64)
+
+
+def _kind(dataset: Dataset) -> _Kind:
+    quadratic = dataset.reference_response.quadratic is not None and dataset.n_nuisances > 0
+    return dataset.n_nuisances, quadratic, dataset.normalisation is not None
+
+
+def _slopes(dataset: Dataset, nu: Float64) -> Float64:
+    """Return the matrix that makes the constant, the slopes g + D.nu and the yield of the summed columns."""
+    k, quadratic, norm = _kind(dataset)
+    first, second = np.triu_indices(k) if quadratic else (np.empty(0, dtype=int), np.empty(0, dtype=int))
+    slopes = np.zeros((1 + k + len(first) + norm, 1 + k + norm))
+    slopes[: 1 + k, : 1 + k] = np.eye(1 + k)
+    entries = 1 + k + np.arange(len(first))
+    slopes[entries, 1 + first] = nu[second]
+    slopes[entries, 1 + second] = nu[first]  # D is symmetric; on its diagonal, the same once more
+    slopes[len(slopes) - norm :, 1 + k :] = 1.0
+    return slopes
+
+
+def _beside(slopes: Float64, n_axes: int) -> Float64:
+    """Return the matrix that leaves the axes as they are, and combines what is behind them."""
+    rows, columns_ = slopes.shape
+    whole = np.zeros((n_axes + rows, n_axes + columns_))
+    whole[:n_axes, :n_axes] = np.eye(n_axes)
+    whole[n_axes:, n_axes:] = slopes
+    return whole
+
+
+def _with(slopes: Float64, moments: ScoreMoments, others: int) -> ScoreMoments:
+    """Return the moments of the axes, the constant and the slopes, of which `others` columns are not axes."""
+    if slopes.shape[0] == slopes.shape[1]:
+        return moments
+    turn = _beside(slopes, len(moments.information) - others)
+    return ScoreMoments(turn.T @ moments.information @ turn, turn.T @ moments.reference_variance @ turn)
