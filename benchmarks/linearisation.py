@@ -32,7 +32,7 @@ from covad.inference.reach import Reach
 from covad.report.figures.canvas import COLD, MARKERS
 from covad.report.figures.frontier import Where, draw_frontier
 from covad.report.names import number
-from covad.results import Summary, collect, select, summarise
+from covad.results import Summary, collect, summarise
 from covad.results.spaces import SpaceSummary
 from covad.study import Configuration
 from covad.study.plan import space_label
@@ -186,9 +186,10 @@ def table_of_toys(found: dict[str, Summary]) -> list[str]:
     heads = ["systematic", "configuration", "toys of", "toys", "shift of the median", "Z > 2, %", "verdict"]
     lines = [_line(heads), "| --- | --- | --- | ---: | ---: | ---: | --- |"]
     for name, summary in found.items():
-        for each in select(summary.closure, test="adaptive"):
+        for each in summary.closure:
             ends, alarms = each.median_shift.interval, each.false_positives_at(2.0)
-            shift = f"{each.median_shift.shift:.2f} [{ends.low:.2f}, {ends.high:.2f}]"
+            low, high = ("open" if end is None else f"{end:.2f}" for end in (ends.low, ends.high))
+            shift = f"{each.median_shift.shift:.2f} [{low}, {high}]"
             rate = "" if alarms is None or alarms.rate is None else f"{100 * alarms.rate:.1f}"
             told = [TITLES[name], each.configuration, each.point, str(each.n_toys), shift, rate]
             lines.append(_line([*told, str(each.verdict)]))

@@ -52,6 +52,12 @@ def test_the_table_has_a_line_per_alpha_and_response(found):
     assert len(benchmark.table_of_every(found)) == 2 + 4
 
 
+def test_toys_have_a_line_per_ensemble(found):
+    head, _, *lines = benchmark.table_of_toys(found)
+    assert len(lines) == len(found["soft_30"].closure) > 0
+    assert {line.count("|") for line in lines} == {head.count("|")}
+
+
 def test_a_run_without_checks_has_no_lines(found):
     empty = {name: replace(each, frontier=None) for name, each in found.items()}
     assert len(benchmark.table(empty)) == len(benchmark.table_of_every(empty)) == 2
