@@ -184,9 +184,11 @@ def test_the_report_shows_yardsticks_of_its_own_toys_only(pooled):
 
 
 def test_known_processes_are_left_out_in_turn(collided):
-    found = tune_power(collided, GRID, n_bumps=2)
+    found = tune_power(collided, GRID, n_bumps=2, shares=(0.01, 0.05))
     families = [family.family for family in found.settings[0].families]
     assert families[:2] == ["random bumps", "z left out"]
+    assert found.settings[0].families[1].anomalies == 2
+    assert any("came as 1, 5 % of the data" in note for note in found.notes)
     assert any("trained with their labels" in note for note in found.notes)
     assert {setting.space for setting in found.settings} == {"covariant, linear", "contrastive, linear"}
 

@@ -12,6 +12,7 @@ from covad.embedding.settings import EncoderSettings
 from covad.errors import FileWriteError, StudyError, UnknownNameError
 from covad.inference.statements import ALWAYS_JUDGED_Z, toys_that_can_tell
 from covad.pipeline.trial import check_collisions
+from covad.results.frontier import setting_of
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.study import read_study
@@ -128,6 +129,16 @@ def test_analysis_has_nuisances_of_every_kind_that_simulated_events_can_have(tmp
     profiled = [e for e in ensembles if e.configuration.treatment == "profiled"]
     assert {e.toys for e in profiled} == {2400}
     assert any(e.draw.prior for e in profiled)
+
+
+def test_frontier_repeats_every_alpha_with_three_seeds_and_differs_in_nothing_else(tmp_path):
+    study = preset("frontier", tmp_path)
+    learned = study.source.learned
+    assert Counter(entry.alpha for entry in learned.values()) == dict.fromkeys((0, 0.3, 1, 3, 10, 30), 3)
+    assert {entry.seed for entry in learned.values()} == {0, 1, 2}
+    assert {setting_of(entry, 1)[0] for entry in learned.values()} == {"beta = 1.0, keep = observables"}
+    assert [name for name, _ in study.spaces] == list(learned)
+    assert study.source.splits.total == study.source.background.simulate
 
 
 def test_an_existing_file_is_left_as_it_is(tmp_path):

@@ -541,6 +541,13 @@ def export(path: Path, out: Path | None) -> None:
     help="Toys of each family, with and without an anomaly; 0: the formula alone.",
 )
 @click.option("--signal", "signals", multiple=True, help="Signal of the study that counts as an anomaly.")
+@click.option(
+    "--share",
+    "shares",
+    multiple=True,
+    type=click.FloatRange(0.0, 0.2, min_open=True),
+    help="Yield of a process left out, of the expected events; default: 0.005, 0.01 and 0.02.",
+)
 @click.option("--leave-out", "process", help="Write a study that is trained without this process; no more.")
 @click.option("--to", "folder", type=click.Path(path_type=Path), help="Folder of that study and its events.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the powers as JSON.")
@@ -554,6 +561,7 @@ def tune_power(
     n_bumps: int,
     toys: int,
     signals: tuple[str, ...],
+    shares: tuple[float, ...],
     process: str | None,
     folder: Path | None,
     json_file: Path | None,
@@ -571,6 +579,7 @@ def tune_power(
     from covad.results.frontier import read_frontier
     from covad.runs.directory import RunDirectory
     from covad.storage.records import plain
+    from covad.toys.anomalies import LEFT_OUT_SHARES
 
     if (process is None) != (folder is None) or (process is not None and len(runs) > 1):
         raise click.UsageError("--leave-out PROCESS needs --to FOLDER, and one run")
@@ -581,7 +590,7 @@ def tune_power(
         return
     given: dict[str, Any] = {"capacities": capacities, "spreads": spreads, "tests": tests}
     grid = Grid(bumps=bumps, **{key: value for key, value in given.items() if value})
-    found = {path: tune(path, grid, n_bumps, toys, signals) for path in runs}
+    found = {path: tune(path, grid, n_bumps, toys, signals, shares or LEFT_OUT_SHARES) for path in runs}
     if json_file:
         _write(
             json_file, json.dumps({str(path): plain(each) for path, each in found.items()}, indent=2) + "\n"

@@ -30,6 +30,7 @@ from covad.storage.sealed import write_sealed
 from covad.study import Collisions, Study
 from covad.study.plan import null_draw, one_per_space, sizes_of, space_label
 from covad.toys.anomalies import (
+    LEFT_OUT_SHARES,
     AnomalyFamily,
     as_signal,
     check_sizes,
@@ -107,11 +108,17 @@ class Grid:
 
 
 def tune_power(
-    path: Path, grid: Grid, n_bumps: int = 40, toys: int = 0, signals: Sequence[str] = ()
+    path: Path,
+    grid: Grid,
+    n_bumps: int = 40,
+    toys: int = 0,
+    signals: Sequence[str] = (),
+    shares: Sequence[float] = LEFT_OUT_SHARES,
 ) -> PowerTuning:
     """Compare settings in every space of a run, and keep the answer in RUN/power/tuning.json.
 
     `signals` are those of the study that count as anomalies: processes that were left out of its training.
+    `shares` are the yields of processes left out, of the expected events.
     With `toys`, as many with and without an anomaly are fitted for each family, the same for all settings.
     """
     if path.is_file():
@@ -133,7 +140,7 @@ def tune_power(
         draw, source = null_draw(study, configuration), sources[where]
         made_of[space_label(where)] = power_digest(study, configuration, source)
         background = _background(source, draw)
-        families = list(_families(study, directory, background, draw, n_bumps, signals, notes))
+        families = list(_families(study, directory, background, draw, n_bumps, signals, shares, notes))
         settings = list(grid.settings(study, sizes_of(study, configuration)))
         found: dict[Setting, list[FamilyPower]] = {each: [] for _, each in settings}
         for family in families:
@@ -174,6 +181,7 @@ def _families(
     draw: Draw,
     n_bumps: int,
     signals: Sequence[str],
+    shares: Sequence[float],
     notes: list[str],
 ) -> Iterator[AnomalyFamily]:
     yield random_bumps(background, draw, n_bumps, derived_seed(study, "anomalies"))
@@ -190,11 +198,12 @@ def _families(
         notes.append("no process was left out: the events have weights, and pools do not keep their labels")
         return
     told = "; the encoder was trained with their labels" if study.source.learned else ""
-    notes.append(f"processes were left out of reference and data{told}")
+    yields = ", ".join(f"{100 * share:g}" for share in shares)
+    notes.append(f"processes were left out of reference and data, and came as {yields} % of the data{told}")
     for process, share in _shares(labels).items():
         if share > _LARGEST_SHARE:
             continue
-        family = left_out(background, draw, process, labels)
+        family = left_out(background, draw, process, labels, shares)
         try:
             check_sizes(family, draw)
         except TooFewEventsError as few:

@@ -9,9 +9,9 @@ from covad.errors import StudyError, UnknownNameError
 from covad.storage.atomic import replacing, writing
 
 #: `quick` shows all stages in minutes, `laptop` is the paper's study with further spaces, `paper` has the
-#: paper's training sizes; `analysis` has nuisances of all kinds, `observables` learns no space, `smoke` tries
-#: an installation.
-PRESETS = ("quick", "observables", "laptop", "paper", "analysis", "smoke")
+#: paper's training sizes; `analysis` has nuisances of all kinds, `observables` learns no space, `frontier`
+#: compares spaces of several alphas, `smoke` tries an installation.
+PRESETS = ("quick", "observables", "laptop", "paper", "analysis", "frontier", "smoke")
 
 
 def preset_text(name: str) -> str:
