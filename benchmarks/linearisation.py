@@ -9,8 +9,7 @@
 Every systematic has a study file FOLDER/NAME.yaml and a run directory FOLDER/NAME; all share the simulated
 events FOLDER/background.h5. The encoder is the transformer of the laptop preset. The work is done by
 `covad run FOLDER/NAME.yaml --out FOLDER/NAME --until checks`, which may be given by hand as well. Toys are
-those of the adaptive test in the configurations of `DECIDING`, or in those that are named. The tables and the
-figure are those of docs/explanation/when-l_cov.md.
+those of the adaptive test in the configurations of `DECIDING`, or in those that are named.
 """
 
 from __future__ import annotations
