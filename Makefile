@@ -29,7 +29,7 @@ demo: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# Every number and figure of docs/results, from a finished run: make results RUN=...
+# Every table and figure of docs/results, from a finished run: make results RUN=...
 results: $(READY)
 	$(if $(RUN),,$(error make results RUN=... takes the directory of a finished run))
 	$(BIN)/python benchmarks/results_pages.py $(RUN)

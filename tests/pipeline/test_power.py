@@ -261,3 +261,9 @@ def test_the_commands_print_what_they_found(pooled, tmp_path):
     assert "profiled chi2 in cells of z" in told.output
     told = runner.invoke(commands, ["tune-power", str(pooled), "--leave-out", "z"])
     assert told.exit_code == 2
+
+
+@pytest.mark.parametrize("shares", [(float("nan"),), (0.0,), (0.3,), (0.01, 0.01)])
+def test_shares_that_make_no_sense_are_refused(collided, shares):
+    with pytest.raises(PlanError, match="--share"):
+        tune_power(collided, GRID, shares=shares)

@@ -5,6 +5,7 @@ import shutil
 from latent_run import SMALL, make_latent_run
 
 from covad.results import read_summary, select
+from covad.results.overview import closure_of_rule
 from covad.results.run import open_run
 from covad.runs.status import run_status
 
@@ -28,6 +29,13 @@ def test_results_are_those_of_the_tests_that_ran(small_run):
         assert {line.test for line in select(lines, configuration="latent-profiled")} == {"convex"}
         assert {line.test for line in select(lines, configuration="latent-none")} == {"network", "convex"}
     assert [clip.configuration for clip in summary.clips] == ["latent-none"]
+
+
+def test_closure_of_a_test_that_did_not_run_is_unknown(small_run):
+    """An answer may keep the rule of a test that was taken out of the study since."""
+    summary = read_summary(small_run)
+    for rule in ("network", "joint", "adaptive"):
+        assert closure_of_rule(summary, rule, "latent-profiled") is None
 
 
 def test_the_report_tells_nothing_of_a_test_that_did_not_run(small_run):

@@ -545,7 +545,7 @@ def export(path: Path, out: Path | None) -> None:
     "--share",
     "shares",
     multiple=True,
-    type=click.FloatRange(0.0, 0.2, min_open=True),
+    type=float,
     help="Yield of a process left out, of the expected events; default: 0.005, 0.01 and 0.02.",
 )
 @click.option("--leave-out", "process", help="Write a study that is trained without this process; no more.")

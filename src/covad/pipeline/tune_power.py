@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 Z = 2.0
 #: The tests that can be compared, by name.
 COMPARED = ("convex", "adaptive")
-#: Processes that are more of the background than this are no anomalies.
+#: Processes that are more of the background than this are no anomalies, nor do they come as more of the data.
 _LARGEST_SHARE = 0.2
 #: Reference events from which the moments of a null are estimated, in units of a toy's.
 _MOMENT_SAMPLE = 4
@@ -125,6 +125,11 @@ def tune_power(
         raise StudyError(
             f"{path}: is a file, but a space has to be trained first: "
             f"`covad run {path} --out RUN --until pools`, then `covad tune-power RUN`"
+        )
+    if len(set(shares)) < len(shares) or not all(0.0 < share <= _LARGEST_SHARE for share in shares):
+        given = ", ".join(f"{share:g}" for share in shares)
+        raise PlanError(
+            f"--share {given}: every share must be above 0 and at most {_LARGEST_SHARE:g}, and be given once"
         )
     directory = RunDirectory(path)
     study = directory.study()

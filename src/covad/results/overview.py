@@ -151,7 +151,7 @@ def closure_of_rule(summary: Summary, rule: Rule, configuration: str) -> Closure
 
     None where one of them has no toys at shifted nu.
     """
-    needed = [test for test in quoted_first(summary) if test in tests_of_rule(rule)]
+    needed = sorted(tests_of_rule(rule), key=lambda test: test != quoted_test(summary)[0])
     found = [closure_overview(summary, test, configuration) for test in needed]
     known = [overview for overview in found if overview is not None]
     if len(known) < len(found):

@@ -66,7 +66,7 @@ class Run:
         `configuration` is a slug or a label, by default the study's main one. nu = 0 stands for all nuisances
         at 0; `nu_norm` is the true nuisance of the normalisation in units of its sigma, and `prior` the
         ensemble whose truths are thrown from the prior. `injected` may be left out where the study has one
-        yield of the signal; `test` is by default the convex one, if the study has it.
+        yield of the signal; `test` is by default the one whose p the study quotes.
         """
         study = self.study
         wanted = main_configuration(study) if configuration is None else study.configuration(configuration)

@@ -19,13 +19,24 @@ def held_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    arrived: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda number, _: arrived.append(number)) for number in numbers}
+    arrived: dict[int, None] = {}
+    try:
+        with _held(signal.SIGINT, arrived), _held(signal.SIGTERM, arrived):
+            yield
+    finally:
+        for number in arrived:
+            signal.raise_signal(number)
+
+
+@contextmanager
+def _held(number: signal.Signals, arrived: dict[int, None]) -> Iterator[None]:
+    """Note a signal instead of handling it; one that is ignored, or not handled by Python, is left alone."""
+    before = signal.getsignal(number)
+    if before is None or before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(number, lambda number, _: arrived.setdefault(number))
     try:
         yield
     finally:
-        for number in numbers:
-            signal.signal(number, before[number])
-        if arrived:
-            signal.raise_signal(arrived[0])
+        signal.signal(number, before)
