@@ -148,8 +148,8 @@ def draw(run: Run, folder: Path) -> dict[str, str]:
         made[name] = told
 
     pair = _both_treatments(summary)
-    both = {test for c in pair for test in summary.tests_of(c.configuration)}
-    shown = "network" if "network" in both else quoted  # the paper's figure
+    papers = all("network" in summary.tests_of(c.configuration) for c in pair)
+    shown = "network" if papers else quoted
     panels = [partial(covad.plot.closure, run, c.configuration, test=shown) for c in pair]
     told = f"t of the {shown} test, background alone, without nuisances in the test and with them profiled"
     keep("closure_two_panels", panels, told)
