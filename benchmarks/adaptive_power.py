@@ -192,11 +192,16 @@ def summarise(world: World, out: Path) -> None:
     for name in world.signals:
         medians: dict[str, list[float]] = {}
         told = ""
-        for seed in sorted({key[1] for key in rows if key[0] == name}):
-            found = np.array([rows[key] for key in sorted(rows) if key[:2] == (name, seed)])
-            z = z_of(world, found, seed)
+        by_seed: dict[int, dict[int, list[float]]] = {}
+        for (signal, seed, index), log_p in sorted(rows.items()):
+            if signal == name:
+                by_seed.setdefault(seed, {})[index] = log_p
+        common = set.intersection(*(set(toys) for toys in by_seed.values()))
+        for seed, toys in by_seed.items():
+            z = z_of(world, np.array(list(toys.values())), seed)
+            shared = np.isin(list(toys), list(common))
             for test, values in z.items():
-                medians.setdefault(test, []).append(float(np.median(values)))
+                medians.setdefault(test, []).append(float(np.median(values[shared])))
             if seed == 0:
                 power = {test: float((values >= ALARM_Z).mean()) for test, values in z.items()}
                 for test, value in power.items():
@@ -206,7 +211,7 @@ def summarise(world: World, out: Path) -> None:
                     shares.append(power["adaptive"] / best)
                 z_median = ", ".join(f"{np.median(values):.2f}" for values in z.values())
                 told = (
-                    f"{power['adaptive']:.2f}, best member {best:.2f}, {len(found)} toys; median Z {z_median}"
+                    f"{power['adaptive']:.2f}, best member {best:.2f}, {len(toys)} toys; median Z {z_median}"
                 )
         for test, values in medians.items():
             if len(values) > 1:
