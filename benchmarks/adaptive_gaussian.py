@@ -48,11 +48,12 @@ def main(expected: float, reference: int, toys: int) -> None:
     null = test.nulls(gaussian(expected, 4 * reference, 2), n_reference=reference).at_yield()
     t, own = [], []
     for index in range(toys):
-        tau = likelihood_ratio(gaussian(expected, reference, SEED + index), test, 0).tau
+        dataset = gaussian(expected, reference, SEED + index)
+        tau = likelihood_ratio(dataset, test, 0).tau
         if not isinstance(tau, AdaptiveFit):
             raise TypeError("the adaptive test returns a fit of its own")
         t.append(tau.member_t)
-        own.append(tau.log_p)
+        own.append(test.nulls(dataset).at_yield().log_p(tau.member_t))
     shared = np.array([null.log_p(each) for each in t])
     for name, log_p in (("law of all toys", shared), ("law of each toy", np.array(own))):
         print(f"{name}: smallest p: {agreement(null.law.sf(-2.0 * log_p.min(axis=1)))}")

@@ -5,6 +5,9 @@ member j has t_j = y.Q_j.y with Q_j zero outside of its columns. So all t_j are 
 y = V^{1/2} u, and `SmallestP` has the law of the smallest of their p-values. Each is stretched by what the
 next order adds to its mean (`covad.nplm.adaptive.next_order`).
 
+A law whose sums run over the dataset's own reference has a mean that is too small: bumps without a reference
+event count for nothing. Both halves of the reference tell by how much (`own_bias`).
+
 p_j is taken at the nuisances of the fit. The law of the smallest of them then depends on how the members
 overlap alone, which no nuisance changes much: one law serves for all toys of an ensemble.
 """
@@ -47,6 +50,7 @@ class AdaptiveNull:
     auxiliary: Float64  # precision matrix of the nuisances
     free_yield: bool
     events: EventSums  # of the same columns, for the next order
+    bias: tuple[float, ...] = ()  # of the mean of each member's law, where it is known
 
     @cached_property
     def nulls(self) -> tuple[ConvexNull, ...]:
@@ -93,15 +97,22 @@ class AdaptiveNull:
         nuisances = np.arange(n, n + len(self.auxiliary))
         return [np.append(index, nuisances) for index in self.members.columns]
 
+    def leading(self, j: int) -> ConvexNull:
+        """Return the null of a member without the next order."""
+        return ConvexNull.of(*self._problem(j), self.free_yield)
+
     def _null(self, j: int) -> ConvexNull:
+        events = replace(self.events, x=self.events.x[:, self._columns[j]])
+        shift = mean_shift(events, *self._problem(j))
+        return stretched(self.leading(j), shift - (self.bias[j] if self.bias else 0.0))
+
+    def _problem(self, j: int) -> tuple[ScoreMoments, Float64, Float64, int]:
+        """Return what the law of a member is made of."""
         index, n_basis = self._columns[j], len(self.members.columns[j])
         square = np.ix_(index, index)
         moments = ScoreMoments(self.moments.information[square], self.moments.reference_variance[square])
-        auxiliary = np.pad(self.auxiliary, (n_basis, 0))
         ridge = np.append(self.members.tests[j].ridge_by_column, np.zeros(len(self.auxiliary)))
-        null = ConvexNull.of(moments, ridge, auxiliary, n_basis, self.free_yield)
-        events = replace(self.events, x=self.events.x[:, index])
-        return stretched(null, mean_shift(events, moments, ridge, auxiliary, n_basis))
+        return moments, ridge, np.pad(self.auxiliary, (n_basis, 0)), n_basis
 
     @cached_property
     def _root(self) -> Float64:
@@ -154,16 +165,42 @@ def adaptive_nulls(
     n_reference: int | None = None,
     further: Float64 | None = None,
 ) -> AdaptiveNulls:
-    """Return the nulls for datasets like `sample`; arguments as those of `convex.law.analytic_nulls`."""
+    """Return the nulls for datasets like `sample`; arguments as those of `convex.law.analytic_nulls`.
+
+    Without `n_reference` they are for `sample` alone, whose own reference the sums run over.
+    """
     x, growth = _columns(members, sample, nu)
     moments = ScoreMoments.of(x, sample.weights, growth)
     events = _events(x, sample.weights * growth, _EVENTS, members, moments.information)
-    if n_reference is not None:
-        moments = moments.for_reference_of(n_reference, sampled=len(growth))
-        events = replace(events, om=events.om * len(growth) / n_reference)
+    if n_reference is None:
+        null = _null(moments, members, sample, events)
+        null = replace(null, bias=own_bias(null, x, sample.weights, growth))
+        if further is not None:
+            null = replace(null, moments=moments.with_further(further))
+        return AdaptiveNulls(null)
+    moments = moments.for_reference_of(n_reference, sampled=len(growth))
+    events = replace(events, om=events.om * len(growth) / n_reference)
     if further is not None:
         moments = moments.with_further(further)
     return AdaptiveNulls(_null(moments, members, sample, events))
+
+
+def own_bias(null: AdaptiveNull, x: Float32, weights: Float64, growth: Float64) -> tuple[float, ...]:
+    """Return by how much the means of t are off because the sums run over the dataset's own reference.
+
+    The bias goes as one over the number of events that are summed over, so that half of them have twice as
+    much: what the means of both halves differ from that of the whole by, on average, is the bias of the
+    whole. Halves are drawn at random, since references may be sorted.
+    """
+    n, total = len(weights), float(weights.sum())
+    rows = np.random.default_rng(n).permutation(n)
+    means = np.zeros(len(null.members))
+    for half in (np.sort(rows[: n // 2]), np.sort(rows[n // 2 :])):
+        scaled = weights[half] * (total / weights[half].sum())
+        moments = ScoreMoments.of(x[half], scaled, growth[half]).for_reference_of(n, sampled=len(half))
+        there = replace(null, moments=moments)
+        means += [there.leading(j).law.mean / 2.0 for j in range(len(means))]
+    return tuple(means - [null.leading(j).law.mean for j in range(len(means))])
 
 
 def sketched_null(members: Members, dataset: Dataset, nu: Float64, x: Float32 | None = None) -> AdaptiveNull:
