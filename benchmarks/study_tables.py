@@ -21,6 +21,7 @@ from covad.results import Summary, select
 from covad.results.frontier import setting_of
 from covad.results.lines import events_text
 from covad.results.overview import closure_overview, quoted_test
+from covad.results.power import YardstickLine, YardstickTable
 from covad.results.summary import ClosureSummary, ConfigurationSummary, SignalSignificance
 from covad.settings import Nu
 from covad.study import Collisions
@@ -365,6 +366,33 @@ def toys(summary: Summary) -> str:
     """Return a sentence on the toys that the tables rest on."""
     counts = summary.toys
     return f"{counts.done} toys are done, {counts.failed} failed. covad {summary.covad} made the tables."
+
+
+def yardsticks(summary: Summary, found: YardstickTable | None) -> str:
+    """Power at Z = 2 and median Z of tests and yardsticks at nu = 0, and their false alarms elsewhere."""
+    if found is None:
+        return ""
+    expected = summary.configuration(found.configuration).expected
+    shifted = [nu for nu in dict.fromkeys(line.nu for line in found.lines if line.signal is None) if any(nu)]
+    header = ["test", *(f"false alarms, {nu_label(nu, summary.shape_names).text}" for nu in shifted)]
+    header += [f"{signal_label(signal).text}, {share(n, expected)}" for signal, n in found.signals]
+    rows = []
+    for name in found.names:
+        alarms = [[line.rate for line in found.select(name, None) if line.nu == nu] for nu in shifted]
+        cells = [f"{max(rate or 0.0 for rate in rates):.2f}" if rates else "" for rates in alarms]
+        for signal, injected in found.signals:
+            lines = [line for line in found.select(name, signal, injected) if not any(line.nu)]
+            cells += [_power_and_z(found, line) for line in lines[:1]] or [""]
+        rows.append((name, *cells))
+    return markdown(header, rows)
+
+
+def _power_and_z(found: YardstickTable, line: YardstickLine) -> str:
+    ceiling = found.ceiling(line.name, line.signal or "", line.injected)
+    power = "" if line.rate is None else f"{line.rate:.2f}, "
+    if ceiling is not None:
+        return f"{power}{'≥ ' if ceiling.limited else ''}{ceiling.expected_z:.1f}"
+    return power + ("" if line.median is None else _shown(line.median))
 
 
 def beside_the_paper(summary: Summary) -> Iterator[str]:

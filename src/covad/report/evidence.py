@@ -89,13 +89,13 @@ def read_evidence(run: Path, summary: Summary, t: Mapping[str, Float64]) -> Evid
     return replace(
         read_answers(run, summary),
         t=t,
-        yardsticks=_valid_yardsticks(directory, summary),
+        yardsticks=valid_yardsticks(directory, summary),
         checks={name: found for name, found in checks.items() if found is not None},
         spaces={name: read_latent_space(product) for name, product in pools.items() if product.made},
     )
 
 
-def _valid_yardsticks(directory: RunDirectory, summary: Summary) -> YardstickTable | None:
+def valid_yardsticks(directory: RunDirectory, summary: Summary) -> YardstickTable | None:
     """Return the yardsticks that were measured on toys which the run still has."""
     found = read_yardsticks(directory)
     known = {line.identity for line in summary.ensembles}
