@@ -237,7 +237,7 @@ def ten_thousand_toys(tmp_path):
 
 
 def test_ten_thousand_toys_answer_within_a_second(ten_thousand_toys):
-    """CPU time of the answer itself, 0.1 to 0.2 s; the best of three, since other work of a machine slows it."""
+    """CPU time of the answer itself, 0.3 s here; the best of three, since a busy machine is slower."""
     seconds = []
     for _ in range(3):
         clock = time.process_time()
