@@ -278,3 +278,10 @@ def test_a_small_reference_allows_no_weak_ridge() -> None:
     }
     assert spreads[6_000] < spreads[25_000] <= spreads[500_000] <= 30.0
     assert spreads[6_000] < 10.0
+
+
+def test_a_reference_that_is_too_small_for_any_ridge_is_refused_in_a_sentence() -> None:
+    """No spread had a next order that was small enough, and the search for one failed."""
+    pool = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
+    with pytest.raises(CapacityError, match="20 reference events are too few"):
+        choose_members(pool, AdaptiveSettings(), Sizes(expected=50.0, reference=20))

@@ -196,6 +196,11 @@ class _SpreadRule:
         if self._beyond(np.log(spread), summed) <= 0.0:
             return spread
         ends = np.log(_LEAST_SPREAD), np.log(spread)
+        if self._beyond(ends[0], summed) > 0.0:
+            raise CapacityError(
+                f"{self.sizes.reference} reference events are too few for the law of the adaptive test, "
+                "whatever its ridge: take more of them, or the convex test"
+            )
         found = brentq(self._beyond, *ends, args=(summed,), xtol=_PRECISION)
         return float(f"{np.exp(found):.3g}")
 
