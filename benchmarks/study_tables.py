@@ -7,7 +7,7 @@ configuration to configuration: a table has rows of what ran.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from scipy.stats import chi2
@@ -22,7 +22,7 @@ from covad.results.frontier import setting_of
 from covad.results.lines import events_text
 from covad.results.overview import closure_overview, quoted_test
 from covad.results.power import YardstickLine, YardstickTable
-from covad.results.summary import ClosureSummary, ConfigurationSummary, SignalSignificance
+from covad.results.summary import ClosureSummary, ConfigurationSummary, SignalPower, SignalSignificance
 from covad.settings import Nu
 from covad.study import Collisions
 
@@ -158,47 +158,72 @@ def _shown(line: Significance) -> str:
 
 def sensitivity(summary: Summary, chosen: Sequence[Case]) -> str:
     """Return the median Z of every signal at nu = 0, a table for each share of signal."""
-    centre = summary.points[0]
-    blocks = []
-    for told, mine in _by_share(summary).items():
-        rows = []
-        for configuration, test in chosen:
-            cells = [z_of(summary, configuration.configuration, test, i, centre) for i in mine]
-            if any(cells):
-                rows.append((configuration.label, test, *cells))
-        header = (f"{told} of signal", "test", *(signal_label(signal).text for signal, _ in mine))
-        blocks.append(markdown(header, rows))
+
+    def cells(case: Case, mine: Sequence[Injection | None]) -> list[str]:
+        (configuration, test), centre = case, summary.points[0]
+        name = configuration.configuration
+        return ["" if each is None else z_of(summary, name, test, each, centre) for each in mine]
+
+    blocks = _by_share(summary, chosen, cells)
     blocks.append(f"≥: beyond the toys, in brackets by χ². {MARK}: {MEANING}. Errors are 68 %.")
     return "\n\n".join(blocks)
 
 
-def _by_share(summary: Summary) -> dict[str, list[Injection]]:
-    """Return the signals by their share of the expected events, the smallest share first."""
-    found: dict[str, list[Injection]] = {}
-    for injection in sorted(injections(summary), key=lambda i: i[1]):
-        found.setdefault(share(injection[1], summary.main.expected), []).append(injection)
-    return {told: ordered(mine) for told, mine in found.items()}
+def _by_share(
+    summary: Summary,
+    chosen: Sequence[Case],
+    cells: Callable[[Case, Sequence[Injection | None]], Sequence[str]],
+) -> list[str]:
+    """Return a table for each share of signal, the smallest first, with a row per case that has something.
+
+    A share is that of the events which the configuration expects: they may differ.
+    """
+    mine = {c.configuration: _shares(summary, c) for c, _ in chosen}
+    shares = {told: size for each in mine.values() for (_, told), (_, size) in each.items()}
+    signals = [signal for signal, _ in ordered({(s, 0.0) for each in mine.values() for s, _ in each})]
+    blocks = []
+    for told in sorted(shares, key=shares.__getitem__):
+        columns = [s for s in signals if any((s, told) in each for each in mine.values())]
+        rows = []
+        for case in chosen:
+            found = (mine[case[0].configuration].get((signal, told)) for signal in columns)
+            line = cells(case, [None if each is None else each[0] for each in found])
+            if any(line):
+                rows.append((case[0].label, case[1], *line))
+        header = (f"{told} of signal", "test", *(signal_label(signal).text for signal in columns))
+        blocks.append(markdown(header, rows))
+    return blocks
+
+
+def _shares(
+    summary: Summary, configuration: ConfigurationSummary
+) -> dict[tuple[str, str], tuple[Injection, float]]:
+    """Return the injections of a configuration by signal and share, each with that share as a number."""
+    expected = configuration.expected
+    return {
+        (signal, share(injected, expected)): ((signal, injected), injected / expected)
+        for signal, injected in summary.injections(configuration.configuration)
+    }
 
 
 def power(summary: Summary) -> str:
     """Return the power at nu = 0 where 2.3 % of background toys pass, a table for each share of signal."""
-    centre, blocks = summary.points[0], []
-    for told, mine in _by_share(summary).items():
-        rows = []
-        for configuration, test in cases(summary):
-            key = {"configuration": configuration.configuration, "test": test, "nu": centre, "null": "R_0"}
-            curves = {(line.signal, line.injected): line for line in select(summary.power, **key)}
-            cells = []
-            for line in (curves.get(injection) for injection in mine):
-                i = 0 if line is None else int(np.argmin(np.abs(np.array(line.z_alpha) - JUDGED)))
-                value = None if line is None else line.power[i]
-                cells.append("" if line is None else "not resolved" if value is None else f"{value:.2f}")
-                if line is not None and value is not None:
-                    cells[-1] += f" [{line.low[i]:.2f}, {line.high[i]:.2f}]"
-            if any(cells):
-                rows.append((configuration.label, test, *cells))
-        blocks.append(markdown((f"{told} of signal", "test", *(signal_label(s).text for s, _ in mine)), rows))
-    return "\n\n".join(blocks)
+
+    def cells(case: Case, mine: Sequence[Injection | None]) -> list[str]:
+        key = {"configuration": case[0].configuration, "test": case[1], "nu": summary.points[0]}
+        curves = {(line.signal, line.injected): line for line in select(summary.power, **key, null="R_0")}
+        return [_power(None if each is None else curves.get(each)) for each in mine]
+
+    return "\n\n".join(_by_share(summary, cases(summary), cells))
+
+
+def _power(line: SignalPower | None) -> str:
+    """Write the power at the threshold with its band."""
+    if line is None:
+        return ""
+    i = int(np.argmin(np.abs(np.array(line.z_alpha) - JUDGED)))
+    value = line.power[i]
+    return "not resolved" if value is None else f"{value:.2f} [{line.low[i]:.2f}, {line.high[i]:.2f}]"
 
 
 def seeds(summary: Summary) -> str:
@@ -210,12 +235,9 @@ def seeds(summary: Summary) -> str:
         for injection in injections(summary):
             lines = [_central(summary, c.configuration, test, injection) for c in group]
             known = [line for line in lines if line is not None]
-            if len(known) < len(group):
-                continue
-            z, errors = np.array([line.z for line in known]), np.array([_error(line) for line in known])
-            what = f"{signal_label(injection[0]).text}, {share(injection[1], summary.main.expected)}"
-            told = f"{z.mean():.2f}", f"{z.std(ddof=1):.2f}", f"{np.sqrt(np.mean(errors**2)):.2f}"
-            rows.append((what, *(_shown(line) for line in known), *told))
+            if len(known) == len(group):
+                what = f"{signal_label(injection[0]).text}, {share(injection[1], group[0].expected)}"
+                rows.append((what, *(_shown(line) for line in known), *_spread_of_z(known)))
         for name in ("average", *_sizes(summary)):
             found = [_reach(summary, c, name) for c in group]
             where = "over the prior" if name == "average" else f"at ±{name:g}σ"
@@ -225,6 +247,15 @@ def seeds(summary: Summary) -> str:
         header = (test, *(c.label for c in group), "mean", "std over seeds", "error of one")
         blocks.append(markdown(header, rows))
     return "\n\n".join(blocks) or "Nothing: no space was trained with several seeds."
+
+
+def _spread_of_z(lines: Sequence[SignalSignificance]) -> tuple[str, str, str]:
+    """Return mean, standard deviation and the error of one; nothing where a Z is a bound."""
+    if any(line.saturated for line in lines):
+        return "", "", ""
+    z, errors = np.array([line.z for line in lines]), np.array([_error(line) for line in lines])
+    error = np.sqrt(np.mean(errors**2))
+    return f"{z.mean():.2f}", f"{z.std(ddof=1):.2f}", "open" if np.isnan(error) else f"{error:.2f}"
 
 
 def _same_but_for_seed(summary: Summary) -> list[list[ConfigurationSummary]]:
