@@ -162,7 +162,7 @@ def _line(cells: Sequence[str]) -> str:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--space", "names", multiple=True, type=click.Choice(list(ROWS)), help="Not all.")
 @click.option("--seeds", default=3, show_default=True, help="Trainings of every learned space.")
-@click.option("--toys", default=40, show_default=True, help="Toys of every signal.")
+@click.option("--toys", default=24, show_default=True, help="Toys of every signal.")
 @click.option("--workers", default=1, show_default=True, help="Processes.")
 @click.option("--summary", is_flag=True, help="Print the table of what is there.")
 def main(folder: Path, names: tuple[str, ...], seeds: int, toys: int, workers: int, summary: bool) -> None:
