@@ -22,6 +22,7 @@ import click
 import numpy as np
 import yaml
 
+from covad.inference.frontier import shown_reach
 from covad.inference.reach import Reach
 from covad.results import Summary, collect, select, summarise
 from covad.results.summary import SignalSignificance
@@ -147,11 +148,11 @@ def _half(line: SignalSignificance) -> float | None:
 
 def _geometric(reaches: Sequence[Reach]) -> str:
     """Write the geometric mean of reaches; one that has no upper end enters with its lower one."""
-    values = [each.interval.low if each.n_events is None else each.n_events for each in reaches]
-    bound = "≥ " if any(each.n_events is None for each in reaches) else ""
-    logs = np.log([value for value in values if value is not None])
+    values, bounds = zip(*map(shown_reach, reaches), strict=True)
+    logs = np.log(values)
     spread = f" ×/ {np.exp(logs.std(ddof=1)):.2f}" if len(logs) > 1 else ""
-    return f"{bound}{float(f'{np.exp(logs.mean()):.2g}'):,.0f}{spread}".replace(",", " ")
+    told = f"{float(f'{np.exp(logs.mean()):.2g}'):,.0f}".replace(",", " ")
+    return f"{'≥ ' if any(bounds) else ''}{told}{spread}"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from covad.embedding import spaces
 from covad.embedding.embed import encode
 from covad.embedding.encoders import load_encoder
 from covad.embedding.spaces import JoinedSpace, ObservableSpace
-from covad.errors import FileFormatError, UnknownNameError
+from covad.errors import CovadError, FileFormatError, UnknownNameError
 from covad.events.layout import Events
 from covad.events.observables import Observables
 from covad.events.systematics import BadEventError
@@ -45,7 +45,7 @@ def test_files_bring_spaces_back(events: Events, plain: ObservableSpace, tmp_pat
     file, joined_file, encoder_file = (tmp_path / name for name in ("plain", "joined", "encoder"))
     encoder = make_encoder(events)
     encoder.save(encoder_file, {})
-    plain.save(file, None)
+    plain.save(file, None, events.particles)
     JoinedSpace({"a": encoder, "b": plain}).save(joined_file)
     again = ObservableSpace.load(file, None, "here")
     parts = {"a": load_encoder(encoder_file), "b": again}
@@ -57,9 +57,9 @@ def test_files_bring_spaces_back(events: Events, plain: ObservableSpace, tmp_pat
 
 
 def test_a_file_of_another_version_or_kind_is_refused(
-    plain: ObservableSpace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    events: Events, plain: ObservableSpace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain.save(tmp_path / "plain", None)
+    plain.save(tmp_path / "plain", None, events.particles)
     with pytest.raises(FileFormatError, match="of kind 'observables', not 'encoder'"):
         load_encoder(tmp_path / "plain")
     monkeypatch.setattr(spaces, "OBSERVABLES_VERSION", 2)
@@ -68,7 +68,8 @@ def test_a_file_of_another_version_or_kind_is_refused(
 
 
 def test_unknown_observables_in_a_file_are_named(events: Events, tmp_path: Path) -> None:
-    ObservableSpace(events.layout, Observables(("ht", "gone"))).save(tmp_path / "plain", None)
+    gone = ObservableSpace(events.layout, Observables(("ht", "gone")))
+    gone.save(tmp_path / "plain", None, events.particles)
     with pytest.raises(UnknownNameError, match="here: there is no observable 'gone'"):
         ObservableSpace.load(tmp_path / "plain", None, "here")
 
@@ -84,3 +85,28 @@ def test_a_bad_event_has_its_number_among_all(events: Events, monkeypatch: pytes
     space = ObservableSpace(events.layout, Observables(("a",), at_marked, "mine"))
     with pytest.raises(BadEventError, match="observable 'a' is inf in event 230"):
         encode(space, particles)
+
+
+MODULE = """
+from pathlib import Path
+
+def scaled(events):
+    return events.particles[:, :1, 0] * float(Path(__file__).with_name("factor.txt").read_text())
+"""
+
+
+def test_a_function_that_reads_another_file_than_before_is_refused(events: Events, tmp_path: Path) -> None:
+    """Its code is the same, so that nothing else would tell: z would no longer be that of the pools."""
+    (tmp_path / "reads_a_file.py").write_text(MODULE)
+    factor = tmp_path / "factor.txt"
+    factor.write_text("1")
+    observables = Observables.make(("a",), "reads_a_file:scaled", tmp_path, "source.spaces.mine")
+    ObservableSpace(events.layout, observables).save(
+        tmp_path / "space", "reads_a_file:scaled", events.particles
+    )
+    ObservableSpace.load(tmp_path / "space", tmp_path, "source.spaces.mine")
+    factor.write_text("1.3")
+    with pytest.raises(
+        CovadError, match=r"^source.spaces.mine: observable 'a' was .* and is .* now: something"
+    ):
+        ObservableSpace.load(tmp_path / "space", tmp_path, "source.spaces.mine")

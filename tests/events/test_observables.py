@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from numpy.typing import NDArray
 from samples import random_events
 
 from covad.errors import CovadError, UnknownNameError
@@ -120,6 +122,15 @@ BAD: list[tuple[Callable[[Events], Any], str]] = [
     (lambda events: {"a": np.zeros(len(events) - 1)}, r"one number per event for 'a', 40 in all"),
     (lambda events: {"a": np.full(len(events), "x")}, r"one number per event for 'a'"),
     (lambda _: None, r"not NoneType"),
+    (
+        lambda _: {"a": [[1.0, 2.0], [3.0]]},
+        r"^mine: the function, for 'a', returned what is no array of numbers",
+    ),
+    (
+        lambda events: {"a": np.ma.masked_less(np.arange(len(events)), 3)},
+        r"^mine: the function, for 'a', returned a masked array, whose masked values are no numbers",
+    ),
+    (lambda events: pd.DataFrame({"b": np.zeros(len(events))}), r"returned no column 'a' \(it returned b\)"),
 ]
 
 
@@ -137,7 +148,44 @@ DEPENDENT: list[Callable[[Events], Any]] = [
     lambda events: events.particles[:, :1, 0] - events.particles[..., 0].mean(),
     lambda events: np.random.default_rng(1).normal(size=(len(events), 1)),
     lambda events: np.cumsum(events.particles[:, :1, 0], axis=0),
+    lambda events: np.random.default_rng().normal(size=(len(events), 1)) + 1e30 * _first(events),
 ]
+
+
+def _electron(events: Events) -> NDArray[np.float32]:
+    """Return the pt of the leading electron, one column."""
+    return events.particles[:, 1:2, 0]
+
+
+def _first(events: Events) -> NDArray[np.bool_]:
+    """Mark the event of the hardest electron."""
+    return _electron(events) == _electron(events).max()
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_what_one_event_decides_for_all_others_is_found(seed: int) -> None:
+    """Half of the events may have the largest one, and the other half has not."""
+    events = random_events(400, seed)
+    largest = Observables(("a",), lambda e: _electron(e) / _electron(e).max(), "mine")
+    with pytest.raises(BadEventError, match=r"observable 'a' depends on the other events or on their order"):
+        largest.check(events.layout, events.particles)
+
+
+def test_a_data_frame_is_read_by_its_names() -> None:
+    events = random_events(40, 3)
+    numbers = np.arange(40.0)
+    swapped = Observables(("a", "b"), lambda _: pd.DataFrame({"b": -numbers, "a": numbers}), "mine")
+    assert np.array_equal(swapped(events.layout, events.particles), np.stack([numbers, -numbers], axis=1))
+
+
+def test_rounding_and_rare_large_values_are_no_dependence() -> None:
+    events = random_events(400, 4)
+
+    def rounded(given: Events) -> Any:
+        value = np.where(_electron(given) > 60, -999.0, _electron(given))
+        return value * (1 + 1e-7 * len(given))
+
+    Observables(("a",), rounded, "mine").check(events.layout, events.particles)
 
 
 @pytest.mark.parametrize("function", DEPENDENT)

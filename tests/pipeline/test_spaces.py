@@ -28,6 +28,9 @@ ALONE: dict[str, Any] = {
 }
 
 
+TESTS: dict[str, Any] = {"tests": ALONE["tests"]}
+
+
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_run(tmp_path_factory.mktemp("alone") / "run", **ALONE)
@@ -65,6 +68,21 @@ def test_a_joined_space_has_the_columns_of_both(tmp_path: Path) -> None:
     assert [type(part) for part in both.parts.values()] == [Transformer, ObservableSpace]
     assert both.outputs == 4 + len(NAMES)
     assert not (run / "models" / "plain" / "fold_0" / "response_1.safetensors").exists()
+
+
+def test_the_order_of_joined_spaces_is_part_of_what_they_are(tmp_path: Path) -> None:
+    """z has the columns in that order: a response of the other order does not fit it."""
+    parts = {"a": PLAIN, "b": {"kind": "observables", "observables": ["met", "ht"]}}
+    digests = []
+    for of in (["a", "b"], ["b", "a"]):
+        spaces = parts | {"j": {"kind": "joined", "of": of}}
+        source = TINY["source"] | {"spaces": spaces, "splits": SPLITS}
+        run = make_run(
+            tmp_path / "_".join(of), "spaces", source=source, configurations=[{"space": "j"}], **TESTS
+        )
+        data = CollisionData.of_run(RunDirectory(run).study(), RunDirectory(run))
+        digests.append(data.products.space("j", 0).digest)
+    assert digests[0] != digests[1]
 
 
 def test_a_run_with_the_keys_of_before_is_read_and_goes_on(alone: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from covad.errors import CovadError, FileFormatError
@@ -55,20 +56,25 @@ class ObservableSpace:
     def encode(self, particles: NDArray[np.float32]) -> NDArray[np.float32]:
         return self.observables(self.layout, particles)
 
-    def save(self, path: Path, function: str | None) -> None:
-        """Write what it is: names, version, layout, and the function of the user by its name."""
+    def save(self, path: Path, function: str | None, particles: NDArray[np.float32]) -> None:
+        """Write what it is: names, version, layout, and the function of the user by its name.
+
+        Some events go with a function, so that reading the space can tell whether it still says the same.
+        """
         settings: dict[str, Any] = {
             "layout": self.layout.describe(),
             "observables": list(self.columns),
             "version": OBSERVABLES_VERSION,
             "function": function,
         }
-        save_weights(path, "observables", {}, settings)
+        kept = {} if function is None else {"particles": particles, "observables": self.encode(particles)}
+        tensors = {name: torch.from_numpy(np.array(values)) for name, values in kept.items()}
+        save_weights(path, "observables", tensors, settings)
 
     @classmethod
     def load(cls, path: Path, folder: Path | None, where: str) -> ObservableSpace:
         """Read a space; modules of the user are looked for in `folder`, and `where` names it in messages."""
-        _, stored = load_weights(path, "observables")
+        tensors, stored = load_weights(path, "observables")
         try:
             layout = EventLayout.from_description(stored["layout"])
             names, version, function = (stored[key] for key in ("observables", "version", "function"))
@@ -81,7 +87,11 @@ class ObservableSpace:
                 f"{path}: has version {version} of the observables, this covad has {OBSERVABLES_VERSION}: "
                 "run again"
             )
-        return cls(layout, Observables.make(names, function, folder, where))
+        observables = Observables.make(names, function, folder, where)
+        if tensors:
+            particles, kept = (tensors[name].numpy() for name in ("particles", "observables"))
+            observables.refuse_change(layout, particles, kept)
+        return cls(layout, observables)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ Floats = NDArray[np.float64]
 OBSERVABLES_VERSION = 1
 #: The collections of charged leptons; events have one of them at least.
 LEPTONS = ("electron", "muon", "tau", "lepton")
-#: Changes of an observable below this share of its spread are rounding.
+Kept = NDArray[np.float32]
+#: Changes of an observable below this share of itself and of its usual spread are rounding.
 _ROUNDING = 1e-4
 
 
@@ -188,14 +189,14 @@ class Observables:
         who = f"{self.where}: the function"
         answer = call_users(self.function, who, events)
         columns: Sequence[NDArray[Any]]
-        if isinstance(answer, Mapping):
+        if isinstance(answer, Mapping) or hasattr(answer, "columns"):  # or a data frame
             for name in self.names:
                 if name not in answer:
                     there = ", ".join(map(str, answer)) or "none"
                     raise CovadError(f"{who} returned no column '{name}' (it returned {there})")
-            columns = [np.asarray(answer[name]) for name in self.names]
+            columns = [_as_array(answer[name], f"{who}, for '{name}',") for name in self.names]
         else:
-            table = np.asarray(answer)
+            table = _as_array(answer, who)
             if table.ndim != 2 or table.shape[1] != len(self.names):
                 raise CovadError(
                     f"{who} must return a mapping of columns, or an array of shape (events, "
@@ -213,24 +214,61 @@ class Observables:
     def check(self, layout: EventLayout, particles: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the observables of some events; raise if those of one depend on the others.
 
-        They are computed again for half of the events, in another order. Raise BadEventError for the first
-        event that is not as it was.
+        They are computed again for each half of the shuffled events: an event that alone decides those of all
+        others, as the largest does in x / max(x), is missing from one of them. Raise BadEventError for the
+        first event that is not as it was.
         """
         found = self(layout, particles)
         if len(particles) < 2:
             return found
-        order = np.random.default_rng(0).permutation(len(particles))[: (len(particles) + 1) // 2]
-        again = self(layout, particles[order])
-        unit = np.maximum(found.std(axis=0), 1e-2 * np.abs(found).mean(axis=0))
-        differs = np.abs(again - found[order]) > _ROUNDING * np.where(unit > 0, unit, 1.0)
-        for number, name in enumerate(self.names):
-            if differs[:, number].any():
-                raise BadEventError(
-                    f"{self.where}: observable '{name}' depends on the other events or on their order: among "
-                    "half of them, shuffled, it is another number for event",
-                    int(order[differs[:, number]].min()),
-                )
+        order = np.random.default_rng(0).permutation(len(particles))
+        for half in np.array_split(order, 2):
+            again = self(layout, particles[half])
+            for number, name in enumerate(self.names):
+                differs = half[_differ(again[:, number], found[half, number], found[:, number])]
+                if len(differs):
+                    raise BadEventError(
+                        f"{self.where}: observable '{name}' depends on the other events or on their order: "
+                        "among half of them, shuffled, it is another number for event",
+                        int(differs.min()),
+                    )
         return found
+
+    def refuse_change(self, layout: EventLayout, particles: NDArray[np.float32], kept: Kept) -> None:
+        """Raise CovadError if events no longer have the observables that were kept of them.
+
+        The code of a function is watched, a file that it reads is not.
+        """
+        now = self(layout, particles)
+        for number, name in enumerate(self.names):
+            differs = np.flatnonzero(_differ(now[:, number], kept[:, number], kept[:, number]))
+            if len(differs):
+                was, is_now = kept[differs[0], number], now[differs[0], number]
+                raise CovadError(
+                    f"{self.where}: observable '{name}' was {was:g} in an event that was kept, and is "
+                    f"{is_now:g} now: something that the function reads has changed since the run was made; "
+                    "put it back, or begin a new run directory"
+                )
+
+
+def _differ(now: Kept, before: Kept, all_before: Kept) -> NDArray[np.bool_]:
+    """Return where an observable has changed by more than rounding; extreme values set no unit."""
+    low, high = np.quantile(all_before.astype(np.float64), [0.25, 0.75])
+    unit = np.abs(before.astype(np.float64)) + (high - low)
+    return np.asarray(np.abs(now.astype(np.float64) - before) > _ROUNDING * unit)
+
+
+def _as_array(answer: Any, who: str) -> NDArray[Any]:
+    """Return what a function gave as an array; raise CovadError if it is none, or hides some values."""
+    if np.ma.is_masked(answer):
+        raise CovadError(
+            f"{who} returned a masked array, whose masked values are no numbers: fill them (numpy.ma.filled)"
+        )
+    try:
+        return np.asarray(answer)
+    except Exception as failure:  # of whatever library the answer is
+        reason = " ".join(str(failure).split())
+        raise CovadError(f"{who} returned what is no array of numbers: {reason}") from failure
 
 
 def _described(answer: Any, table: NDArray[Any]) -> str:

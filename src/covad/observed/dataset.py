@@ -17,6 +17,7 @@ from covad.events.layout import EventLayout, Events, concatenate
 from covad.events.processes import BACKGROUND
 from covad.events.selection import Selection
 from covad.events.systematics import shift_events
+from covad.events.systematics.variation import BadEventError
 from covad.events.weights import effective_number
 from covad.inference.inputs import Shifts, WeightedEvents
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
@@ -160,6 +161,14 @@ def evenly_spaced(rows: NDArray[np.int64], n_events: int, stretches: int) -> lis
     parts = np.array_split(rows, min(stretches, len(rows)))
     share = min(1.0, n_events / len(rows))
     return [part[: max(1, round(share * len(part)))] for part in parts]
+
+
+def embed_observed(run: FinishedRun, path: Path, events: ObservedEvents) -> LatentEvents:
+    """Embed the events of a file; one without z is named by the file and its number there."""
+    try:
+        return embed(run, events.particles)
+    except BadEventError as failure:
+        raise EventContentError(f"{path}: {failure.numbered(events.rows)}") from failure
 
 
 def embed(run: FinishedRun, particles: Float32) -> LatentEvents:

@@ -40,8 +40,8 @@ from covad.observed.dataset import (
     BackgroundEvents,
     BackgroundSample,
     ObservedEvents,
-    embed,
     embed_background,
+    embed_observed,
     make_dataset,
     read_background,
     read_observed,
@@ -98,7 +98,7 @@ def examine(
     # the same reference for the same file
     rng = np.random.default_rng(derived_seed(run.study, "observed", sha256))
     reference = run.reference.pick(run.sizes.reference, rng)
-    dataset = make_dataset(run, embed(run, events.particles), reference, expected, measured)
+    dataset = make_dataset(run, embed_observed(run, file, events), reference, expected, measured)
     delta = fit_nuisances(dataset)
     noise = SignNoise.of(run.reference)
     in_nuisances = None if noise is None else noise.in_nuisances(dataset, join_nuisances(delta, dataset))

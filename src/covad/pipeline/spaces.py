@@ -14,6 +14,8 @@ from covad.runs.models import load_space
 from covad.study import spaces as entries
 
 log = logging.getLogger(__name__)
+#: Events that are kept with a function of the user, to tell later whether it still says the same.
+_KEPT = 100
 
 
 def make_missing(data: CollisionData, workers: int) -> None:
@@ -34,8 +36,9 @@ def write_space(data: CollisionData, name: str, fold: int) -> bool:
     entry, product = data.source.spaces[name], data.products.space(name, fold)
     if isinstance(entry, entries.ObservablesSpace):
         with data.open(BACKGROUND) as files:
-            layout = files.layout
-        ObservableSpace(layout, made_observables(data)[name]).save(product.path, entry.function)
+            kept, _ = data.selection.apply(files.read(data.rows["basis"][:_KEPT]))
+        space = ObservableSpace(kept.layout, made_observables(data)[name])
+        space.save(product.path, entry.function, kept.particles)
     elif isinstance(entry, entries.JoinedSpace):
         JoinedSpace({part: load_space(data, part, fold) for part in entry.of}).save(product.path)
     data.note(product)

@@ -148,7 +148,9 @@ class Products:
                 return self._product("spaces", file, recipe)
         digests = [self.space(part, fold).digest for part in entry.of]
         joined = None if None in digests else dict(zip(entry.of, digests, strict=True))
-        return self._product("spaces", file, self._of_background(joined=joined))
+        # digests forget the order of keys; sorted ones are left out, as in runs that never had it
+        order = {} if list(entry.of) == sorted(entry.of) else {"order": list(entry.of)}
+        return self._product("spaces", file, self._of_background(joined=joined, **order))
 
     def _encoder(self, name: str, entry: LearnedSpace, fold: int) -> Product:
         source = self._collisions
