@@ -66,10 +66,9 @@ def test_the_preset_observables_trains_nothing(tmp_path):
 
 def test_laptop_has_its_own_spaces_beside_those_of_the_paper_and_one_test(tmp_path):
     study = preset("laptop", tmp_path)
-    own = ["kept-profiled-quadratic", "kept_1-profiled-quadratic", "kept_2-profiled-quadratic"]
-    others = ["kept-profiled", "plain-profiled-quadratic"]
+    own = ["kept-profiled", "kept_1-profiled", "kept_2-profiled", "plain-profiled"]
     papers = ["contrastive-none", "contrastive-profiled", "covariant-none", "covariant-profiled"]
-    assert [configuration.slug for configuration in study.configurations] == [*own, *others, *papers]
+    assert [configuration.slug for configuration in study.configurations] == [*own, *papers]
     assert main_configuration(study).slug == own[0]
     entries = plan(study, {}, {})
     assert {e.test for e in entries} == {"adaptive"}
