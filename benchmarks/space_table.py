@@ -65,6 +65,10 @@ ROWS = {
     "kept_6": Row("the same, 6 dimensions", _mlp(6, **KEPT)),
     "kept_8": Row("the same, 8 dimensions", _mlp(8, **KEPT)),
     "no_labels": Row("keeps observables, no labels", KEPT | {"contrast": 0} | MLP),
+    "chosen": Row(
+        "transformer, frame of the event, keeps observables (beta = 10)",
+        KEPT | {"beta": 10, "encoder": {"frame": "event"}},
+    ),
     "plain": Row("seven observables", {"kind": "observables", "observables": PLAIN}, learned=False),
 }
 SIGNALS = {"lq": "LQ", "a4l": "A → 4ℓ", "h0": "h⁰", "hpm": "h±"}

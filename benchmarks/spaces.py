@@ -102,6 +102,10 @@ def _mixed(keep: str, beta: float, outputs: int = 4, contrast: float = 1.0) -> L
     return Learned(outputs=outputs, objective=_weights(keep, beta, contrast))
 
 
+def _transformer(keep: str, beta: float, outputs: int = 4, contrast: float = 1.0) -> Learned:
+    return replace(_mixed(keep, beta, outputs, contrast), kind="transformer")
+
+
 SETTINGS: dict[str, Learned | None] = {
     "seven observables": None,
     "contrastive, transformer, detector": Learned("transformer", "detector"),
@@ -117,7 +121,10 @@ SETTINGS: dict[str, Learned | None] = {
     "keep variance, beta 10": _mixed("variance", 10.0),
     "no labels, keep observables": _mixed("observables", 1.0, contrast=0.0),
     "no labels, keep inputs": _mixed("inputs", 1.0, contrast=0.0),
-    "keep observables, beta 1, transformer": Learned("transformer", objective=_weights("observables", 1.0)),
+    "keep observables, beta 1, transformer": _transformer("observables", 1.0),
+    "keep observables, beta 10, transformer": _transformer("observables", 10.0),
+    "6-D keep observables, beta 1, transformer": _transformer("observables", 1.0, 6),
+    "no labels, keep observables, transformer": _transformer("observables", 1.0, contrast=0.0),
     "contrastive, transformer, detector, long": Learned("transformer", "detector", steps=LONG),
     "contrastive, transformer, event, long": Learned("transformer", "event", steps=LONG),
     "contrastive, mlp, event, long": Learned(steps=LONG),

@@ -97,7 +97,7 @@ def test_laptop_trains_its_main_space_with_three_seeds(tmp_path):
     kept = [learned[name] for name in ("kept", "kept_1", "kept_2")]
     assert [space.seed for space in kept] == [0, 1, 2]
     assert len({space.model_copy(update={"seed": 0}) for space in kept}) == 1
-    assert (kept[0].encoder.kind, kept[0].encoder.frame) == ("mlp", "event")
+    assert (kept[0].encoder.kind, kept[0].encoder.frame) == ("transformer", "event")
 
 
 def test_paper_has_the_sizes_of_the_paper(tmp_path):
