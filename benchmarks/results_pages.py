@@ -162,7 +162,7 @@ def draw(run: Run, folder: Path) -> dict[str, str]:
     shown = "network" if papers else quoted
     panels = [partial(covad.plot.closure, run, c.configuration, test=shown) for c in pair]
     told = f"t of the {shown} test, background alone, without nuisances in the test and with them profiled"
-    keep("closure_two_panels", panels, told)
+    keep("treatments", panels, told)
     for test in summary.tests:
         mine = [c.configuration for c, which in tables.cases(summary) if which == test]
         panels = [partial(covad.plot.closure, run, name, test=test) for name in mine]

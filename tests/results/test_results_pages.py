@@ -53,7 +53,7 @@ def test_blocks_are_replaced_and_prose_stays(pages, small_run, docs):
     tables = (docs / "results" / "tables.md").read_text()
     for section in ("The null", "Closure", "Closure reach", "Sensitivity", "Power", "Cost"):
         assert f"\n## {section}\n" in tables
-    for name in ("closure_two_panels", "closure_network", "closure_convex", "power"):
+    for name in ("treatments", "closure_network", "closure_convex", "power"):
         assert (docs / "figures" / f"{name}.png").stat().st_size > 1000
     again = made(pages, small_run, docs)
     assert again.exit_code == 0
