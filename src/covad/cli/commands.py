@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -14,6 +15,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 #: What a study needs, in the order of use; all other commands come after these.
 ORDER_OF_USE = ("init", "run", "status", "report", "test")
+#: The exit code of a command that worked, without what was asked for.
+NO_RESULT = 1
 
 
 class Command(click.Command):
@@ -33,6 +36,9 @@ class Group(Command, click.Group):
     """Commands of one kind."""
 
     command_class = Command
+
+
+command = partial(click.command, cls=Command)
 
 
 class CommandLine(Group):

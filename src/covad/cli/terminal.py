@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from covad.messages import visible
+from covad.storage.atomic import replacing, writing
 
 #: What a shell says of a program whose reader has left: 128 + SIGPIPE.
 CLOSED_PIPE = 141
@@ -35,3 +37,13 @@ def leave_quietly() -> NoReturn:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())  # for what is still in the buffer
     sys.exit(CLOSED_PIPE)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all; a pipe or a device, such as /dev/stdout, is written to as it is."""
+    if path.exists() and not path.is_file():
+        with writing(path):
+            path.write_text(text)
+        return
+    with replacing(path.resolve()) as temporary, writing(path):
+        temporary.write_text(text)
