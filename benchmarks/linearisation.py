@@ -9,7 +9,8 @@
 Every systematic has a study file FOLDER/NAME.yaml and a run directory FOLDER/NAME; all share the simulated
 events FOLDER/background.h5. The encoder is the transformer of the laptop preset. The work is done by
 `covad run FOLDER/NAME.yaml --out FOLDER/NAME --until checks`, which may be given by hand as well. Toys are
-those of the adaptive test in the configurations of `DECIDING`, or in those that are named.
+those of the convex test, which the reach is about, in the configurations of `DECIDING`, or in those that are
+named.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def study_of(
         },
         "sizes": {"expected": 10_000, "reference": 52_000},
         "normalisation": 0.1,
-        "tests": {"adaptive": {}},
+        "tests": {"convex": {}},
         "configurations": list(configurations),
         "nu": [0, 2, -2],
         "nu_norm": [],
