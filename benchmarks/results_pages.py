@@ -90,14 +90,14 @@ def finished(path: Path) -> Run:
 
 def blocks(summary: Summary) -> dict[str, Callable[[], str]]:
     """Return what index.md can ask for, by name."""
-    quoted = (quoted_test(summary)[0],)
+    main = [case for case in tables.shown_first(summary) if case[0] == summary.main]
     return {
         "run": partial(tables.toys, summary),
         "closure": partial(tables.closure, summary),
         "reach": partial(tables.reach, summary),
         "sensitivity": lambda: tables.sensitivity(summary, tables.shown_first(summary)),
         "seeds": partial(tables.seeds, summary),
-        "nu": lambda: tables.over_nu(summary, quoted),
+        "nu": partial(tables.over_nu, summary, main),
         "cost": partial(tables.cost, summary),
     }
 
@@ -117,6 +117,7 @@ def tables_page(summary: Summary, pictures: dict[str, str], yardsticks: str) -> 
     """Return tables.md."""
     named = {name: f"![{told}](../figures/{name}.png)\n\n*{told}.*" for name, told in pictures.items()}
     closure = [picture for name, picture in named.items() if name.startswith("closure_")]
+    papers = tables.beside_the_paper(summary)
     sections = {
         "The null": [_NULL, tables.nulls(summary)],
         "Closure": [_CLOSURE, tables.closure_points(summary), *closure],
@@ -124,10 +125,10 @@ def tables_page(summary: Summary, pictures: dict[str, str], yardsticks: str) -> 
         "Sensitivity": [_SENSITIVITY, tables.sensitivity(summary, tables.cases(summary))],
         "Power": [_POWER, tables.power(summary), named.get("power", "")],
         "Spread over training seeds": [_SEEDS, tables.seeds(summary)],
-        "Sensitivity over ν": [tables.over_nu(summary, summary.tests)],
+        "Sensitivity over ν": [tables.over_nu(summary, tables.cases(summary))],
         "How far the calibrations agree": [tables.calibrations(summary)],
         "Yardsticks": [yardsticks and _YARDSTICKS, yardsticks],
-        "Beside the paper": [_PAPER, *tables.beside_the_paper(summary)],
+        "Beside the paper": [papers and _PAPER, *papers],
         "Cost": [tables.cost(summary)],
     }
     page = [_HEAD, tables.toys(summary)]

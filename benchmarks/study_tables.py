@@ -306,10 +306,10 @@ def _events(number: float) -> str:
     return f"{float(f'{number:.3g}'):,.0f}".replace(",", " ")
 
 
-def over_nu(summary: Summary, tests: Sequence[str]) -> str:
+def over_nu(summary: Summary, chosen: Sequence[Case]) -> str:
     """Return Z at every nu, its spread, and the chi2 of the hypothesis that it is the same everywhere."""
     blocks, same = [], []
-    for configuration, test in cases(summary, tests):
+    for configuration, test in chosen:
         name = configuration.configuration
         mine = [line for line in summary.significance if (line.configuration, line.test) == (name, test)]
         points = sorted({line.nu for line in mine}, key=summary.points.index)

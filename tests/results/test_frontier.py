@@ -109,6 +109,9 @@ def test_spaces_that_differ_in_their_seed_alone_are_one_setting():
     kept = LearnedSpace(alpha=5.0, beta=0.5, keep="inputs")
     assert setting_of(kept, 1) == ("beta = 0.5, keep = inputs", 0)
     assert setting_of(LearnedSpace(alpha=0.0), 2) == ("quadratic response", 0)
+    turned = LearnedSpace(alpha=0.0, beta=10.0, keep="observables", encoder={"frame": "event"})
+    assert setting_of(turned, 1) == ("beta = 10, keep = observables, frame = event", 0)
+    assert setting_of(LearnedSpace(alpha=0.0, encoder={}), 1) == ("encoder = default", 0), "not the source's"
 
 
 @pytest.mark.parametrize("alphas", [{"a": 1.0, "b": 1.0}, {"a": 0.0}])

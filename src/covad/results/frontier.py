@@ -88,8 +88,10 @@ def setting_of(entry: LearnedSpace, order: int) -> tuple[str, int]:
 
     Whatever a learned space has beside alpha, and that is not its default, makes another setting.
     """
-    others = entry.model_dump(mode="json", exclude={"kind", "alpha", "seed"}, exclude_defaults=True)
-    told = [f"{key} = {value}" for key, value in others.items()]
+    others = entry.model_dump(mode="json", exclude={"kind", "alpha", "seed", "encoder"}, exclude_defaults=True)
+    if entry.encoder is not None:
+        others |= entry.encoder.model_dump(mode="json", exclude_defaults=True) or {"encoder": "default"}
+    told = [f"{key} = {f'{value:g}' if isinstance(value, float) else value}" for key, value in others.items()]
     return ", ".join([*told, *(["quadratic response"] if order == 2 else [])]), entry.seed
 
 
