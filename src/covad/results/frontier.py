@@ -88,7 +88,8 @@ def setting_of(entry: LearnedSpace, order: int) -> tuple[str, int]:
 
     Whatever a learned space has beside alpha, and that is not its default, makes another setting.
     """
-    others = entry.model_dump(mode="json", exclude={"kind", "alpha", "seed", "encoder"}, exclude_defaults=True)
+    apart = {"kind", "alpha", "seed", "encoder"}
+    others = entry.model_dump(mode="json", exclude=apart, exclude_defaults=True)
     if entry.encoder is not None:
         others |= entry.encoder.model_dump(mode="json", exclude_defaults=True) or {"encoder": "default"}
     told = [f"{key} = {f'{value:g}' if isinstance(value, float) else value}" for key, value in others.items()]
