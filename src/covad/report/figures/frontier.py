@@ -110,7 +110,7 @@ def draw_frontier(axes: Axes, frontier: Frontier, where: Where) -> Axes:
                     x, mean, "o", markersize=11, markerfacecolor="none", color=WARM[0], label="by the rule"
                 )
         if name:
-            axes.plot([], [], marker, color=colour, label=shown_name(name))
+            axes.plot([], [], marker, color=colour, label=shown_name(name).replace(", ", ",\n"))
     _drop_repeated_labels(axes)
     if frontier.has_power:
         axes.margins(x=0.15)
