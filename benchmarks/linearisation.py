@@ -282,6 +282,10 @@ def main(
     names = names or tuple(SYSTEMATICS)
     if summary:
         found = summaries(folder, names)
+        if not found:
+            raise click.UsageError(
+                f"{folder} has no run of {', '.join(names)}: call it without --summary first"
+            )
         made = table_of_toys if toys else table_of_every if every else table
         print("\n".join(made(found)))
         if figure is not None:

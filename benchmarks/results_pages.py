@@ -117,7 +117,7 @@ def tables_page(summary: Summary, pictures: dict[str, str], yardsticks: str) -> 
     """Return tables.md."""
     named = {name: f"![{told}](../figures/{name}.png)\n\n*{told}.*" for name, told in pictures.items()}
     closure = [picture for name, picture in named.items() if name.startswith("closure_")]
-    papers = tables.beside_the_paper(summary)
+    papers = list(tables.beside_the_paper(summary))
     sections = {
         "The null": [_NULL, tables.nulls(summary)],
         "Closure": [_CLOSURE, tables.closure_points(summary), *closure],
@@ -172,7 +172,11 @@ def draw(run: Run, folder: Path) -> dict[str, str]:
     for signal, injected in ordered(summary.injections(summary.main_configuration)):
         most[signal] = max(injected, most.get(signal, 0.0))
     panels = [partial(covad.plot.power, run, signal=s, injected=n, test=quoted) for s, n in most.items()]
-    keep("power", panels, f"Power of the {quoted} test, {summary.main.label}, at every ν")
+    keep(
+        "power",
+        panels,
+        f"Power of the {quoted} test, {summary.main.label}, at every ν; the axis names the null",
+    )
     if summary.frontier is not None and summary.frontier.points:
         keep("frontier", [partial(covad.plot.frontier, run)], "Closure reach against alpha or power")
     return made

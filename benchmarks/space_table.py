@@ -174,6 +174,8 @@ def main(folder: Path, names: tuple[str, ...], seeds: int, toys: int, workers: i
     """Measure what 1 % of each signal looks like in every space."""
     run = folder / "run"
     if summary:
+        if not run.exists():
+            raise click.UsageError(f"{folder} has no run: call it without --summary first")
         print("\n".join(table(summarise(collect(run)), seeds)))
         return
     folder.mkdir(parents=True, exist_ok=True)

@@ -77,6 +77,8 @@ def nulls(summary: Summary) -> str:
                 (configuration.label, test, width, str(line.n_toys), of_toys, of_law, p.get("KS", ""))
             )
     columns = ("configuration", "test", "W", "toys", "mean and std of t", "of its law", "KS p")
+    if not any(row[2] for row in rows):  # W is the network's
+        columns, rows = (*columns[:2], *columns[3:]), [(*row[:2], *row[3:]) for row in rows]
     return markdown(columns, rows)
 
 
@@ -165,7 +167,8 @@ def sensitivity(summary: Summary, chosen: Sequence[Case]) -> str:
         return ["" if each is None else z_of(summary, name, test, each, centre) for each in mine]
 
     blocks = _by_share(summary, chosen, cells)
-    blocks.append(f"≥: beyond the toys, in brackets by χ². {MARK}: {MEANING}. Errors are 68 %.")
+    bounds = "≥: beyond the toys, in brackets by χ². " if any("≥" in block for block in blocks) else ""
+    blocks.append(f"{bounds}{MARK}: {MEANING}. Errors are 68 %.")
     return "\n\n".join(blocks)
 
 
@@ -295,10 +298,11 @@ def _reach(summary: Summary, configuration: ConfigurationSummary, name: str | fl
 
 
 def _spread(found: Sequence[float | None]) -> tuple[str, str, str]:
+    """Return the geometric mean of reaches, and the factor by which they scatter."""
     if None in found:
         return "", "", ""
-    values = np.array(found, dtype=float)
-    return _events(values.mean()), _events(values.std(ddof=1)), ""
+    logs = np.log(np.array(found, dtype=float))
+    return _events(np.exp(logs.mean())), f"×/ {np.exp(logs.std(ddof=1)):.1f}", ""
 
 
 def _events(number: float) -> str:
@@ -338,8 +342,8 @@ def over_nu(summary: Summary, chosen: Sequence[Case]) -> str:
     if same:
         header = ("the same Z at all ν?", "test", "χ² / degrees of freedom", "p")
         blocks.append(markdown(header, same))
-        note = "Spread and χ² are by the law of each test, χ² for the network. Their errors are those of the "
-        blocks.append(note + "medians alone: all ν share one null.")
+        note = "Z is by the law of each test, for the network χ². Errors are those of the medians alone: "
+        blocks.append(note + "all ν share one null.")
     return "\n\n".join(blocks) or "Nothing: no signal has toys at several ν."
 
 
@@ -396,7 +400,7 @@ def _minutes(seconds: float) -> str:
 def toys(summary: Summary) -> str:
     """Return a sentence on the toys that the tables rest on."""
     counts = summary.toys
-    return f"{counts.done} toys are done, {counts.failed} failed. covad {summary.covad} made the tables."
+    return f"{counts.done} toys are done, {counts.failed} failed."
 
 
 def yardsticks(summary: Summary, found: YardstickTable | None) -> str:

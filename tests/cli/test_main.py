@@ -371,3 +371,20 @@ def test_json_goes_to_devices_and_through_links(tmp_path: Path, monkeypatch: pyt
         assert CliRunner().invoke(commands, ["bench", "toys", "--json", path]).exit_code == 0
     assert link.is_symlink()
     assert json.loads(target.read_text()) == asdict(NO_TIMES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("run", LATENT_STUDY, "--out", "new", "--dry-run", "--until", "fits"), "no stage 'fits'"),
+        (("run", LATENT_STUDY, "--out", "new", "--dry-run", "--shard", "9/2"), "no shard 9 of 2"),
+        (("inspect", ".", "--systematic", "jet_energy_scale"), "--systematic is for event files"),
+        (("inspect", ".", "--study", OWN_STUDY), "--study is for event files"),
+        (("inspect", ".", "--against", "data.h5", "--labels", "labels.npz"), "--labels does not go with"),
+        (("tune-power", ".", "--leave-out", "z", "--to", "new", "--share", "0.1"), "--leave-out only writes"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(arguments, told, tmp_path):
+    (tmp_path / "study.json").write_text("{}")  # what makes a folder a run
+    assert told in complaint(covad(*arguments, cwd=tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["study.json"]

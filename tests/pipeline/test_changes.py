@@ -134,6 +134,7 @@ def test_a_dry_run_says_what_changes_and_writes_nothing(run, before):
         dry_run(latent(seed=2), run)
     assert contents(run) == contents(before)
     assert dry_run(latent(), run.parent / "new") == ["tune: 1 made", "toys: 0 are there, 40 are computed"]
+    assert dry_run(latent(), run.parent / "new", until="tune") == ["tune: 1 made"]
     assert not (run.parent / "new").exists()
 
 

@@ -195,12 +195,19 @@ def inspect(
     figures: Path | None,
 ) -> None:
     """Show what an event file holds: counts, ranges, cuts and systematics at work. Of a run: its status."""
+    of_a_file = {"--labels": labels, "--systematic": systematic, "--collection": collection}
+    given = [name for name, value in of_a_file.items() if value is not None]
     if observed is not None:
+        if given:
+            raise click.UsageError(f"{given[0]} does not go with --against: samples are taken as they are")
         _compare_inputs(path, study_file, observed, figures)
         return
     if path is None or figures is not None:
         raise click.UsageError("PATH is missing" if path is None else "--figures needs --against OBSERVED")
     if (path / "study.json").exists():
+        given += ["--study"] if study_file else []
+        if given:
+            raise click.UsageError(f"{given[0]} is for event files, and {path} is a run")
         from covad.cli.status import print_status
         from covad.cli.yields import yields_of_run
         from covad.runs.status import run_status

@@ -31,7 +31,7 @@ from covad.cli.terminal import say, write_file
 @click.option("--test", "tests", multiple=True, help="convex or adaptive; default: both.")
 @click.option(
     "--anomalies",
-    "n_bumps",
+    "n_anomalies",
     default=40,
     show_default=True,
     type=click.IntRange(1, 10_000),
@@ -62,7 +62,7 @@ def tune_power(
     spreads: tuple[float, ...],
     bumps: int | None,
     tests: tuple[str, ...],
-    n_bumps: int,
+    n_anomalies: int,
     toys: int,
     signals: tuple[str, ...],
     shares: tuple[float, ...],
@@ -88,13 +88,15 @@ def tune_power(
     if (process is None) != (folder is None) or (process is not None and len(runs) > 1):
         raise click.UsageError("--leave-out PROCESS needs --to FOLDER, and one run")
     if process is not None and folder is not None:
+        if any((capacities, spreads, bumps, tests, toys, signals, shares, json_file)):
+            raise click.UsageError("--leave-out only writes a study: leave the other options to its run")
         study_file = leave_out(runs[0], process, folder)
         say(f"wrote {study_file}; next: covad run {study_file} --out {folder / 'RUN'} --until pools")
         say(f"then: covad tune-power {folder / 'RUN'} --signal {process}")
         return
     given: dict[str, Any] = {"capacities": capacities, "spreads": spreads, "tests": tests}
     grid = Grid(bumps=bumps, **{key: value for key, value in given.items() if value})
-    found = {path: tune(path, grid, n_bumps, toys, signals, shares or LEFT_OUT_SHARES) for path in runs}
+    found = {path: tune(path, grid, n_anomalies, toys, signals, shares or LEFT_OUT_SHARES) for path in runs}
     if json_file:
         write_file(
             json_file, json.dumps({str(path): plain(each) for path, each in found.items()}, indent=2) + "\n"
@@ -103,7 +105,7 @@ def tune_power(
     for path in runs:
         frontier = read_frontier(RunDirectory(path))
         for line in () if frontier is None else frontier.lines:
-            say(f"{path.name}: {line}" if len(runs) > 1 else line)
+            say(f"{path}: {line}" if len(runs) > 1 else line)
 
 
 @click.group(

@@ -18,7 +18,7 @@ from covad.cli.terminal import complain, say, write_file
     "--preset",
     default="quick",
     show_default=True,
-    help="quick, observables, laptop, paper or analysis; smoke only tries the installation.",
+    help="quick, observables, frontier, laptop, paper or analysis; smoke only tries the installation.",
 )
 def init(study_file: Path, preset: str) -> None:
     """Write a study file to begin with."""
@@ -76,14 +76,14 @@ def run(
     from covad.toys.ensembles import Shard
     from covad.toys.run import RunStopped
 
-    study = read_study(study_file)
+    study, part = read_study(study_file), Shard.parse(shard)
     if only_told:
-        for line in dry_run(study, out):
+        for line in dry_run(study, out, until):
             say(line)
         return
     try:
         with choose_workers(study, workers, address) as pool:
-            done = run_study(study, out, pool.results, Shard.parse(shard), until, workers)
+            done = run_study(study, out, pool.results, part, until, workers)
     except RunStopped as stop:
         sys.exit(complain(str(stop), stop.exit_code))
     if done is not None:
@@ -138,8 +138,8 @@ def report(path: Path) -> None:
 @click.option("--auxiliary", multiple=True, metavar="NAME=VALUE", help="Measured nuisance, in sigma.")
 @click.option(
     "--configuration",
-    help="Slug or label of a configuration; default: the main one, which the report's summary is about: "
-    "covariant, profiled, linear, of the study's sizes, else the first profiled, else the first.",
+    help="Slug or label of a configuration; default: the main one, which the report's summary is about: the "
+    "study's `main`, else covariant, profiled, linear, else the first profiled, else the first.",
 )
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the answer as JSON.")
 @loudness

@@ -76,8 +76,7 @@ def run_study(
     A shard computes toys only: many jobs that simulate, train or tune the same would overwrite each other.
     Anyone else holds a lock while it makes what toys share, and a second one is refused meanwhile.
     """
-    if until not in STAGES:
-        raise PlanError(f"there is no stage '{until}' (there are {', '.join(STAGES)})")
+    refuse_unknown_stage(until)
     directory, shard = RunDirectory(out), shard or Shard()
     with stoppable(), ExitStack() as stack:
         study, source = try_source(study, directory)
@@ -104,11 +103,19 @@ def run_study(
             return compute_missing(study, sources, directory, backend, shard)
 
 
-def dry_run(study: Study, out: Path) -> list[str]:
+def dry_run(study: Study, out: Path, until: str = STAGES[-1]) -> list[str]:
     """Return what `run_study` would keep, make anew and compute; nothing is started and nothing written."""
-    directory = RunDirectory(out)
+    refuse_unknown_stage(until)
+    directory, later = RunDirectory(out), STAGES[STAGES.index(until) + 1 :]
     study, source = try_source(study, directory)
-    return outlook(study, directory, source) + _expected(study, directory)
+    lines = [line for line in outlook(study, directory, source) if line.partition(":")[0] not in later]
+    return lines + _expected(study, directory)
+
+
+def refuse_unknown_stage(name: str) -> None:
+    """Raise PlanError unless there is such a stage."""
+    if name not in STAGES:
+        raise PlanError(f"there is no stage '{name}' (there are {', '.join(STAGES)})")
 
 
 def _expected(study: Study, directory: RunDirectory) -> list[str]:

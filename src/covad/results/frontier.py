@@ -140,4 +140,5 @@ def _compared_test(study: Study, spaces: Sequence[str], powers: Sequence[Setting
 
 def _told(lines: Mapping[str, SettingPower]) -> float:
     """Return the power of a setting summed over spaces, against processes if there are any."""
-    return sum(line.mean_of_processes or line.mean or 0.0 for line in lines.values())
+    known = ((line.mean_of_processes, line.mean) for line in lines.values())
+    return sum((mean or 0.0) if of_processes is None else of_processes for of_processes, mean in known)

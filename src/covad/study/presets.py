@@ -8,7 +8,7 @@ from pathlib import Path
 from covad.errors import StudyError, UnknownNameError
 from covad.storage.atomic import replacing, writing
 
-#: `quick` shows all stages in minutes, `laptop` is the paper's study with further spaces, `paper` has the
+#: `quick` shows all stages in minutes, `laptop` has spaces of our own beside the paper's, `paper` has the
 #: paper's training sizes; `analysis` has nuisances of all kinds, `observables` learns no space, `frontier`
 #: compares spaces of several alphas, `smoke` tries an installation.
 PRESETS = ("quick", "observables", "laptop", "paper", "analysis", "frontier", "smoke")
