@@ -60,6 +60,12 @@ def test_blocks_are_replaced_and_prose_stays(pages, small_run, docs):
     assert (docs / "results" / "index.md").read_text() == page, "the same run makes the same page"
 
 
+def test_a_run_without_numbers_of_the_paper_has_no_section_beside_it(pages, small_run, docs, monkeypatch):
+    monkeypatch.setattr(pages.tables, "beside_the_paper", lambda _: iter(()))
+    assert made(pages, small_run, docs).exit_code == 0
+    assert "Beside the paper" not in (docs / "results" / "tables.md").read_text()
+
+
 def test_a_block_that_nobody_makes_is_refused_before_anything_is_written(pages, small_run, docs):
     (docs / "results" / "index.md").write_text(PAGE.replace("closure", "closures"))
     result = made(pages, small_run, docs)
