@@ -79,7 +79,7 @@ def test_the_power_is_that_of_the_quoted_test_against_what_is_the_same_in_all_sp
 
 def test_a_test_that_sees_no_process_is_not_judged_by_bumps_instead():
     blind = [power(name, "convex", 0.0, 0.9) for name in ALPHAS]
-    lines = blind + [power(name, "adaptive", 0.6) for name in ALPHAS]
+    lines = blind + [power(name, "adaptive", 0.1) for name in ALPHAS]
     reaches = {(name, 1): reach(1e5) for name in ALPHAS}
     assert make_frontier(study(ALPHAS, tests={"network": {}}), reaches, lines).test == "adaptive"
 
