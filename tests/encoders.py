@@ -12,6 +12,7 @@ from covad.embedding.cotrain import CoTraining
 from covad.embedding.encoder import Encoder
 from covad.embedding.encoders import new_encoder
 from covad.embedding.settings import EncoderSettings, TrainingSettings
+from covad.events.changes import CHANGES
 from covad.events.layout import Events
 from covad.events.selection import Selection
 from covad.events.systematics import JetEnergyScale
@@ -53,8 +54,10 @@ def labelled(n_events: int, seed: int) -> Events:
 
 
 def make_training(folder: Path, encoder: EncoderSettings = ENCODER, **changes: object) -> CoTraining:
+    settings = SETTINGS.changed(**changes)
+    options = {"batch_size": 64, "changes": tuple(CHANGES) if "changes" in settings.kept else ()}
     sampler, validation = (
-        Sampler(labelled(n_events, seed), (JetEnergyScale(),), Selection(), batch_size=64, seed=seed)
+        Sampler(labelled(n_events, seed), (JetEnergyScale(),), Selection(), seed=seed, **options)
         for n_events, seed in ((1500, 1), (500, 2))
     )
-    return CoTraining(sampler, validation, encoder, SETTINGS.changed(**changes), folder)
+    return CoTraining(sampler, validation, encoder, settings, folder)

@@ -47,6 +47,35 @@ def test_shifted_partners_are_the_same_events_shifted(events: Events) -> None:
             assert sorted(p.tobytes() for p in together) == sorted(p.tobytes() for p in expected)
 
 
+def test_changed_events_leave_the_nominal_ones_alone(events: Events) -> None:
+    """A batch with changed events is the one without; every change has its share of those that pass."""
+    selection = Selection(trigger_minimum=40.0)
+    names = ("harder", "invisible_jet", "overlaid")
+    plain = make_sampler(events, selection=selection)
+    sampler = replace(plain, changes=names)
+    batch, again = sampler.batch(3), sampler.batch(3)
+    np.testing.assert_array_equal(batch.particles, plain.batch(3).particles)
+    np.testing.assert_array_equal(batch.changed.particles, again.changed.particles)
+    np.testing.assert_array_equal(batch.changed.changes, again.changed.changes)
+    assert not np.array_equal(batch.changed.particles, sampler.batch(4).changed.particles)
+    assert plain.batch(3).changed is None
+    counts = np.bincount(batch.changed.changes, minlength=3)
+    assert len(batch.changed.particles) == counts.sum()
+    assert (counts > 0).all()
+    assert (counts <= -(-len(batch.particles) // 3)).all()
+    unlabelled = Events.unlabelled(events.layout, batch.changed.particles)
+    passed, _ = selection.apply(unlabelled)
+    np.testing.assert_array_equal(passed.particles, batch.changed.particles)
+    nominal = {event.tobytes() for event in batch.particles}
+    assert not nominal & {event.tobytes() for event in batch.changed.particles}
+
+
+def test_changes_belong_to_the_identity_of_batches(events: Events) -> None:
+    plain, changed = make_sampler(events), make_sampler(events, changes=("harder",))
+    assert "changes" not in plain.describe()
+    assert changed.describe() == plain.describe() | {"changes": ["harder"]}
+
+
 def test_both_signs_and_all_sizes_take_turns(events: Events) -> None:
     sampler = make_sampler(events, systematics=(JetEnergyScale(), LeptonEnergyScale()))
     seen = [tuple(p.nu.tolist()) for step in range(4) for p in sampler.batch(step).shifted]

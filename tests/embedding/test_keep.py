@@ -1,5 +1,6 @@
 """L_keep against slow, obvious implementations."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,28 @@ import torch
 from encoders import ENCODER, SETTINGS, UNTRAINED_KINDS, labelled, make_training
 from samples import random_events
 
-from covad.embedding.batches import Batch
+from covad.embedding.batches import Batch, ChangedBatch, Sampler
 from covad.embedding.encoders import load_encoder
-from covad.embedding.keep import OBSERVABLES, KeepInputs, KeepObservables, KeepVariance, observables_there
+from covad.embedding.keep import (
+    OBSERVABLES,
+    KeepAll,
+    KeepChanges,
+    KeepInputs,
+    KeepObservables,
+    KeepVariance,
+    make_keep,
+    observables_there,
+)
 from covad.embedding.metrics import read_metrics
 from covad.embedding.settings import TrainingSettings
 from covad.errors import CovadError, TrainingError
 from covad.events.layout import Collection, EventLayout
 from covad.events.observables import BUILT_IN
+from covad.events.selection import Selection
 
 KEEP: dict[str, Any] = {"beta": 2.0, "keep": "observables"}
+#: z of no changed event.
+NONE = torch.zeros(0, 2)
 
 
 def batch_of(n_events: int = 40) -> Batch:
@@ -45,7 +58,7 @@ def test_observables_are_predicted_by_their_definition() -> None:
             target = (wanted[event] - known.mean()) / known.std()
             errors.append((answers[event, column] - target) ** 2)
     assert answers.shape == (40, len(names))
-    assert float(loss(z, batch)) == pytest.approx(np.mean(errors), rel=1e-4)
+    assert float(loss(z, NONE, batch)) == pytest.approx(np.mean(errors), rel=1e-4)
 
 
 @torch.no_grad()
@@ -64,7 +77,7 @@ def test_inputs_are_predicted_by_their_definition() -> None:
             errors.append((float(loss.decoder(z)[event, column]) - target) ** 2)
         column += 1
     assert column == len(loss.chosen)
-    assert float(loss(z, batch)) == pytest.approx(np.mean(errors), rel=1e-4)
+    assert float(loss(z, NONE, batch)) == pytest.approx(np.mean(errors), rel=1e-4)
 
 
 def test_inputs_are_those_of_the_event_frame() -> None:
@@ -96,17 +109,61 @@ def test_variance_is_its_definition() -> None:
         mixed = sum(cov[i][j] ** 2 for i in range(3) for j in range(3) if i != j) / 3
         total += n / 32 * (variance + mixed)
     batch = Batch(np.zeros((35, 1, 1), np.float32), labels, ())
-    assert float(KeepVariance()(torch.from_numpy(z), batch)) == pytest.approx(total, rel=1e-9)
+    assert float(KeepVariance()(torch.from_numpy(z), NONE, batch)) == pytest.approx(total, rel=1e-9)
 
 
 def test_variance_of_collapsed_classes_is_one() -> None:
     labels = np.repeat([0, 1], 20)
     points = torch.from_numpy(labels.astype(np.float64))[:, None].repeat(1, 2)
     batch = Batch(np.zeros((40, 1, 1), np.float32), labels, ())
-    assert float(KeepVariance()(points, batch)) == pytest.approx(1.0, abs=2e-3)
+    assert float(KeepVariance()(points, NONE, batch)) == pytest.approx(1.0, abs=2e-3)
     alone = Batch(np.zeros((40, 1, 1), np.float32), np.arange(40), ())
-    assert float(KeepVariance()(points, alone)) == 0.0
-    assert float(KeepVariance()(points[:, :1], batch)) == pytest.approx(1.0, abs=2e-3)  # one dimension
+    assert float(KeepVariance()(points, NONE, alone)) == 0.0
+    assert float(KeepVariance()(points[:, :1], NONE, batch)) == pytest.approx(1.0, abs=2e-3)  # one dimension
+
+
+@torch.no_grad()
+def test_changes_are_told_apart_by_their_definition() -> None:
+    """Cross entropy event by event, over that of the shares of the changes."""
+    changes = np.array([0] * 7 + [2] * 5)  # the change 1 has done nothing to any event
+    batch = replace(batch_of(), changed=ChangedBatch(np.zeros((12, 1, 1), np.float32), changes))
+    loss = KeepChanges(2, 3, settings("changes"))
+    random = torch.Generator().manual_seed(1)
+    z, z_changed = torch.randn(40, 2, generator=random), torch.randn(12, 2, generator=random)
+    total = 0.0
+    for number, point in enumerate([*z, *z_changed]):
+        scores = loss.classifier(point).double().numpy()
+        kind = 0 if number < 40 else 1 + changes[number - 40]
+        total -= scores[kind] - np.log(np.exp(scores).sum())
+    shares = np.array([40, 7, 5]) / 52
+    wanted = total / 52 / -(shares * np.log(shares)).sum()
+    assert float(loss(z, z_changed, batch)) == pytest.approx(wanted, rel=1e-5)
+    with pytest.raises(ValueError, match="needs batches with changed events"):
+        loss(z, z_changed, batch_of())
+
+
+@torch.no_grad()
+def test_who_knows_the_numbers_of_changes_alone_has_lost_everything() -> None:
+    changes = np.repeat([0, 1], [20, 10])
+    batch = replace(batch_of(), changed=ChangedBatch(np.zeros((30, 1, 1), np.float32), changes))
+    loss = KeepChanges(2, 2, settings("changes"))
+    for parameter in loss.parameters():
+        parameter.zero_()
+    loss.classifier[-1].bias.copy_(torch.log(torch.tensor([40.0, 20.0, 10.0])))
+    assert float(loss(torch.randn(40, 2), torch.randn(30, 2), batch)) == pytest.approx(1.0, abs=1e-6)
+
+
+@torch.no_grad()
+def test_several_kinds_are_their_mean() -> None:
+    training = SETTINGS.changed(beta=1.0, keep=("observables", "variance"))
+    events = labelled(500, 1)
+    sampler = Sampler(events, (), Selection(), batch_size=40, seed=1)
+    loss = make_keep(sampler, 2, training)
+    assert isinstance(loss, KeepAll)
+    z, batch = torch.randn(40, 2), batch_of()
+    each = [float(part(z, NONE, batch)) for part in loss.parts]
+    assert float(loss(z, NONE, batch)) == pytest.approx(sum(each) / 2)
+    assert [type(part) for part in loss.parts] == [KeepObservables, KeepVariance]
 
 
 def test_observables_of_a_layout_that_has_few() -> None:
@@ -118,9 +175,11 @@ def test_observables_of_a_layout_that_has_few() -> None:
     assert KeepObservables(events, 2, settings("observables")).decoder[-1].out_features > 3
 
 
-@pytest.mark.parametrize("keep", ["observables", "inputs", "variance"])
+@pytest.mark.parametrize("keep", ["observables", "inputs", "variance", "changes", ("observables", "changes")])
 @pytest.mark.parametrize("kind", ["transformer-event", "mlp-event"])
-def test_training_lowers_what_is_lost_and_resumes(tmp_path: Path, keep: str, kind: str) -> None:
+def test_training_lowers_what_is_lost_and_resumes(
+    tmp_path: Path, keep: str | tuple[str, ...], kind: str
+) -> None:
     wanted: dict[str, Any] = {"beta": 3.0, "keep": keep, "contrast": 0.2, "steps": 60, "validate_every": 20}
     encoder = UNTRAINED_KINDS[kind]
     whole = make_training(tmp_path / "whole", encoder, **wanted)
@@ -175,6 +234,10 @@ def test_metrics_without_keep_do_not_mention_it(tmp_path: Path) -> None:
         {"keep": "inputs"},
         {"contrast": 0.0},
         {"beta": -1.0, "keep": "inputs"},
+        {"beta": 1.0, "keep": ("inputs", "inputs")},
+        {"beta": 1.0, "keep": ()},
+        {"beta": 1.0, "keep": ("inputs", "everything")},
+        {"beta": 1.0, "keep": "changes", "changes": ()},
     ],
 )
 def test_objectives_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:

@@ -28,6 +28,7 @@ SPACES: dict[str, Any] = {
     "again": {"alpha": 10, "seed": 1},
     "kept": {"alpha": 0, "beta": 1, "keep": "observables", "contrast": 0, "encoder": MLP},
     "wide": {"alpha": 0, "outputs": 6},
+    "told": {"alpha": 0, "beta": 1, "keep": ["variance", "changes"]},
 }
 
 
@@ -53,13 +54,14 @@ def test_every_space_is_trained_as_it_says(run: Path) -> None:
         "again": 4,
         "kept": 4,
         "wide": 6,
+        "told": 4,
     }
     assert isinstance(spaces["kept"], Mlp)
     particles = random_events(50, 1).particles
     assert not np.allclose(spaces["plain"].encode(particles), spaces["again"].encode(particles))
     for name in SPACES:
         (line,) = read_history(data.products.space(name, 0))
-        assert (line.keep is None) == (name != "kept")
+        assert (line.keep is None) == (name not in ("kept", "told"))
 
 
 def test_a_space_that_says_alpha_alone_is_what_it_was(run: Path) -> None:
@@ -72,10 +74,16 @@ def test_a_space_that_says_alpha_alone_is_what_it_was(run: Path) -> None:
     assert recipes["again"]["own"] == {"seed": 1}
     assert recipes["kept"]["own"] == {"contrast": 0.0, "beta": 1.0, "keep": "observables", "version": 1}
     assert recipes["wide"]["encoder"]["outputs"] == 6
+    changes = {"version": 1, "names": None}
+    assert recipes["told"]["own"] == {"beta": 1.0, "keep": ["variance", "changes"], "changes": changes}
     source = TINY["source"] | {"spaces": SPACES, "training": TINY["source"]["training"] | {"device": "cpu"}}
     configurations = [{"space": name} for name in SPACES]
     moved = CollisionData.of(tiny_study(source=source, configurations=configurations), RunDirectory(run))
     assert all(dict(moved.products.space(name, 0).recipe or {}) == recipes[name] for name in SPACES)
+    source["training"] |= {"changes": ["harder"]}
+    fewer = CollisionData.of(tiny_study(source=source, configurations=configurations), RunDirectory(run))
+    others = [name for name in SPACES if dict(fewer.products.space(name, 0).recipe or {}) != recipes[name]]
+    assert others == ["told"]
 
 
 def test_spaces_of_before_train_to_the_same_bits_beside_others(run: Path, tmp_path: Path) -> None:
@@ -88,6 +96,7 @@ def test_spaces_of_before_train_to_the_same_bits_beside_others(run: Path, tmp_pa
 
 LAYOUT = EventLayout((Collection("photon", 2), Collection("track", 3, ("pt", "eta"))))
 KEPT = {"covariant": {"alpha": 0, "beta": 1, "keep": "observables"}}
+CHANGED = {"covariant": {"alpha": 0, "beta": 1, "keep": ["variance", "changes"]}}
 OWN = {"covariant": {"alpha": 0, "encoder": {"frame": "event", "axis": ["tracks"]}}}
 
 
@@ -98,6 +107,14 @@ OWN = {"covariant": {"alpha": 0, "encoder": {"frame": "event", "axis": ["tracks"
         (
             {"spaces": OWN},
             r"^source\.spaces\.covariant\.encoder\.axis: the event layout has no collection 'tracks'",
+        ),
+        (
+            {"spaces": CHANGED, "training": {"batch": 64, "changes": ["harder", "more_jets"]}},
+            r"^source\.training\.changes: the change 'more_jets' cannot be had: .* no collection 'jet'",
+        ),
+        (
+            {"spaces": CHANGED, "training": {"batch": 64, "changes": ["softer"]}},
+            r"^source\.training\.changes: there is no change 'softer' \(there are harder, ",
         ),
         (
             {"encoder": {"frame": "event", "axis": ["track"]}},
@@ -126,6 +143,7 @@ def test_a_run_says_so_at_once(tmp_path: Path) -> None:
     ("source", "sentence"),
     [
         ({"spaces": {"a": {"alpha": 0, "beta": 1}}}, "beta weighs L_keep: say what to keep"),
+        ({"training": {"changes": ["harder"]}}, r"training.changes: no space keeps changes"),
         ({"spaces": {"a": {"alpha": 0, "outputs": 0}}}, "spaces.a.outputs: it should be greater than 0"),
         (
             {"encoder": {"frame": "event", "axis": ["leptons"]}},

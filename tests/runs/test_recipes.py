@@ -54,6 +54,7 @@ PINNED: dict[type, dict[str, Any]] = {
         "validation_share": 0.1,
         "covariance": None,
         "keep_hidden": [64, 64],
+        "changes": None,
         "device": "auto",
     },
     LearnedSpace: {
@@ -154,7 +155,7 @@ def test_defaults_that_recipes_leave_out_stay(settings):
 #: Keys that recipes and files do not know of where they have their defaults.
 ADDED = {
     EncoderSettings: {"kind", "frame", "axis", "hidden"},
-    Training: {"keep_hidden", "device"},
+    Training: {"keep_hidden", "device", "changes"},
     LearnedSpace: {"contrast", "beta", "keep", "outputs", "seed", "encoder"},
 }
 

@@ -56,7 +56,7 @@ def test_learned_spaces_have_settings_of_their_own() -> None:
     spaces = {
         "a": LEARNED,
         "b": {"alpha": 1, "beta": 3, "keep": "observables", "outputs": 6, "seed": 2},
-        "c": {"alpha": 0, "contrast": 0, "beta": "1e-1", "keep": "variance", "encoder": MLP},
+        "c": {"alpha": 0, "contrast": 0, "beta": "1e-1", "keep": ["variance", "changes"], "encoder": MLP},
     }
     found = study(spaces)
     source = found.source
@@ -65,6 +65,8 @@ def test_learned_spaces_have_settings_of_their_own() -> None:
     assert a.encoder_of(source.encoder) is source.encoder
     assert b.encoder_of(source.encoder) == source.encoder.changed(outputs=6)
     assert c.encoder_of(source.encoder) == EncoderSettings(**MLP)
+    assert found.plain()["source"]["spaces"]["b"]["keep"] == "observables"
+    assert found.plain()["source"]["spaces"]["c"]["keep"] == ["variance", "changes"]
     assert parse_study(found.plain(), "here") == found
     assert found.plain()["source"]["spaces"]["a"] == {"kind": "learned", "alpha": 0.0}
     assert "kind" not in found.plain()["source"]["encoder"]
@@ -78,12 +80,22 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"a": LEARNED | {"beta": 1, "keep": "all"}},
-        r"spaces\.a\.keep: it should be 'observables', 'inputs' or",
+        r"spaces\.a\.keep: there is no kind 'all' \(there are observables, inputs, variance, changes\)",
+    ),
+    (
+        {"a": LEARNED | {"beta": 1, "keep": ["inputs", "all"]}},
+        r"spaces\.a\.keep: there is no kind 'all' \(there are observables",
+    ),
+    (
+        {"a": LEARNED | {"beta": 1, "keep": ["inputs", "inputs"]}},
+        r"spaces\.a\.keep: the kind 'inputs' stands twice",
     ),
     (
         {"a": LEARNED | {"beta": -1, "keep": "inputs"}},
         r"spaces\.a\.beta: it should be greater than or equal to 0",
     ),
+    ({"a": LEARNED | {"beta": 1, "keep": []}}, r"spaces\.a\.keep: "),
+    ({"a": LEARNED | {"beta": 1, "keep": 7}}, r"spaces\.a\.keep: "),
     ({"a": LEARNED | {"contrast": 0}}, r"spaces\.a: contrast: 0 leaves nothing that shapes z: give beta"),
     ({"a": LEARNED | {"outputs": 0}}, r"spaces\.a\.outputs: it should be greater than 0"),
     ({"a": LEARNED | {"seed": -1}}, r"spaces\.a\.seed: it should be greater than or equal to 0"),

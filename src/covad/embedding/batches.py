@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covad.errors import TrainingError
+from covad.events.changes import change_events
 from covad.events.layout import UNLABELLED, Events
 from covad.events.selection import Selection
 from covad.events.systematics import Shifted, Systematic, shift_events, unchanged_partners
@@ -94,12 +95,21 @@ class ShiftedBatch:
 
 
 @dataclass(frozen=True)
+class ChangedBatch:
+    """Events of a batch that were changed and still pass the selection, and by which change, from 0 on."""
+
+    particles: NDArray[np.float32]
+    changes: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Batch:
-    """Nominal particles with labels, and their shifted partners."""
+    """Nominal particles with labels, their shifted partners, and changed ones where these are asked for."""
 
     particles: NDArray[np.float32]
     labels: NDArray[np.int64]
     shifted: tuple[ShiftedBatch, ...]
+    changed: ChangedBatch | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,7 @@ class Sampler:
     Each batch is shifted along one systematic, by plus and minus one size of the grid; sizes and those of the
     systematics that enter L_cov take turns (`covariance`, by number; None: those of `covariant`). Events with
     weights are drawn in proportion to |w|: a space is good for any density that has the same events.
+    `changes` ask for changed events beside the nominal ones, as many in all (`covad.events.changes`).
     """
 
     events: Events
@@ -118,6 +129,7 @@ class Sampler:
     seed: int
     nu_grid: tuple[float, ...] = (1.0, 2.0)
     covariance: tuple[int, ...] | None = None
+    changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         processes = set(np.unique(self.events.process).tolist())
@@ -149,8 +161,10 @@ class Sampler:
         content.update(np.ascontiguousarray(self.events.process).data)
         if self.events.weights is not None:
             content.update(np.ascontiguousarray(self.events.weights).data)
-        turns = {} if self.covariance is None else {"covariance": list(self.covariance)}
-        return turns | {
+        own: dict[str, Any] = {} if self.covariance is None else {"covariance": list(self.covariance)}
+        if self.changes:
+            own["changes"] = list(self.changes)
+        return own | {
             "events": content.hexdigest(),
             "systematics": [repr(s) for s in self.systematics],
             "selection": repr(self.selection),
@@ -181,7 +195,23 @@ class Sampler:
                 values = nu[list(self.covariant)].astype(np.float32)
                 partners.append(ShiftedBatch(values, partner[partner >= 0], moved))
         labels = nominal.events.process.astype(np.int64)
-        return Batch(nominal.events.particles, labels, tuple(partners))
+        particles = nominal.events.particles
+        return Batch(particles, labels, tuple(partners), self._changed(particles, step))
+
+    def _changed(self, particles: NDArray[np.float32], step: int) -> ChangedBatch | None:
+        """Return changed events of batch number `step`: every change has its share of the nominal ones."""
+        if not self.changes:
+            return None
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(step, 1)))
+        layout, share = self.events.layout, -(-len(particles) // len(self.changes))
+        found = []
+        for name in self.changes:
+            chosen, others = (particles[rng.permutation(len(particles))[:share]] for _ in range(2))
+            changed = change_events(name, layout, chosen, others, rng)
+            selected, _ = self.selection.apply(Events.unlabelled(layout, changed))
+            found.append(selected.particles)
+        which = np.repeat(np.arange(len(found)), [len(each) for each in found])
+        return ChangedBatch(np.concatenate(found), which)
 
     @cached_property
     def covariant(self) -> tuple[int, ...]:

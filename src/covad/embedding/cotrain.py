@@ -49,27 +49,27 @@ class JointModel(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.ratio = RatioHead(encoder.outputs, settings.ratio_hidden, len(sampler.covariant))
-        self.keep = make_keep(sampler.events, encoder.outputs, settings)
+        self.keep = make_keep(sampler, encoder.outputs, settings)
         self.settings = settings
 
     def forward(self, batch: Batch) -> Losses:
-        """Return the losses of a batch; nominal and shifted events are encoded together.
+        """Return the losses of a batch; nominal, shifted and changed events are encoded together.
 
         L_cov and L_keep are taken in z standardised by the nominal batch, so that the scale of z is free.
         """
         device = self.encoder.device
         covariant = self.settings.alpha > 0 and bool(batch.shifted)
         moved = [partner.moved for partner in batch.shifted] if covariant else []
-        z, *z_moved = self.encoder(np.concatenate([batch.particles, *moved])).split(
-            [len(batch.particles), *map(len, moved)]
-        )
+        changed = batch.particles[:0] if batch.changed is None else batch.changed.particles
+        together = [batch.particles, changed, *moved]
+        z, z_changed, *z_moved = self.encoder(np.concatenate(together)).split([*map(len, together)])
         on_projector = self.settings.contrast_on == "projector"
         points = self.encoder.project(z) if on_projector else nn.functional.normalize(z, dim=1)
         labels = torch.from_numpy(batch.labels).to(device)
         contrastive = supervised_contrastive(points, labels, self.settings.temperature)
         centre, width = z.mean(dim=0), z.std(dim=0) + 1e-6
         u = (z - centre) / width
-        kept = None if self.keep is None else self.keep(u, batch)
+        kept = None if self.keep is None else self.keep(u, (z_changed - centre) / width, batch)
         if not covariant:
             return Losses(contrastive, contrastive.new_tensor(0.5), kept)
         g = self.ratio(u)

@@ -1,27 +1,30 @@
 """L_keep: what z must retain beside the processes, so that what is unusual is not forgotten.
 
-The paper's loss has no such term (beta = 0). Three kinds, each near 1 where nothing is kept:
+The paper's loss has no such term (beta = 0). Four kinds, each near 1 where nothing is kept:
 
 observables  a decoder predicts generic observables of the event from z
 inputs       a decoder predicts the objects of the event, in its frame
 variance     no decoder: z must spread, in all its dimensions, within every process
+changes      a classifier tells events whose objects were changed from others (`covad.events.changes`)
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from covad.embedding.batches import Batch
+from covad.embedding.batches import Batch, Sampler
 from covad.embedding.dense import dense
 from covad.embedding.frame import EventFrame
 from covad.embedding.scaling import InputScaling
-from covad.embedding.settings import TrainingSettings
+from covad.embedding.settings import KeepKind, TrainingSettings
 from covad.errors import TrainingError, UnknownNameError
 from covad.events.layout import EventLayout, Events
 from covad.events.observables import Observables
@@ -53,10 +56,10 @@ Floats = NDArray[np.float32]
 
 
 class Keep(nn.Module, ABC):
-    """L_keep of the nominal events of a batch; `z` is standardised by them."""
+    """L_keep of a batch: `z` of its nominal events, by which z is standardised, and of its changed ones."""
 
     @abstractmethod
-    def forward(self, z: torch.Tensor, batch: Batch) -> torch.Tensor:
+    def forward(self, z: torch.Tensor, z_changed: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the loss."""
 
 
@@ -66,6 +69,7 @@ class Decoded(Keep):
     The loss is the mean squared error of standardised targets: 1 is a decoder that knows nothing.
     """
 
+    kind: ClassVar[KeepKind]
     centre: torch.Tensor
     width: torch.Tensor
 
@@ -78,7 +82,7 @@ class Decoded(Keep):
         varied = targets.std(axis=0) > _TINY
         self.chosen = np.flatnonzero(varied & self.frequent(few))
         if not len(self.chosen):
-            raise TrainingError(f"keep: {settings.keep} finds nothing that varies: leave beta and keep out")
+            raise TrainingError(f"keep: {self.kind} finds nothing that varies: leave beta and keep out")
         for name, values in (("centre", targets.mean(axis=0)), ("width", targets.std(axis=0))):
             self.register_buffer(name, torch.from_numpy(values[self.chosen]).float())
         self.decoder = dense((n_dimensions, *settings.keep_hidden, len(self.chosen)))
@@ -95,7 +99,7 @@ class Decoded(Keep):
         """Return which targets enough events have."""
         return np.ones(self.targets(events.particles[:1]).shape[1], dtype=bool)
 
-    def forward(self, z: torch.Tensor, batch: Batch) -> torch.Tensor:
+    def forward(self, z: torch.Tensor, z_changed: torch.Tensor, batch: Batch) -> torch.Tensor:  # noqa: ARG002
         targets = torch.from_numpy(self.targets(batch.particles)[:, self.chosen]).to(z.device)
         wanted = (targets - self.centre) / self.width
         error: torch.Tensor = self.decoder(z) - wanted
@@ -104,6 +108,8 @@ class Decoded(Keep):
 
 class KeepObservables(Decoded):
     """z tells the built-in observables of `OBSERVABLES` for which the layout has the objects."""
+
+    kind = "observables"
 
     def prepare(self, events: Events) -> None:
         self.observables = Observables(observables_there(events.layout))
@@ -133,6 +139,8 @@ def observables_there(layout: EventLayout) -> tuple[str, ...]:
 class KeepInputs(Decoded):
     """z tells the objects of the event in its frame: presence, log momentum, eta, relative azimuth."""
 
+    kind = "inputs"
+
     def prepare(self, events: Events) -> None:
         self.frame = EventFrame.of(events.layout)
         framed = self.frame.of_arrays(events.particles)
@@ -157,7 +165,7 @@ class KeepVariance(Keep):
     others.
     """
 
-    def forward(self, z: torch.Tensor, batch: Batch) -> torch.Tensor:
+    def forward(self, z: torch.Tensor, z_changed: torch.Tensor, batch: Batch) -> torch.Tensor:  # noqa: ARG002
         terms, sizes = [], []
         for label in np.unique(batch.labels):
             of_process = z[torch.from_numpy(np.flatnonzero(batch.labels == label)).to(z.device)]
@@ -174,13 +182,50 @@ class KeepVariance(Keep):
         return (torch.stack(terms) * share).sum()
 
 
-def make_keep(events: Events, n_dimensions: int, settings: TrainingSettings) -> Keep | None:
-    """Return L_keep of these settings, None without one."""
-    match settings.keep:
+class KeepChanges(Keep):
+    """z tells changed events from others, and by which change.
+
+    The loss is the cross entropy of a classifier, in units of that of one which knows the numbers alone.
+    """
+
+    def __init__(self, n_dimensions: int, n_changes: int, settings: TrainingSettings) -> None:
+        super().__init__()
+        self.classifier = dense((n_dimensions, *settings.keep_hidden, 1 + n_changes))
+
+    def forward(self, z: torch.Tensor, z_changed: torch.Tensor, batch: Batch) -> torch.Tensor:
+        if batch.changed is None:
+            raise ValueError("keep: changes needs batches with changed events")
+        kinds = np.concatenate([np.zeros(len(z), dtype=np.int64), 1 + batch.changed.changes])
+        shares = np.unique(kinds, return_counts=True)[1] / len(kinds)
+        entropy = max(float(-(shares * np.log(shares)).sum()), _TINY)
+        answers = self.classifier(torch.cat([z, z_changed]))
+        return nn.functional.cross_entropy(answers, torch.from_numpy(kinds).to(z.device)) / entropy
+
+
+class KeepAll(Keep):
+    """Several kinds at once: their mean."""
+
+    def __init__(self, parts: Sequence[Keep]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+    def forward(self, z: torch.Tensor, z_changed: torch.Tensor, batch: Batch) -> torch.Tensor:
+        return torch.stack([part(z, z_changed, batch) for part in self.parts]).mean()
+
+
+def make_keep(sampler: Sampler, n_dimensions: int, settings: TrainingSettings) -> Keep | None:
+    """Return L_keep of these settings for batches of this sampler, None without one."""
+    parts = [_make_one(kind, sampler, n_dimensions, settings) for kind in settings.kept]
+    return KeepAll(parts) if len(parts) > 1 else parts[0] if parts else None
+
+
+def _make_one(kind: KeepKind, sampler: Sampler, n_dimensions: int, settings: TrainingSettings) -> Keep:
+    match kind:
         case "observables":
-            return KeepObservables(events, n_dimensions, settings)
+            return KeepObservables(sampler.events, n_dimensions, settings)
         case "inputs":
-            return KeepInputs(events, n_dimensions, settings)
+            return KeepInputs(sampler.events, n_dimensions, settings)
         case "variance":
             return KeepVariance()
-    return None
+        case "changes":
+            return KeepChanges(n_dimensions, len(sampler.changes), settings)

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from covad.settings import Count, GrownSettings, Index, NotNegative, Positive, Size
 
-#: What L_keep makes z retain: observables, the inputs of the encoder, or a spread within every process.
-KeepKind = Literal["observables", "inputs", "variance"]
+#: What L_keep makes z retain: observables, the inputs of the encoder, a spread within every process, or what
+#: tells changed events from others.
+KeepKind = Literal["observables", "inputs", "variance", "changes"]
+
+
+def _as_kinds(value: Any) -> Any:
+    """Return one kind or several as a tuple; raise ValueError for one that there is not, or that stands twice."""
+    kinds = (value,) if isinstance(value, str) else value
+    if isinstance(kinds, list | tuple):
+        for kind in kinds:
+            if kind not in get_args(KeepKind):
+                raise ValueError(f"there is no kind '{kind}' (there are {', '.join(get_args(KeepKind))})")
+            if kinds.count(kind) > 1:
+                raise ValueError(f"the kind '{kind}' stands twice")
+    return kinds
+
+
+#: Kinds of L_keep; files write a single one without brackets.
+KeepKinds = Annotated[
+    tuple[KeepKind, ...],
+    Field(min_length=1),
+    BeforeValidator(_as_kinds),
+    PlainSerializer(lambda kinds: kinds[0] if len(kinds) == 1 else kinds),
+]
 
 
 class EncoderSettings(GrownSettings):
@@ -55,7 +77,7 @@ class EncoderSettings(GrownSettings):
 class Training(GrownSettings):
     """How stage 1 is trained, the same for every embedding of a study."""
 
-    added: ClassVar[tuple[str, ...]] = ("keep_hidden", "device")
+    added: ClassVar[tuple[str, ...]] = ("keep_hidden", "device", "changes")
 
     steps: Count = 3000
     batch: Count = 512
@@ -73,26 +95,38 @@ class Training(GrownSettings):
     covariance: tuple[str, ...] | None = None
     #: Hidden layers of the decoder of L_keep.
     keep_hidden: tuple[Size, ...] = (64, 64)
+    #: Names of the changes that `keep: changes` knows; all for which events have the objects unless told.
+    changes: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     #: Where encoders are trained and events embedded; auto takes a GPU where there is one.
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
 
 
 class Objective(GrownSettings):
-    """The weights of the losses: L = contrast L_supCL + alpha L_cov + beta L_keep; eq:total has beta = 0."""
+    """The weights of the losses: L = contrast L_supCL + alpha L_cov + beta L_keep; eq:total has beta = 0.
+
+    L_keep of several kinds is their mean.
+    """
 
     added: ClassVar[tuple[str, ...]] = ("contrast", "beta", "keep")
 
     alpha: NotNegative
     contrast: NotNegative = 1.0
     beta: NotNegative = 0.0
-    keep: KeepKind | None = None
+    keep: KeepKinds | None = None
+
+    @property
+    def kept(self) -> tuple[KeepKind, ...]:
+        """Return the kinds of L_keep: none, one or several."""
+        return self.keep or ()
 
     @model_validator(mode="after")
     def _something_to_learn(self) -> Self:
         if self.beta > 0 and self.keep is None:
-            raise ValueError("beta weighs L_keep: say what to keep (keep: observables, inputs or variance)")
+            kinds = ", ".join(get_args(KeepKind))
+            raise ValueError(f"beta weighs L_keep: say what to keep (keep: one or several of {kinds})")
         if self.beta == 0 and self.keep is not None:
-            raise ValueError(f"keep: {self.keep} does nothing without a weight: give beta, or leave it out")
+            told = ", ".join(self.kept)
+            raise ValueError(f"keep: {told} does nothing without a weight: give beta, or leave it out")
         if self.contrast == 0 and self.beta == 0:
             raise ValueError("contrast: 0 leaves nothing that shapes z: give beta and keep")
         return self

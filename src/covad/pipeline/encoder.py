@@ -20,6 +20,7 @@ from covad.embedding.keep import observables_there
 from covad.embedding.metrics import Metrics
 from covad.embedding.settings import Objective, TrainingSettings
 from covad.errors import TrainingError, UnknownNameError
+from covad.events.changes import changes_there
 from covad.events.layout import EventLayout
 from covad.events.processes import BACKGROUND
 from covad.messages import counted, duration_text
@@ -47,11 +48,16 @@ def check_learned(data: CollisionData, layout: EventLayout) -> None:
             EventFrame.of(layout, settings.axis)
         except UnknownNameError as failure:
             raise UnknownNameError(f"{key}.axis: {failure}") from failure
-        if entry.keep == "observables":
+        if "observables" in entry.kept:
             try:
                 observables_there(layout)
             except TrainingError as failure:
                 raise TrainingError(f"source.spaces.{name}.{failure}") from failure
+        if "changes" in entry.kept:
+            try:
+                changes_there(layout, data.source.training.changes)
+            except UnknownNameError as failure:
+                raise UnknownNameError(f"source.training.changes: {failure}") from failure
 
 
 def train_missing(data: CollisionData, workers: int) -> None:
@@ -80,17 +86,21 @@ def train_encoder(study: Study, directory: RunDirectory, space: str, fold: int) 
     names = data.source.training.covariance
     chosen = None if names is None else covariant(data.systematics, names)
     with data.open(BACKGROUND) as files:
-        batches, judge = (
-            Sampler(
-                events=files.read(rows),
-                systematics=data.systematics,
-                selection=data.selection,
-                batch_size=data.source.training.batch,
-                seed=derived_seed(study, "batches", kind, str(fold), *(again if kind == "training" else ())),
-                covariance=chosen,
-            )
-            for kind, rows in (("training", training), ("validation", validation))
+        samples = [files.read(rows) for rows in (training, validation)]
+    asked = data.source.training.changes
+    changes = changes_there(samples[0].layout, asked) if "changes" in entry.kept else ()
+    batches, judge = (
+        Sampler(
+            events=events,
+            systematics=data.systematics,
+            selection=data.selection,
+            batch_size=data.source.training.batch,
+            seed=derived_seed(study, "batches", kind, str(fold), *(again if kind == "training" else ())),
+            covariance=chosen,
+            changes=changes,
         )
+        for kind, events in zip(("training", "validation"), samples, strict=True)
+    )
     settings = TrainingSettings(
         **dict(data.source.training),
         **{key: getattr(entry, key) for key in Objective.model_fields},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from covad.inference.frontier import Frontier, FrontierPoint, frontier
 from covad.results.power import PowerTuning, SettingPower, read_tuning
@@ -92,8 +93,15 @@ def setting_of(entry: LearnedSpace, order: int) -> tuple[str, int]:
     others = entry.model_dump(mode="json", exclude=apart, exclude_defaults=True)
     if entry.encoder is not None:
         others |= entry.encoder.model_dump(mode="json", exclude_defaults=True) or {"encoder": "default"}
-    told = [f"{key} = {f'{value:g}' if isinstance(value, float) else value}" for key, value in others.items()]
+    told = [f"{key} = {_worded(value)}" for key, value in others.items()]
     return ", ".join([*told, *(["quadratic response"] if order == 2 else [])]), entry.seed
+
+
+def _worded(value: Any) -> str:
+    """Return a setting as people write it."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    return " and ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _learned(study: Study) -> dict[Space, LearnedSpace]:

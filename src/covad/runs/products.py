@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from covad.errors import FileFormatError
+from covad.events.changes import CHANGES_VERSION
 from covad.events.observables import OBSERVABLES_VERSION
 from covad.events.processes import BACKGROUND
 from covad.runs.directory import RunDirectory, space_name
@@ -158,15 +159,19 @@ class Products:
         own = entry.model_dump(
             mode="json", exclude_defaults=True, exclude={"kind", "alpha", "outputs", "encoder"}
         )
-        if entry.keep == "observables":
+        if "observables" in entry.kept:
             own["version"] = OBSERVABLES_VERSION
+        if "changes" in entry.kept:
+            own["changes"] = {"version": CHANGES_VERSION, "names": training.changes}
         return self._product(
             "spaces",
             f"models/{name}/fold_{fold}/encoder.safetensors",
             self._of_background(
                 alpha=entry.alpha,
                 encoder=encoder.model_dump(mode="json", exclude_defaults=True),
-                training=training.model_dump(mode="json", exclude_defaults=True, exclude={"device"}),
+                training=training.model_dump(
+                    mode="json", exclude_defaults=True, exclude={"device", "changes"}
+                ),
                 folds=source.folds,
                 fold=fold,
                 **self._many,

@@ -195,6 +195,10 @@ class Collisions(Settings):
         for name in self.training.covariance or ():
             if name not in self.nuisances:
                 raise ValueError(f"training.covariance: no systematic is named {name}")
+        if self.training.changes and not any("changes" in entry.kept for entry in self.learned.values()):
+            raise ValueError(
+                "training.changes: no space keeps changes, so that it does nothing: leave it out"
+            )
         for pair in self.response.cross or ():
             for name in pair:
                 if name not in self.nuisances:
