@@ -15,6 +15,7 @@ from toy_world import latent_pools
 import covad
 from covad.cli.main import commands
 from covad.errors import PlanError, StudyError, UnknownNameError
+from covad.events.changes import CHANGES
 from covad.pipeline import run_study
 from covad.pipeline.leave_out import leave_out
 from covad.pipeline.tune_power import Grid, tune_power
@@ -191,6 +192,24 @@ def test_known_processes_are_left_out_in_turn(collided):
     assert any("came as 1, 5 % of the data" in note for note in found.notes)
     assert any("trained with their labels" in note for note in found.notes)
     assert {setting.space for setting in found.settings} == {"covariant, linear", "contrastive, linear"}
+
+
+def test_changed_events_are_anomalies_where_they_are_asked_for(collided):
+    """Every change at every share; a process left out counts for the frontier, changed events do not."""
+    usual, found = (tune_power(collided, GRID, n_bumps=2, with_changed=with_) for with_ in (False, True))
+    for before, setting in zip(usual.settings, found.settings, strict=True):
+        *others, family = setting.families
+        assert (family.family, family.anomalies) == ("changed events", 3 * len(CHANGES))
+        assert tuple(others) == before.families
+        assert setting.mean_of_processes == before.mean_of_processes
+        assert 0.02 < family.formula < 1.0
+    assert any(note.startswith("changed events (harder, overlaid,") for note in found.notes)
+    assert found.settings[0].families[-1] != found.settings[-1].families[-1]  # other spaces see others
+
+
+def test_changed_events_need_events_without_weights(pooled):
+    found = tune_power(pooled, GRID, n_bumps=2, with_changed=True)
+    assert any("no events were changed" in note for note in found.notes)
 
 
 def test_the_frontier_has_reach_before_power_and_power_of_the_spaces_as_they_are(collided):

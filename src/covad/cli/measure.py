@@ -52,6 +52,7 @@ from covad.cli.terminal import say, write_file
     type=float,
     help="Yield of a process left out, of the expected events; default: 0.005, 0.01 and 0.02.",
 )
+@click.option("--changed", is_flag=True, help="Events whose objects were changed are anomalies, too.")
 @click.option("--leave-out", "process", help="Write a study that is trained without this process; no more.")
 @click.option("--to", "folder", type=click.Path(path_type=Path), help="Folder of that study and its events.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the powers as JSON.")
@@ -66,15 +67,17 @@ def tune_power(
     toys: int,
     signals: tuple[str, ...],
     shares: tuple[float, ...],
+    changed: bool,
     process: str | None,
     folder: Path | None,
     json_file: Path | None,
 ) -> None:
     """Compare settings by their power against anomalies that nobody tuned for.
 
-    Random bumps in the space, and known processes that are left out of reference and data in turn. Several
-    runs compare spaces: their alpha, their dimensions. The answer is kept in RUN/power. With --leave-out a
-    study is written whose encoder never sees the process either.
+    Random bumps in the space, and known processes that are left out of reference and data in turn; with
+    --changed also events whose objects were changed. Several runs compare spaces: their alpha, their
+    dimensions. The answer is kept in RUN/power. With --leave-out a study is written whose encoder never sees
+    the process either.
     """
     from covad.cli.power import print_tuning
     from covad.pipeline.leave_out import leave_out
@@ -88,7 +91,7 @@ def tune_power(
     if (process is None) != (folder is None) or (process is not None and len(runs) > 1):
         raise click.UsageError("--leave-out PROCESS needs --to FOLDER, and one run")
     if process is not None and folder is not None:
-        if any((capacities, spreads, bumps, tests, toys, signals, shares, json_file)):
+        if any((capacities, spreads, bumps, tests, toys, signals, shares, changed, json_file)):
             raise click.UsageError("--leave-out only writes a study: leave the other options to its run")
         study_file = leave_out(runs[0], process, folder)
         say(f"wrote {study_file}; next: covad run {study_file} --out {folder / 'RUN'} --until pools")
@@ -96,7 +99,8 @@ def tune_power(
         return
     given: dict[str, Any] = {"capacities": capacities, "spreads": spreads, "tests": tests}
     grid = Grid(bumps=bumps, **{key: value for key, value in given.items() if value})
-    found = {path: tune(path, grid, n_anomalies, toys, signals, shares or LEFT_OUT_SHARES) for path in runs}
+    shares = shares or LEFT_OUT_SHARES
+    found = {path: tune(path, grid, n_anomalies, toys, signals, shares, changed) for path in runs}
     if json_file:
         write_file(
             json_file, json.dumps({str(path): plain(each) for path, each in found.items()}, indent=2) + "\n"

@@ -40,7 +40,7 @@ def print_tuning(found: Mapping[Path, PowerTuning]) -> None:
     else:
         console.print("by the formula, which ranks but is too high for dense anomalies; --toys N counts")
     if len({(path, line.space) for path, line in lines}) > 1:
-        console.print("bumps differ between spaces: compare spaces by the processes left out")
+        console.print("bumps differ between spaces: compare spaces by the other families")
     for note in dict.fromkeys(note for tuning in found.values() for note in tuning.notes):
         console.print(f"note: {note}")
 

@@ -14,7 +14,7 @@ KeepKind = Literal["observables", "inputs", "variance", "changes"]
 
 
 def _as_kinds(value: Any) -> Any:
-    """Return one kind or several as a tuple; raise ValueError for one that there is not, or that stands twice."""
+    """Return one kind or several as a tuple; raise ValueError for one that is none, or stands twice."""
     kinds = (value,) if isinstance(value, str) else value
     if isinstance(kinds, list | tuple):
         for kind in kinds:

@@ -21,6 +21,7 @@ from covad.nplm.settings import Sizes
 from covad.nplm.statistic import likelihood_ratio
 from covad.results.frontier import compared_adaptive, power_digest
 from covad.results.power import TUNING, FamilyPower, PowerTuning, SettingPower
+from covad.runs.changed import changed_events
 from covad.runs.collisions import CollisionData, derived_seed
 from covad.runs.directory import RunDirectory
 from covad.runs.labels import read_labels
@@ -28,17 +29,18 @@ from covad.runs.sources import open_sources
 from covad.storage.records import plain
 from covad.storage.sealed import write_sealed
 from covad.study import Collisions, Study
-from covad.study.plan import null_draw, one_per_space, sizes_of, space_label
+from covad.study.plan import Space, null_draw, one_per_space, sizes_of, space_label
 from covad.toys.anomalies import (
     LEFT_OUT_SHARES,
     AnomalyFamily,
     as_signal,
+    changed,
     check_sizes,
     left_out,
     random_bumps,
     toy_seeds,
 )
-from covad.toys.drawing import PoolSource, known_response
+from covad.toys.drawing import PoolSource, known_response, largest_number
 from covad.toys.ensembles import Draw, Source
 from covad.toys.pool_files import open_verified
 from covad.toys.pools import LatentEvents, Pool, Pools
@@ -114,11 +116,13 @@ def tune_power(
     toys: int = 0,
     signals: Sequence[str] = (),
     shares: Sequence[float] = LEFT_OUT_SHARES,
+    with_changed: bool = False,
 ) -> PowerTuning:
     """Compare settings in every space of a run, and keep the answer in RUN/power/tuning.json.
 
     `signals` are those of the study that count as anomalies: processes that were left out of its training.
-    `shares` are the yields of processes left out, of the expected events.
+    `shares` are the yields of processes left out, of the expected events, and of changed events, which are
+    anomalies too if `with_changed`.
     With `toys`, as many with and without an anomaly are fitted for each family, the same for all settings.
     """
     if path.is_file():
@@ -146,6 +150,8 @@ def tune_power(
         made_of[space_label(where)] = power_digest(study, configuration, source)
         background = _background(source, draw)
         families = list(_families(study, directory, background, draw, n_bumps, signals, shares, notes))
+        if with_changed and (family := _changed(study, directory, where, background, draw, shares, notes)):
+            families.append(family)
         settings = list(grid.settings(study, sizes_of(study, configuration)))
         found: dict[Setting, list[FamilyPower]] = {each: [] for _, each in settings}
         for family in families:
@@ -215,6 +221,36 @@ def _families(
             notes.append(f"{process} was not left out: {few}")
             continue
         yield family
+
+
+def _changed(
+    study: Study,
+    directory: RunDirectory,
+    where: Space,
+    background: Pools,
+    draw: Draw,
+    shares: Sequence[float],
+    notes: list[str],
+) -> AnomalyFamily | None:
+    """Return changed events as a family; None, with a note, where they cannot be had."""
+    if not isinstance(study.source, Collisions):
+        notes.append("no events were changed: this study does not start from events")
+        return None
+    found = changed_events(CollisionData.of_run(study, directory), where)
+    if found is None:
+        notes.append("no events were changed: they have weights")
+        return None
+    most = largest_number(max(shares) * draw.expected)
+    events = {name: pool for name, pool in found.items() if len(pool) >= most}
+    if not events:
+        notes.append(f"no events were changed: none of the changes leaves {most:.0f} events")
+        return None
+    yields = ", ".join(f"{100 * share:g}" for share in shares)
+    notes.append(f"changed events ({', '.join(events)}) came as {yields} % of the data")
+    learned = study.source.learned.get(where[0])
+    if learned is not None and "changes" in learned.kept:
+        notes.append(f"{where[0]} was trained with changed events, and shows them better than anything new")
+    return changed(background, draw, events, shares)
 
 
 def _shares(labels: Mapping[str, np.ndarray]) -> dict[str, float]:

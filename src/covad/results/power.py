@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from covad.inference.significance import Significance
 from covad.runs.directory import RunDirectory
 from covad.storage.records import Record, restore
-from covad.toys.anomalies import RANDOM_BUMPS
+from covad.toys.anomalies import CHANGED_EVENTS, RANDOM_BUMPS
 
 #: In the run directory: what `covad tune-power` and `covad bench power` found.
 FOLDER = "power"
@@ -54,8 +54,9 @@ class SettingPower(Record):
 
     @property
     def mean_of_processes(self) -> float | None:
-        """Return the same over the families that are the same events in every space: no random bumps."""
-        return _mean([family for family in self.families if family.family != RANDOM_BUMPS])
+        """Return the same over processes that were left out, or are signals of the study."""
+        others = (RANDOM_BUMPS, CHANGED_EVENTS)
+        return _mean([family for family in self.families if family.family not in others])
 
     @property
     def mean_of_bumps(self) -> float | None:

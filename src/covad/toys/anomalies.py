@@ -6,7 +6,7 @@ counting experiment would have a Z that is drawn evenly. No signal of a study ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +31,9 @@ DISPLACED = 0.5
 _BUMP_EVENTS, _NEIGHBOURS = 2000, 50_000
 #: Name of the family of bumps: the only one whose events differ from space to space.
 RANDOM_BUMPS = "random bumps"
-#: Yields of processes that are left out, as shares of the expected events.
+#: Name of the family of events whose objects were changed.
+CHANGED_EVENTS = "changed events"
+#: Yields of processes that are left out, and of changed events, as shares of the expected events.
 LEFT_OUT_SHARES = (0.005, 0.01, 0.02)
 
 
@@ -150,6 +152,18 @@ def left_out(
     alone = replace(_part(data, mine["data"]), yield_ratio=1.0)
     anomalies = [Anomaly(f"{process} {100 * x:g} %", x * draw.expected, alone) for x in shares]
     return AnomalyFamily(f"{process} left out", rest, tuple(anomalies))
+
+
+def changed(
+    background: Pools, draw: Draw, events: Mapping[str, Pool], shares: Sequence[float] = LEFT_OUT_SHARES
+) -> AnomalyFamily:
+    """Return changed events as anomalies, by the name of the change, each at every yield."""
+    anomalies = [
+        Anomaly(f"{name} {100 * x:g} %", x * draw.expected, pool)
+        for name, pool in events.items()
+        for x in shares
+    ]
+    return AnomalyFamily(CHANGED_EVENTS, background, tuple(anomalies))
 
 
 def _part(pool: Pool, keep: NDArray[np.bool_]) -> Pool:
