@@ -78,6 +78,15 @@ def test_identity_is_stable_between_versions():
     assert small_ensemble().identity == "cf6184192b037b65524d"
 
 
+def test_convex_fits_beside_a_quadratic_response_have_another_identity():
+    """Their climb ends at other digits than it did; toys of a linear response, and of the network, stay."""
+    for test in (CHEAP, TunedNetwork(clip=1.5)):
+        linear = small_ensemble(test)
+        bent = replace(linear, draw=replace(linear.draw, response_order=2))
+        assert "climb" not in linear.describe()
+        assert ("climb" in bent.describe()) == (test is CHEAP)
+
+
 EXAMPLES = [
     (
         Ensemble(

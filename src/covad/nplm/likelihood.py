@@ -12,7 +12,7 @@ Everything here is log L; a `Fit` holds twice its maximum.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,16 +187,21 @@ def grown_sums(
     return totals, slopes
 
 
+def sketched_rows(n_events: int, n_columns: int) -> Iterator[slice]:
+    """Yield blocks of rows all over the events, enough for an estimate of the curvature."""
+    every = max(n_events // max(EVENTS_PER_COLUMN * n_columns, FEWEST_EVENTS), 1)
+    for start in range(0, n_events, every * SKETCH_BLOCK):
+        yield slice(start, start + SKETCH_BLOCK)
+
+
 def estimated_gram(columns: Columns, weights: Float64, theta: Float64) -> Float64:
     """Estimate sum_R w e^f x x^T, f = x.theta, from blocks all over the events; from all if they are few.
 
     Products run in the precision of the columns, and are accumulated in float64.
     """
-    every = max(len(weights) // max(EVENTS_PER_COLUMN * len(theta), FEWEST_EVENTS), 1)
     coefficients = theta.astype(columns.dtype)
     total, used = np.zeros((len(theta), len(theta))), 0.0
-    for start in range(0, len(weights), every * SKETCH_BLOCK):
-        rows = slice(start, start + SKETCH_BLOCK)
+    for rows in sketched_rows(len(weights), len(theta)):
         growth = np.exp((columns[rows] @ coefficients).astype(np.float64))
         scaled = columns[rows] * np.sqrt(weights[rows] * growth).astype(columns.dtype)[:, None]
         total += scaled.T @ scaled

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Raised whenever a change of covad changes the toys: old blocks are then not mistaken for new ones.
 TOY_SCHEMA = 3
+#: The same, of convex fits beside a quadratic response: other ensembles keep their identity.
+QUADRATIC_CLIMB = 2
 #: Toys are computed and stored in blocks that never cross a multiple of this.
 BLOCK = 10
 #: Sigma beyond which no truth of the prior is thrown: pools have to hold the largest yield.
@@ -305,6 +307,7 @@ class Ensemble:
             "stream": self.stream.value,
             "draw": draw_recipe(self.draw),
             "test": self.test.describe(),
+            **({"climb": QUADRATIC_CLIMB} if self.draw.response_order == 2 and self.test.has_law else {}),
             **added_fields(self, ("draw", "test", "source", "seed", "stream")),
         }
 

@@ -18,7 +18,7 @@ import numpy as np
 from covad.errors import DatasetError
 from covad.nplm.convex.basis import Basis, evaluate
 from covad.nplm.convex.quadratic import CurvedLikelihood, climb_from
-from covad.nplm.convex.ridge import RidgedLikelihood, climb
+from covad.nplm.convex.ridge import TOLERANCE, RidgedLikelihood, climb
 from covad.nplm.dataset import Dataset, Float32, Float64, Response
 from covad.nplm.fit import Fit, Seed, Status, TauFit
 from covad.nplm.likelihood import (
@@ -169,7 +169,7 @@ class ConvexProblem:
             return concave
         n, sums = self.n_basis, self.likelihood.penalised.data_sums
         likelihood = CurvedLikelihood(self.reference[:, :n], sums[:n], self.dataset, self._penalty)
-        best = climb_from(likelihood, concave, start)
+        best = climb_from(likelihood, concave, start, self.likelihood.change, TOLERANCE)
         return replace(best, value=self.likelihood.log_likelihood(best.theta, best.value))
 
     @property
