@@ -31,6 +31,7 @@ from covad.study import Configuration
 #: An MLP that sees every event in a frame of its own.
 MLP = {"encoder": {"kind": "mlp", "frame": "event"}}
 KEPT = {"alpha": 0, "beta": 1, "keep": "observables"}
+UNUSUAL = {"alpha": 0, "contrast": 0, "beta": 2, "keep": ["observables", "changes"]}
 PLAIN = ["log_met", "ht", "st", "mt", "m_leptons", "n_jets", "n_leptons"]
 
 
@@ -65,9 +66,13 @@ ROWS = {
     "kept_6": Row("the same, 6 dimensions", _mlp(6, **KEPT)),
     "kept_8": Row("the same, 8 dimensions", _mlp(8, **KEPT)),
     "no_labels": Row("keeps observables, no labels", KEPT | {"contrast": 0} | MLP),
-    "chosen": Row(
+    "kept_turned": Row(
         "transformer, frame of the event, keeps observables (beta = 10)",
         KEPT | {"beta": 10, "encoder": {"frame": "event"}},
+    ),
+    "chosen": Row(
+        "the same, keeps observables and changes, no labels",
+        UNUSUAL | {"encoder": {"frame": "event"}},
     ),
     "plain": Row("seven observables", {"kind": "observables", "observables": PLAIN}, learned=False),
 }

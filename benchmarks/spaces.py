@@ -485,6 +485,8 @@ def main(
 ) -> None:
     """Compare spaces by processes that were left out, or by changed events."""
     torch.set_num_threads(1)
+    if sum(map(bool, (changed, record, toys))) > 1:
+        raise click.UsageError("--changed, --record and --toys are three things: ask for one of them")
     if summary and changed:
         summarise_changed(folder)
     elif summary:

@@ -154,6 +154,19 @@ def test_who_knows_the_numbers_of_changes_alone_has_lost_everything() -> None:
 
 
 @torch.no_grad()
+def test_a_batch_without_changed_events_has_no_loss() -> None:
+    batch = replace(batch_of(), changed=ChangedBatch(np.zeros((0, 1, 1), np.float32), np.zeros(0, np.int64)))
+    assert float(KeepChanges(2, 1, settings("changes"))(torch.randn(40, 2), NONE, batch)) == 0.0
+    events = labelled(500, 1)
+    events.particles[:, events.layout.slots("jet")] = 0
+    sampler = Sampler(events, (), Selection(), batch_size=40, seed=1, changes=("jet_as_lepton",))
+    with pytest.raises(
+        TrainingError, match=r"no event in a batch .*jet_as_lepton.*source\.training\.changes"
+    ):
+        make_keep(sampler, 2, settings("changes"))
+
+
+@torch.no_grad()
 def test_several_kinds_are_their_mean() -> None:
     training = SETTINGS.changed(beta=1.0, keep=("observables", "variance"))
     events = labelled(500, 1)

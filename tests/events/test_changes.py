@@ -134,6 +134,34 @@ def test_missing_momentum_turns_or_grows() -> None:
     np.testing.assert_array_equal(larger.particles[:, 1:], events.particles[:, 1:])
 
 
+def test_an_event_without_a_jet_keeps_its_missing_momentum_to_the_bit() -> None:
+    """Whatever the missing momentum is: adding nothing must not count as a change."""
+    events = random_events(2000, 1)
+    rng = np.random.default_rng(2)
+    events.particles[:, 0, 0] = rng.exponential(30.0, 2000)
+    events.particles[:, 0, 2] = rng.uniform(-np.pi, np.pi, 2000)
+    has_jet = events.present("jet").any(axis=1)
+    found = change_events("invisible_jet", events.layout, events.particles, events.particles, rng)
+    assert 0 < has_jet.sum() < 2000
+    assert len(found) == has_jet.sum()
+
+
+def test_missing_momentum_that_is_no_single_vector_is_not_added_up() -> None:
+    jets = Collection("jet", 3)
+    without = EventLayout((Collection("met", 1, ("pt",)), jets))
+    assert changes_there(without) == ("harder", "more_jets", "larger_met")
+    flat = EventLayout((Collection("met", 1, ("pt", "phi")), Collection("jet", 3, ("pt", "eta"))))
+    assert "invisible_jet" not in changes_there(flat)
+    two = EventLayout((Collection("met", 2, ("pt", "phi")), jets))
+    assert changes_there(two) == ("harder", "more_jets", "larger_met")
+    other = EventLayout((Collection("PuppiMET", 1, ("pt", "phi")), jets))
+    assert changes_there(other) == ("harder", "more_jets")
+    with pytest.raises(UnknownNameError, match="'PuppiMET' is missing momentum, which has to be called met"):
+        changes_there(other, ["overlaid"])
+    with pytest.raises(UnknownNameError, match="'turned_met' cannot be had: the collection 'met' has no phi"):
+        changes_there(without, ["turned_met"])
+
+
 def test_events_without_missing_momentum_have_none_to_turn() -> None:
     events = random_events(50, 1)
     events.particles[:, 0] = 0

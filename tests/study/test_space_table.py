@@ -38,7 +38,7 @@ def summary():
 def test_every_learned_space_is_trained_with_every_seed():
     study = parse_study(benchmark.study_of(tuple(benchmark.ROWS), 3, 40), "here")
     assert len(study.source.learned) == 3 * (len(benchmark.ROWS) - 1)
-    assert len(study.configurations) == len(study.spaces) == 31
+    assert len(study.configurations) == len(study.spaces) == 34
     assert {study.source.learned[f"kept_6_s{seed}"].seed for seed in range(3)} == {0, 1, 2}
     assert study.points == ((0.0,),)
 

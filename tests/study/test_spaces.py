@@ -9,6 +9,7 @@ from covad.embedding.settings import EncoderSettings
 from covad.errors import StudyError
 from covad.study import parse_study
 from covad.study.reading import translated
+from covad.study.spaces import LearnedSpace
 
 PLAIN: dict[str, Any] = {"kind": "observables", "observables": ["log_met", "ht"]}
 OWN: dict[str, Any] = {"kind": "observables", "function": "mine:f", "names": ["a", "b"]}
@@ -70,6 +71,12 @@ def test_learned_spaces_have_settings_of_their_own() -> None:
     assert parse_study(found.plain(), "here") == found
     assert found.plain()["source"]["spaces"]["a"] == {"kind": "learned", "alpha": 0.0}
     assert "kind" not in found.plain()["source"]["encoder"]
+
+
+def test_editors_take_one_kind_to_keep_or_several() -> None:
+    kinds = LearnedSpace.model_json_schema()["properties"]["keep"]["anyOf"]
+    assert [kind["type"] for kind in kinds] == ["string", "array", "null"]
+    assert kinds[0]["enum"] == kinds[1]["items"]["enum"] == ["observables", "inputs", "variance", "changes"]
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

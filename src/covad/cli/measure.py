@@ -50,7 +50,7 @@ from covad.cli.terminal import say, write_file
     "shares",
     multiple=True,
     type=float,
-    help="Yield of a process left out, of the expected events; default: 0.005, 0.01 and 0.02.",
+    help="Yield of a process left out or of changed events, as a share; default: 0.005, 0.01 and 0.02.",
 )
 @click.option("--changed", is_flag=True, help="Events whose objects were changed are anomalies, too.")
 @click.option("--leave-out", "process", help="Write a study that is trained without this process; no more.")

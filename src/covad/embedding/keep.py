@@ -195,9 +195,11 @@ class KeepChanges(Keep):
     def forward(self, z: torch.Tensor, z_changed: torch.Tensor, batch: Batch) -> torch.Tensor:
         if batch.changed is None:
             raise ValueError("keep: changes needs batches with changed events")
+        if not len(z_changed):  # none of them has passed the cuts
+            return z.sum() * 0.0
         kinds = np.concatenate([np.zeros(len(z), dtype=np.int64), 1 + batch.changed.changes])
         shares = np.unique(kinds, return_counts=True)[1] / len(kinds)
-        entropy = max(float(-(shares * np.log(shares)).sum()), _TINY)
+        entropy = float(-(shares * np.log(shares)).sum())
         answers = self.classifier(torch.cat([z, z_changed]))
         return nn.functional.cross_entropy(answers, torch.from_numpy(kinds).to(z.device)) / entropy
 
@@ -228,4 +230,11 @@ def _make_one(kind: KeepKind, sampler: Sampler, n_dimensions: int, settings: Tra
         case "variance":
             return KeepVariance()
         case "changes":
+            first = sampler.batch(0, shifted=False).changed
+            if first is None or not len(first.particles):
+                told = ", ".join(sampler.changes)
+                raise TrainingError(
+                    f"keep: changes finds no event in a batch that passes the cuts and to which a change did "
+                    f"something ({told}): name others in source.training.changes, or leave it out"
+                )
             return KeepChanges(n_dimensions, len(sampler.changes), settings)

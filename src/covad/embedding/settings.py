@@ -29,7 +29,7 @@ def _as_kinds(value: Any) -> Any:
 KeepKinds = Annotated[
     tuple[KeepKind, ...],
     Field(min_length=1),
-    BeforeValidator(_as_kinds),
+    BeforeValidator(_as_kinds, json_schema_input_type=KeepKind | tuple[KeepKind, ...]),
     PlainSerializer(lambda kinds: kinds[0] if len(kinds) == 1 else kinds),
 ]
 

@@ -21,6 +21,8 @@ CHANGES_VERSION = 1
 _HARDER, _LARGER = (1.3, 2.0), (1.5, 3.0)
 #: Jets that each of two other events gives at most.
 _MORE_JETS = 2
+#: Collections of missing momentum that no change knows how to add up.
+_OTHER_MISSING = ("puppimet", "missing", "missing_momentum")
 
 Particles = NDArray[np.float32]
 #: Changes events, given as many others and random numbers. Answers are new arrays.
@@ -69,11 +71,15 @@ def _overlaid(
     layout: EventLayout, particles: Particles, others: Particles, _: np.random.Generator
 ) -> Particles:
     """Two events become one; their missing momenta add up."""
-    changed, missing = particles, "met" in (c.name for c in layout.collections)
+    changed, missing = particles, False
     for collection in layout.collections:
-        if collection.name != "met":
+        if collection.name.lower() in (*_OTHER_MISSING, "met") and collection.name != "met":
+            raise UnknownNameError(f"'{collection.name}' is missing momentum, which has to be called met")
+        if collection.name == "met":
+            missing = True
+        else:
             changed = _with(layout, changed, collection.name, others[:, layout.slots(collection.name)])
-    return _with_missing(layout, changed, others[:, layout.slots("met")][:, 0]) if missing else changed
+    return _with_missing(layout, changed, others, "met") if missing else changed
 
 
 def _more_leptons(
@@ -101,8 +107,8 @@ def _invisible_jet(
     layout: EventLayout, particles: Particles, _: Particles, __: np.random.Generator
 ) -> Particles:
     """The leading jet becomes missing momentum."""
-    jet, rest = _without_leading_jet(layout, particles)
-    return _with_missing(layout, rest, jet[:, 0])
+    _, rest = _without_leading_jet(layout, particles)
+    return _with_missing(layout, rest, particles, "jet")
 
 
 def _jet_as_lepton(
@@ -122,6 +128,7 @@ def _turned_met(
     layout: EventLayout, particles: Particles, _: Particles, rng: np.random.Generator
 ) -> Particles:
     """The missing momentum points anywhere."""
+    _check_direction(layout, "met")
     changed = particles.copy()
     missing = changed[:, layout.slots("met")][:, 0]
     there = missing[:, 0] > 0
@@ -167,15 +174,29 @@ def _with(layout: EventLayout, particles: Particles, name: str, objects: Particl
     return changed
 
 
-def _with_missing(layout: EventLayout, particles: Particles, objects: Particles) -> Particles:
-    """Return the events with the momenta of `objects`, one of each event, added to the missing momentum."""
+def _with_missing(layout: EventLayout, particles: Particles, others: Particles, name: str) -> Particles:
+    """Return the events with the leading object of a collection of `others` added to the missing momentum."""
+    for each in ("met", name):
+        _check_direction(layout, each)
     changed, azimuth = particles.copy(), layout.column("phi")
-    missing = changed[:, layout.slots("met")][:, 0]
-    both = [(each[:, 0].astype(np.float64), each[:, azimuth]) for each in (missing, objects)]
+    missing, objects = changed[:, layout.slots("met")][:, 0], others[:, layout.slots(name)][:, 0]
+    both = [
+        (each[:, 0].astype(np.float64), each[:, azimuth].astype(np.float64)) for each in (missing, objects)
+    ]
     x, y = (sum(pt * along(phi) for pt, phi in both) for along in (np.cos, np.sin))
-    missing[:, 0] = np.hypot(x, y)
-    missing[:, azimuth] = np.where(missing[:, 0] > 0, np.arctan2(y, x), 0.0)
+    more = objects[:, 0] > 0  # nothing that is added would change the rounding
+    missing[more, 0] = np.hypot(x, y)[more]
+    missing[more, azimuth] = np.where(missing[:, 0] > 0, np.arctan2(y, x), 0.0)[more]
     return changed
+
+
+def _check_direction(layout: EventLayout, name: str) -> None:
+    """Raise UnknownNameError if the momenta of a collection have no azimuth, or if there are several met."""
+    collection = layout.collection(name)
+    if "phi" not in collection.features:
+        raise UnknownNameError(f"the collection '{name}' has no phi")
+    if name == "met" and collection.slots > 1:
+        raise UnknownNameError(f"the collection 'met' has {collection.slots} slots, not one")
 
 
 def _without_leading_jet(layout: EventLayout, particles: Particles) -> tuple[Particles, Particles]:

@@ -30,6 +30,7 @@ from covad.storage.records import plain
 from covad.storage.sealed import write_sealed
 from covad.study import Collisions, Study
 from covad.study.plan import Space, null_draw, one_per_space, sizes_of, space_label
+from covad.study.spaces import JoinedSpace
 from covad.toys.anomalies import (
     LEFT_OUT_SHARES,
     AnomalyFamily,
@@ -242,14 +243,19 @@ def _changed(
         return None
     most = largest_number(max(shares) * draw.expected)
     events = {name: pool for name, pool in found.items() if len(pool) >= most}
+    notes += [
+        f"the change {name} is left out: it leaves {len(pool)} events, and toys may need {most:.0f}"
+        for name, pool in found.items()
+        if name not in events
+    ]
     if not events:
-        notes.append(f"no events were changed: none of the changes leaves {most:.0f} events")
         return None
     yields = ", ".join(f"{100 * share:g}" for share in shares)
     notes.append(f"changed events ({', '.join(events)}) came as {yields} % of the data")
-    learned = study.source.learned.get(where[0])
-    if learned is not None and "changes" in learned.kept:
-        notes.append(f"{where[0]} was trained with changed events, and shows them better than anything new")
+    entry, learned = study.source.spaces[where[0]], study.source.learned
+    for name in entry.of if isinstance(entry, JoinedSpace) else where[:1]:
+        if name in learned and "changes" in learned[name].kept:
+            notes.append(f"{name} was trained with changed events, and shows them better than anything new")
     return changed(background, draw, events, shares)
 
 

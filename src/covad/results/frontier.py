@@ -98,10 +98,11 @@ def setting_of(entry: LearnedSpace, order: int) -> tuple[str, int]:
 
 
 def _worded(value: Any) -> str:
-    """Return a setting as people write it."""
+    """Return a setting as people write it: names without brackets."""
     if isinstance(value, float):
         return f"{value:g}"
-    return " and ".join(map(str, value)) if isinstance(value, list) else str(value)
+    names = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return " and ".join(value) if names else str(value)
 
 
 def _learned(study: Study) -> dict[Space, LearnedSpace]:

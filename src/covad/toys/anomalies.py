@@ -1,4 +1,6 @@
-"""Anomalies that nobody tuned for, hidden in the background of a space: random bumps, processes left out.
+"""Anomalies that nobody tuned for, hidden in the background of a space.
+
+They are random bumps, processes left out, and events whose objects were changed.
 
 A bump has a random place, width and strength. Its strength is that of a search which knew the bump: its
 counting experiment would have a Z that is drawn evenly. No signal of a study has a part in it.
