@@ -14,8 +14,10 @@ from toy_world import latent_pools
 
 import covad
 from covad.cli.main import commands
-from covad.errors import PlanError, StudyError, UnknownNameError
+from covad.errors import CovadError, PlanError, StudyError, UnknownNameError
 from covad.events.changes import CHANGES
+from covad.events.files import FileSet
+from covad.events.systematics.variation import BadEventError
 from covad.pipeline import run_study
 from covad.pipeline.leave_out import leave_out
 from covad.pipeline.tune_power import Grid, tune_power
@@ -27,6 +29,7 @@ from covad.results import collect
 from covad.results.compute import current_summary
 from covad.results.frontier import read_frontier
 from covad.results.power import TUNING, YARDSTICKS, read_tuning, read_yardsticks
+from covad.runs.changed import changed_events
 from covad.runs.collisions import CollisionData
 from covad.runs.directory import RunDirectory
 from covad.runs.sources import open_sources
@@ -205,6 +208,31 @@ def test_changed_events_are_anomalies_where_they_are_asked_for(collided):
         assert 0.02 < family.formula < 1.0
     assert any(note.startswith("changed events (harder, overlaid,") for note in found.notes)
     assert found.settings[0].families[-1] != found.settings[-1].families[-1]  # other spaces see others
+
+
+def test_events_are_changed_all_over_the_files(collided, monkeypatch):
+    """Files may be sorted by process: the first rows need not be like the others."""
+    study = RunDirectory(collided).study()
+    data, asked = CollisionData.of_run(study, RunDirectory(collided)), []
+    read = FileSet.read
+    monkeypatch.setattr("covad.runs.changed._EVENTS", 50)
+    monkeypatch.setattr(FileSet, "read", lambda files, rows: asked.append(rows) or read(files, rows))
+    changed_events(data, ("contrastive", 1))
+    (rows,), known = asked, data.rows["data"]
+    assert len(np.unique(rows)) == 50
+    assert set(rows) <= set(known)
+    assert (np.diff(rows) > 0).all()
+    # all in the first half of the split: a chance of 1e-15
+    assert rows.max() > known[len(known) // 2] > rows.min()
+
+
+def test_changed_events_that_an_observable_cannot_take_are_named(collided, monkeypatch):
+    def spoilt(space, particles):
+        raise BadEventError("source.spaces.mine: observable 'x' is nan in event", 7)
+
+    monkeypatch.setattr("covad.runs.changed.encode", spoilt)
+    with pytest.raises(CovadError, match=r"'x' is nan in event, to which the change 'harder' was made"):
+        tune_power(collided, GRID, n_bumps=2, with_changed=True)
 
 
 def test_changed_events_need_events_without_weights(pooled):
