@@ -91,8 +91,7 @@ SPLITS = {
 
 def study_of(names: Sequence[str], seeds: int, toys: int) -> dict[str, Any]:
     """Return the study, as its file says it."""
-    spaces = {key: entry for name, row in ROWS.items() for key, entry in row.spaces(name, seeds).items()}
-    chosen = [key for name in names for key in ROWS[name].spaces(name, seeds)]
+    spaces = {key: entry for name in names for key, entry in ROWS[name].spaces(name, seeds).items()}
     return {
         "seed": 1,
         "source": {
@@ -108,7 +107,7 @@ def study_of(names: Sequence[str], seeds: int, toys: int) -> dict[str, Any]:
         "sizes": {"expected": EXPECTED, "reference": 52_000},
         "normalisation": 0.1,
         "tests": {"adaptive": {}},
-        "configurations": [{"space": key, "treatment": "profiled"} for key in chosen],
+        "configurations": [{"space": key, "treatment": "profiled"} for key in spaces],
         "nu": [0],
         "nu_norm": [],
         "prior": False,
