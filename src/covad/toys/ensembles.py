@@ -307,9 +307,15 @@ class Ensemble:
             "stream": self.stream.value,
             "draw": draw_recipe(self.draw),
             "test": self.test.describe(),
-            **({"climb": QUADRATIC_CLIMB} if self.draw.response_order == 2 and self.test.has_law else {}),
+            **({"climb": QUADRATIC_CLIMB} if self._climbs_beside_quadratic else {}),
             **added_fields(self, ("draw", "test", "source", "seed", "stream")),
         }
+
+    @property
+    def _climbs_beside_quadratic(self) -> bool:
+        """Return whether convex fits see a quadratic response."""
+        profiled = self.draw.treatment is Treatment.PROFILED
+        return profiled and self.draw.response_order == 2 and self.test.has_law
 
     @cached_property
     def identity(self) -> str:

@@ -10,9 +10,9 @@ from convex_world import bumps
 
 from covad.nplm.convex.convex import ConvexProblem
 from covad.nplm.convex.quadratic import CurvedLikelihood
-from covad.nplm.dataset import Dataset, Float64, Response
+from covad.nplm.dataset import Dataset, Float64, Normalisation, Response
 from covad.nplm.fit import Status
-from covad.nplm.likelihood import GaussianPenalty
+from covad.nplm.likelihood import GaussianPenalty, fit_nuisances, join_nuisances
 from covad.nplm.maximise import maximise
 from covad.nplm.statistic import likelihood_ratio
 from covad.toys import latent_world as latent
@@ -61,6 +61,45 @@ def test_the_climb_ends_where_newtons_method_does() -> None:
         found = problem.maximum(start)
         assert newton.status is found.status is Status.CONVERGED
         assert 2.0 * found.value == pytest.approx(exact, abs=1e-5)
+
+
+def test_a_concave_solution_that_d_spoils_is_no_start() -> None:
+    """Far out and with a large D, log L is beyond all bounds there: the climb begins at h = 0."""
+    dataset = toy(15, nu=3.0)
+    responses = [
+        Response(r.linear, np.full((len(r.linear), 1, 1), 3.0, np.float32))
+        for r in (dataset.reference_response, dataset.data_response)
+    ]
+    bent = replace(dataset, reference_response=responses[0], data_response=responses[1])
+    problem = ConvexProblem.of(TEST, bent)
+    start = np.append(np.zeros(problem.n_basis), join_nuisances(fit_nuisances(bent), bent))
+    newton = maximise(likelihood_of(problem), start, 1e-14)
+    exact = 2.0 * problem.likelihood.log_likelihood(newton.theta, newton.value)
+    assert 2.0 * problem.maximum(start).value == pytest.approx(exact, abs=1e-5)
+
+
+def test_a_saddle_is_left_by_newtons_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An end that is no maximum is not taken, and what Newton finds then is judged anew."""
+    problem = ConvexProblem.of(TEST, curved(toy(14, nu=1.0), -3.0))
+    start = np.zeros(problem.n_basis + 2)
+    usual, verdicts = problem.maximum(start), [False]
+    highest = CurvedLikelihood.is_highest
+    monkeypatch.setattr(
+        CurvedLikelihood, "is_highest", lambda *a: verdicts.pop() if verdicts else highest(*a)
+    )
+    found = problem.maximum(start)
+    assert found.status is Status.CONVERGED
+    assert found.evaluations > usual.evaluations
+    assert found.value == pytest.approx(usual.value, abs=1e-5)
+    monkeypatch.setattr(CurvedLikelihood, "is_highest", lambda *_: False)
+    assert problem.maximum(start).status is Status.UNCONVERGED
+
+
+def test_a_free_yield_beside_a_quadratic_response_converges() -> None:
+    for seed in range(8):
+        dataset = curved(toy(seed), -3.0)
+        free = replace(dataset, normalisation=Normalisation(np.inf))
+        assert likelihood_ratio(free, TEST, 0).status is Status.CONVERGED
 
 
 def test_the_climb_asks_for_no_curvature_where_an_estimate_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ not do, by Newton's method. What it finds is accepted only where the curvature i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ from covad.nplm.maximise import Expansion, Maximum, Precision, ascend, maximise
 TOLERANCE = 1e-14
 #: Share of the curvature along the nuisances that D must leave for an estimate to say that it is positive.
 _CLEAR = 0.2
+#: Curvature, of the largest one, that is rounding.
+_FLAT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,16 @@ class CurvedLikelihood:
             within = np.linalg.solve(concave[:n, :n], concave[:n, n:])
             left = np.linalg.cholesky(concave[n:, n:] - concave[n:, :n] @ within)
         except np.linalg.LinAlgError:
-            return bool(np.linalg.eigvalsh(self.expand(theta).curvature).min() > 0)
+            return self._is_highest_exactly(theta)
         shares = np.linalg.solve(left, np.linalg.solve(left, bend[n:, n:]).T)
-        if 1.0 + np.linalg.eigvalsh(0.5 * (shares + shares.T)).min() > _CLEAR:
+        if 1.0 + np.linalg.eigvalsh(0.5 * (shares + shares.T)).min(initial=0.0) > _CLEAR:
             return True
-        return bool(np.linalg.eigvalsh(self.expand(theta).curvature).min() > 0)
+        return self._is_highest_exactly(theta)
+
+    def _is_highest_exactly(self, theta: Float64) -> bool:
+        """Return the same from the exact curvature; a free yield is flat, along nu_N and the constant."""
+        values = np.linalg.eigvalsh(self.expand(theta).curvature)
+        return bool(values.min() > -_FLAT * values.max())
 
     def _concave_sketch(self, theta: Float64) -> Float64:
         """Estimate the curvature without what D adds."""
@@ -153,15 +160,18 @@ def climb_from(
     """
     evaluations = concave.evaluations
     with np.errstate(over="ignore", invalid="ignore"):
-        best = ascend(likelihood, concave.theta, change, tolerance)
+        there, least = likelihood.value(concave.theta), likelihood.value(fallback)
+        # D may leave nothing of the concave solution where nuisances are far out
+        start = concave.theta if there >= least else fallback
+        best = ascend(likelihood, start, change, tolerance)
         evaluations += best.evaluations
-        if best.status is not Status.CONVERGED:
-            best = maximise(likelihood, concave.theta, TOLERANCE)
+        good = best.status is Status.CONVERGED and not best.value < max(there, least) - tolerance
+        if not (good and likelihood.is_highest(best.theta)):
+            best = maximise(likelihood, start, TOLERANCE)
             evaluations += best.evaluations
-        if best.status is Status.FAILED or best.value < likelihood.value(fallback):
-            best = maximise(likelihood, fallback, TOLERANCE)
-            evaluations += best.evaluations
-        status = best.status
-        if status is Status.CONVERGED and not likelihood.is_highest(best.theta):
-            status = Status.UNCONVERGED
-    return Maximum(best.theta, best.value, status, evaluations)
+            if best.status is Status.FAILED or best.value < least:
+                best = maximise(likelihood, fallback, TOLERANCE)
+                evaluations += best.evaluations
+            if best.status is Status.CONVERGED and not likelihood.is_highest(best.theta):
+                best = replace(best, status=Status.UNCONVERGED)
+    return replace(best, evaluations=evaluations)
