@@ -70,6 +70,12 @@ def test_the_spread_of_trainings_stands_beside_the_error_of_toys(summary):
     assert "open" in benchmark._with_spread([replace(line, interval=Interval(1.0, None))])
 
 
+def test_a_mean_with_a_z_beyond_the_law_is_a_bound(summary):
+    line = next(line for line in summary.significance if line.null == "analytic")
+    bound = replace(line, z=37.05, saturated=True, interval=Interval(36.0, None))
+    assert benchmark._with_spread([bound, replace(bound, z=30.05, saturated=False)]) == "≥ 33.5"
+
+
 def test_a_reach_without_upper_end_is_a_bound():
     known, beyond = Reach(200.0, Interval(100.0, 400.0), 0.25, 9), Reach(None, Interval(50.0, None), 0.25, 9)
     assert benchmark._geometric([known, known]) == "200 ×/ 1.00"
