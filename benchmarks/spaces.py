@@ -59,7 +59,7 @@ from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.adaptive.members import choose_members
 from covad.nplm.adaptive.shared import ReferenceSample, SharedMoments
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
-from covad.nplm.settings import AdaptiveSettings, Sizes
+from covad.nplm.settings import AdaptiveSettings, Sizes, Views
 from covad.nplm.statistic import likelihood_ratio
 from covad.simulation.simulate import Simulation
 from covad.storage.atomic import write_bytes
@@ -107,6 +107,7 @@ class Learned:
     outputs: int = 4
     objective: Mapping[str, Any] = field(default_factory=dict)
     with_plain: bool = False  # joined with the observables
+    by_parts: bool = False  # and looked at part by part, as a study does
     steps: int = STEPS
 
     @property
@@ -120,6 +121,10 @@ class Learned:
     @property
     def knows_changes(self) -> bool:
         return "changes" in self.training(0).kept
+
+
+def by_parts(setting: Learned | None) -> bool:
+    return setting is not None and setting.by_parts
 
 
 BOTH = ("observables", "changes")
@@ -136,6 +141,8 @@ def _mixed(keep: Keep, beta: float, outputs: int = 4, contrast: float = 1.0) -> 
 def _transformer(keep: Keep, beta: float, outputs: int = 4, contrast: float = 1.0) -> Learned:
     return replace(_mixed(keep, beta, outputs, contrast), kind="transformer")
 
+
+UNUSUAL = _transformer(BOTH, 2.0, contrast=0.0)
 
 SETTINGS: dict[str, Learned | None] = {
     "seven observables": None,
@@ -159,9 +166,13 @@ SETTINGS: dict[str, Learned | None] = {
     "keep changes, transformer": _transformer("changes", 1.0),
     "keep both, transformer": _transformer(BOTH, 2.0),
     "no labels, keep changes, transformer": _transformer("changes", 1.0, contrast=0.0),
-    "no labels, keep both, transformer": _transformer(BOTH, 2.0, contrast=0.0),
+    "no labels, keep both, transformer": UNUSUAL,
     "6-D no labels, keep both, transformer": _transformer(BOTH, 2.0, 6, 0.0),
     "no labels, keep both": _mixed(BOTH, 2.0, contrast=0.0),
+    "no labels, keep both, transformer + observables": replace(UNUSUAL, with_plain=True),
+    "no labels, keep both, transformer + observables, by parts": replace(
+        UNUSUAL, with_plain=True, by_parts=True
+    ),
     "contrastive, transformer, detector, long": Learned("transformer", "detector", steps=LONG),
     "contrastive, transformer, event, long": Learned("transformer", "event", steps=LONG),
     "contrastive, mlp, event, long": Learned(steps=LONG),
@@ -263,17 +274,24 @@ class Trainer:
         return space, float(json.loads(costs.read_text()))
 
 
-def second_order(samples: Samples, space: SpaceMap, seed: int, without: str) -> tuple[AdaptivePower, Float32]:
+def second_order(
+    samples: Samples, space: SpaceMap, seed: int, without: str, by_parts: bool = False
+) -> tuple[AdaptivePower, Float32]:
     """Return the formula, and z of the events that its law was made from."""
     basis, moments = (encode(space, samples.mix(role, without).particles) for role in ("basis", "moments"))
-    test = AdaptiveTest(choose_members(basis, AdaptiveSettings(seed=seed), SIZES))
+    views: Views = ()
+    if by_parts and isinstance(space, JoinedSpace):
+        views = tuple((name, part.outputs) for name, part in space.parts.items())
+    test = AdaptiveTest(choose_members(basis, AdaptiveSettings(seed=seed), SIZES, views))
     return AdaptivePower.of(test, _dataset(moments, moments[:1]), SIZES.reference), moments
 
 
-def judge(samples: Samples, space: SpaceMap, seed: int, scenario: str) -> dict[str, dict[str, list[float]]]:
+def judge(
+    samples: Samples, space: SpaceMap, seed: int, scenario: str, by_parts: bool = False
+) -> dict[str, dict[str, list[float]]]:
     """Return the median Z and the power for everything that is injected, at each of its shares."""
     without = scenario if scenario in LEFT_OUT else WHOLE
-    order, _ = second_order(samples, space, seed, without)
+    order, _ = second_order(samples, space, seed, without, by_parts)
     shares = SIGNAL_SHARES if scenario == WHOLE else SHARES
     found = {}
     for name, particles in injected(samples, scenario).items():
@@ -329,7 +347,7 @@ def run(folder: Path, settings: list[str], seeds: int, scenarios: tuple[str, ...
             known_changes, left_out = HALVES.get(without), without if without in LEFT_OUT else WHOLE
             space, seconds = trainer.space(SETTINGS[name], seed, left_out, known_changes)
             clock = time.process_time()
-            found = judge(samples, space, seed, without)
+            found = judge(samples, space, seed, without, by_parts(SETTINGS[name]))
             row = {"setting": name, "seed": seed, "without": without, "outputs": space.outputs}
             row |= {"train_seconds": seconds, "judge_seconds": time.process_time() - clock, "found": found}
             print(json.dumps(row), file=stream, flush=True)
@@ -347,7 +365,7 @@ def run_toys(folder: Path, settings: list[str], toys: int) -> None:
     known = {tuple(json.loads(line)["key"]) for line in lines if line.endswith("}")}
     for name, without in ((name, without) for name in settings for without in LEFT_OUT):
         space, _ = trainer.space(SETTINGS[name], 0, without)
-        order, moments = second_order(samples, space, 0, without)
+        order, moments = second_order(samples, space, 0, without, by_parts(SETTINGS[name]))
         shared = SharedMoments(order.test.members, ReferenceSample(moments, Response.none(len(moments))))
         test = replace(order.test, shared=shared)
         background = encode(space, samples.mix("data", without).particles)

@@ -1,10 +1,16 @@
 """The adaptive test through all stages of a tiny run: toys, summary, report, observed file."""
 
+import json
+
+import numpy as np
 import pytest
 from finished_run import make_run, simulated
 from scipy.stats import norm
 
 from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.adaptive.members import choose_members
+from covad.nplm.convex.basis import evaluate
+from covad.nplm.settings import AdaptiveSettings, Sizes
 from covad.observed.examine import examine
 from covad.observed.lines import observation_lines
 from covad.observed.result import Observation
@@ -45,6 +51,15 @@ def test_members_are_chosen_once_and_kept(run):
     for one, other in zip(again.members.scales, test.members.scales, strict=True):
         assert (one.centres == other.centres).all()
         assert one.width == other.width
+
+
+def test_members_of_views_are_kept():
+    pool = np.random.default_rng(1).normal(size=(3000, 3)).astype(np.float32)
+    settings = AdaptiveSettings(capacities=(4.0,), bumps=(12,))
+    members = choose_members(pool, settings, Sizes(expected=600, reference=3000), (("a", 1), ("b", 2)))
+    again = restore_test(json.loads(json.dumps(plain_test(AdaptiveTest(members)))), "here")
+    assert again.members.names == members.names
+    np.testing.assert_array_equal(evaluate(again.basis, pool), evaluate(members.basis, pool))
 
 
 def test_a_file_has_one_p_and_the_member_that_saw_it(run, summary, tmp_path):

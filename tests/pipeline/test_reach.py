@@ -17,7 +17,7 @@ from covad.response.pairs import Pairs
 from covad.runs.checks import YieldAt
 from covad.storage.records import plain, restore
 from covad.study import Study, parse_study
-from covad.study.plan import reach_convex
+from covad.study.plan import reach_tests
 
 STEP = 0.05
 
@@ -34,6 +34,14 @@ class Shifts:
 
     def columns(self, z: Float32) -> Float32:
         return np.where(z > 0, self.damping, 1.0).astype(np.float32) * np.float32(STEP) * z
+
+
+@dataclass(frozen=True)
+class HalfRight(Shifts):
+    """The response that is exact in z_0, and damped in z_1."""
+
+    def columns(self, z: Float32) -> Float32:
+        return np.float32(STEP) * z * np.array([1.0, self.damping], np.float32)
 
 
 def pairs(n: int, grid: list[tuple[float, ...]] | None = None) -> Pairs:
@@ -55,7 +63,7 @@ def study(**content) -> Study:
 def test_two_nuisances_add_up_in_the_average(normalisation):
     events = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32)
     fresh, asked = pairs(15_000), study(normalisation=normalisation)
-    exact, wrong = (space_reach(asked, Shifts(damping), fresh, events).reach for damping in (1.0, 0.5))
+    exact, wrong = (space_reach(asked, "", Shifts(damping), fresh, events).reach for damping in (1.0, 0.5))
     axes = [nu for nu in response_grid(2) if np.count_nonzero(nu) == 1]
     assert [point.nu for point in wrong.points] == axes
     assert {point.fresh_events for point in (wrong.average, *wrong.points)} == {15_000}
@@ -74,7 +82,7 @@ def test_two_nuisances_without_a_mixed_term_have_their_pair_measured_apart():
         asked_for.extend(planes)
         return pairs(3000, [nu for nu in response_grid(2) if np.count_nonzero(nu) == 2])
 
-    found = space_reach(study(), Shifts(0.5), pairs(8000, response_grid(2, ())), events, corners)
+    found = space_reach(study(), "", Shifts(0.5), pairs(8000, response_grid(2, ())), events, corners)
     assert asked_for == [(0, 1)]
     assert [entry.pair for entry in found.prior.pairs] == [(0, 1)]
 
@@ -96,7 +104,7 @@ def test_the_reach_of_signed_weights_is_that_of_the_density():
     asked = study(normalisation=0.1)
     ones = replace(pairs(15_000), weights=np.ones(15_000))
     plain, same, found = (
-        space_reach(asked, Shifts(0.5), p, events).reach for p in (pairs(15_000), ones, signed(60_000))
+        space_reach(asked, "", Shifts(0.5), p, events).reach for p in (pairs(15_000), ones, signed(60_000))
     )
     assert same.average.n_events == pytest.approx(plain.average.n_events, rel=1e-6)
     assert found.average.fresh_events == 60_000
@@ -104,7 +112,7 @@ def test_the_reach_of_signed_weights_is_that_of_the_density():
         # intervals of 68 % that do not even overlap if one is half as wide again: a false alarm below 1 %
         assert one.interval.low < 1.5 * other.interval.high
         assert other.interval.low < 1.5 * one.interval.high
-    exact = space_reach(asked, Shifts(1.0), signed(60_000), events).reach
+    exact = space_reach(asked, "", Shifts(1.0), signed(60_000), events).reach
     assert exact.average.interval.low > 2 * found.average.interval.high
 
 
@@ -119,10 +127,10 @@ def test_a_weighted_reference_is_worth_less():
 
 def test_the_test_is_that_of_a_size():
     asked = study()
-    assert reach_convex(asked, 5000) == reach_convex(asked)
-    larger = reach_convex(asked, 500_000)
+    assert reach_tests(asked, "", 5000)[0] == reach_tests(asked, "")[0]
+    larger = reach_tests(asked, "", 500_000)[0]
     assert (larger.expected, larger.reference) == (500_000, 2_500_000)
-    assert reach_convex(asked, 100).capacity == 6.0
+    assert reach_tests(asked, "", 100)[0].capacity == 6.0
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -176,7 +184,7 @@ def test_three_nuisances_are_ranked_and_their_pairs_measured_apart():
     events = np.random.default_rng(2).normal(size=(5000, 3)).astype(np.float32)
     fresh = three(12_000, response_grid(3), seed=3)
     assert sum(z is fresh.nominal for z in fresh.z.values()) == 4
-    found = space_reach(study(), Three(), fresh, events, corners)
+    found = space_reach(study(), "", Three(), fresh, events, corners)
     assert asked_for == [(0, 1), (0, 2), (1, 2)]
     assert len(found.reach.points) == 12
     assert found.prior.nuisances[0].nuisance == 0
@@ -201,7 +209,30 @@ def test_the_spread_of_heads_is_measured():
     with torch.no_grad():
         second.layers[-1].weight[0].mul_(-3.0)
     events = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32)
-    spread = space_reach(study(), model, pairs(8000), events, bootstrap=True).spread
+    spread = space_reach(study(), "", model, pairs(8000), events, bootstrap=True).spread
     assert (spread.heads, spread.bootstrap) == (2, True)
     assert spread.shifts[0] > 0.01
     assert spread.shifts[1] == pytest.approx(0.0, abs=1e-9)
+
+
+def joined_study() -> Study:
+    """A study with a space of two observables that are joined."""
+    parts = {name: {"kind": "observables", "observables": [name]} for name in ("met", "ht")}
+    scales = [{"name": name} for name in ("jet_energy_scale", "met_soft_scale")]
+    source = {"kind": "events", "background": {"simulate": 10**7}, "systematics": scales}
+    source["spaces"] = parts | {"both": {"kind": "joined", "of": ["met", "ht"]}}
+    return study(source=source, tests={"adaptive": {}}, configurations=[{"space": "both"}])
+
+
+def test_the_reach_of_a_joined_space_is_that_of_its_worst_part():
+    """Each part is looked at by itself: what one of them leaves is not diluted by the other."""
+    events = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32)
+    asked, fresh, model = joined_study(), pairs(15_000), HalfRight(0.0)
+    found = space_reach(asked, "both", model, fresh, events)
+    assert [test.dimensions for test in reach_tests(asked, "both")] == [(0,), (1,)]
+    (whole,) = reach_tests(asked, "met")
+    assert whole.dimensions is None
+    lacking = [reach.n_events for reach in found.reach.points if reach.nu[1]]
+    exact = [reach.n_events for reach in found.reach.points if reach.nu[0]]
+    assert max(lacking) < 0.01 * min(n or np.inf for n in exact)
+    assert found.reach.average.n_events < 2 * max(lacking)

@@ -16,7 +16,9 @@ from covad.runs.directory import RunDirectory
 from covad.runs.models import load_space
 from covad.runs.scale import load_scale
 from covad.runs.status import learning_progress
+from covad.storage.json_files import read_json
 from covad.storage.sealed import read_sealed, write_sealed
+from covad.study.plan import reach_tests
 
 NAMES = ["log_met", "ht", "st", "mt", "m_leptons", "n_jets", "n_leptons"]
 PLAIN: dict[str, Any] = {"kind": "observables", "observables": NAMES}
@@ -68,6 +70,27 @@ def test_a_joined_space_has_the_columns_of_both(tmp_path: Path) -> None:
     assert [type(part) for part in both.parts.values()] == [Transformer, ObservableSpace]
     assert both.outputs == 4 + len(NAMES)
     assert not (run / "models" / "plain" / "fold_0" / "response_1.safetensors").exists()
+
+
+def test_the_adaptive_test_looks_at_the_parts_of_a_joined_space(tmp_path: Path) -> None:
+    few = {"kind": "observables", "observables": ["met", "ht"]}
+    spaces = {"a": few, "b": {"kind": "observables", "observables": ["st"]}}
+    spaces |= {"both": {"kind": "joined", "of": ["b", "a"]}}
+    run = make_run(
+        tmp_path / "run",
+        source=TINY["source"] | {"spaces": spaces, "splits": SPLITS},
+        tests={"adaptive": {"capacities": [2.5], "bumps": [5], "together": [3]}},
+        configurations=[{"space": "both"}, {"space": "a"}],
+        result="adaptive",
+    )
+    study = RunDirectory(run).study()
+    kept = {name: read_json(run / "members" / f"{name}-profiled.json") for name in ("both", "a")}
+    assert kept["both"]["views"] == ["b", "a"]
+    assert [scale["basis"].get("dimensions") for scale in kept["both"]["scales"]] == [[0], [1, 2]]
+    assert kept["a"]["views"] == []
+    summary = open_run(run).summary
+    assert summary.toys.failed == summary.toys.missing == 0
+    assert [test.dimensions for test in reach_tests(study, "both")] == [(0,), (1, 2)]
 
 
 def test_the_order_of_joined_spaces_is_part_of_what_they_are(tmp_path: Path) -> None:

@@ -160,7 +160,8 @@ class Functions:
 
 def bump_places(basis: GaussianBasis) -> tuple[str, ...]:
     """Return a name for each column of a basis, for messages: a bump has its centre in z."""
-    centres = basis.scale.location + basis.scale.scale * basis.centres
+    seen = slice(None) if basis.dimensions is None else list(basis.dimensions)
+    centres = basis.scale.location[seen] + basis.scale.scale[seen] * basis.centres
     return (*(f"the bump at z = {_point(z)}" for z in centres), *(["all of z"] * basis.constant))
 
 

@@ -78,6 +78,7 @@ def check_space(study: Study, directory: RunDirectory, space: Space, fold: int) 
     told = f"{space_label(space)}{fold_label(data, fold)}"
     found = space_reach(
         study,
+        name,
         model,
         pairs,
         basis.z[equal],

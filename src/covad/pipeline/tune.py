@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,7 @@ def _choose(
     except CapacityError as failure:
         raise PlanError(f"tests.{name}.capacity, for '{configuration.label}': {failure}") from failure
     bumps = test.basis.n_ridged
-    wanted = tuned.bumps if isinstance(tuned, TunedConvex) else sum(tuned.bumps[: _n_scales(test)])
+    wanted = _wanted_bumps(tuned, test)
     if bumps < wanted:
         log.warning(
             "tests.%s.bumps, for '%s': the events that choose the basis have only %d different "
@@ -76,9 +77,14 @@ def _choose(
     return test
 
 
-def _n_scales(test: ConvexTest | AdaptiveTest) -> int:
-    """Return how many scales a test has: some may have been left out."""
-    return len(test.members.scales) if isinstance(test, AdaptiveTest) else 1
+def _wanted_bumps(tuned: TunedConvex | TunedAdaptive, test: ConvexTest | AdaptiveTest) -> int:
+    """Return how many bumps the scales of a test would have among enough points: some may be left out."""
+    if isinstance(tuned, TunedConvex):
+        return tuned.bumps
+    if isinstance(test, ConvexTest):
+        raise TypeError("the adaptive test was chosen as a convex one")
+    of_views = Counter(test.members.views or [""] * len(test.members.scales))
+    return sum(sum(tuned.bumps[:n_scales]) for n_scales in of_views.values())
 
 
 def tune_clips(products: Products, sources: Sources, backend: Backend) -> None:

@@ -28,7 +28,7 @@ from covad.runs.labels import read_labels
 from covad.runs.sources import open_sources
 from covad.storage.records import plain
 from covad.storage.sealed import write_sealed
-from covad.study import Collisions, Study
+from covad.study import Collisions, Configuration, Study
 from covad.study.plan import Space, null_draw, one_per_space, sizes_of, space_label
 from covad.study.spaces import JoinedSpace
 from covad.toys.anomalies import (
@@ -88,12 +88,12 @@ class Grid:
             if not 1e-6 <= spread <= 1e6:
                 raise PlanError(f"a spread is a number from 1e-6 to 1e6, not {spread:g}")
 
-    def settings(self, study: Study, sizes: Sizes) -> Iterator[tuple[str, Setting]]:
+    def settings(self, study: Study, configuration: Configuration) -> Iterator[tuple[str, Setting]]:
         """Yield the tests with their names; the adaptive one is the study's, or that of the defaults."""
         if "adaptive" in self.tests:
-            yield "adaptive", compared_adaptive(study, sizes)
+            yield "adaptive", compared_adaptive(study, configuration)
         if "convex" in self.tests:
-            yield from self._convex(study, sizes)
+            yield from self._convex(study, sizes_of(study, configuration))
 
     def _convex(self, study: Study, sizes: Sizes) -> Iterator[tuple[str, Setting]]:
         usual = study.tests.convex
@@ -153,7 +153,7 @@ def tune_power(
         families = list(_families(study, directory, background, draw, n_bumps, signals, shares, notes))
         if with_changed and (family := _changed(study, directory, where, background, draw, shares, notes)):
             families.append(family)
-        settings = list(grid.settings(study, sizes_of(study, configuration)))
+        settings = list(grid.settings(study, configuration))
         found: dict[Setting, list[FamilyPower]] = {each: [] for _, each in settings}
         for family in families:
             log.info("tune-power: %s, %s", space_label(where), family.name)

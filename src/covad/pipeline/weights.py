@@ -40,7 +40,7 @@ from covad.study import Study
 from covad.study.plan import (
     Space,
     n_prior_points,
-    reach_convex,
+    reach_tests,
     shape_names,
     signal_points,
     space,
@@ -108,7 +108,8 @@ class PoolMaker:
             share = effective_number(positive_weights(events.z, events.weights)) / len(events)
         configurations = [c for c in self.study.configurations if space(c) == self.where]
         tuned = dict.fromkeys(t for c in configurations for t in tuned_on_bumps(self.study, c).values())
-        convex = [test for test in tuned if isinstance(test, TunedConvex)] or [reach_convex(self.study)]
+        convex = [test for test in tuned if isinstance(test, TunedConvex)]
+        convex = convex or list(reach_tests(self.study, self.where[0]))
         bases = _gaussian([test.choose(self.basis, share).basis for test in convex])
         for several in (test for test in tuned if isinstance(test, TunedAdaptive)):
             bases += several.choose(self.basis, share).members.scales

@@ -12,7 +12,7 @@ from covad.runs.directory import RunDirectory
 from covad.runs.products import Products
 from covad.runs.sources import open_sources
 from covad.storage.digests import content_digest
-from covad.study import Collisions, Configuration, Sizes, Study
+from covad.study import Collisions, Configuration, Study
 from covad.study.plan import (
     Space,
     default_test,
@@ -21,6 +21,7 @@ from covad.study.plan import (
     sizes_of,
     space_label,
     tuned_adaptive,
+    views_of,
 )
 from covad.study.spaces import LearnedSpace
 from covad.toys.ensembles import Source, draw_recipe
@@ -42,16 +43,17 @@ def read_frontier(directory: RunDirectory) -> Frontier | None:
     return make_frontier(study, reaches, _current(read_tuning(directory), digests))
 
 
-def compared_adaptive(study: Study, sizes: Sizes) -> TunedAdaptive:
+def compared_adaptive(study: Study, configuration: Configuration) -> TunedAdaptive:
     """Return the adaptive test that spaces are compared by: the study's, or that of the defaults."""
-    return tuned_adaptive(study, sizes) or TunedAdaptive(**dict(sizes))
+    sizes, name = sizes_of(study, configuration), configuration.space or ""
+    usual = TunedAdaptive(**dict(sizes), views=views_of(study, name))
+    return tuned_adaptive(study, sizes, name) or usual
 
 
 def power_digest(study: Study, configuration: Configuration, source: Source) -> str:
     """Return what the power in a space depends on, beside the settings of convex tests, as a digest."""
-    sizes = sizes_of(study, configuration)
     draw = draw_recipe(null_draw(study, configuration))
-    return content_digest([source.digest, draw, compared_adaptive(study, sizes).describe()])
+    return content_digest([source.digest, draw, compared_adaptive(study, configuration).describe()])
 
 
 def make_frontier(

@@ -60,6 +60,7 @@ def plain_test(test: ConvexTest | AdaptiveTest) -> dict[str, Any]:
             "capacities": list(members.capacities),
             "members": [vars(member) | {"scales": list(member.scales)} for member in members.members],
             "constant": members.constant,
+            "views": list(members.views),
         }
     if not isinstance(test.basis, GaussianBasis):
         raise TypeError("only a basis of bumps is stored")
@@ -79,6 +80,7 @@ def restore_test(content: Mapping[str, Any], where: str) -> ConvexTest | Adaptiv
                 for each in content["members"]
             ),
             constant=bool(content["constant"]),
+            views=tuple(map(str, content.get("views", ()))),
         )
         _ = members.tests, members.columns
         return AdaptiveTest(members)

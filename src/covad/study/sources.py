@@ -13,7 +13,7 @@ from covad.events.selection import Selection
 from covad.response.settings import ResponseSettings
 from covad.settings import Count, Index, Matrix, Name, Positive, Settings, Size, Whole
 from covad.study.samples import SampleEntry
-from covad.study.spaces import LearnedSpace, ObservablesSpace, SpaceEntry, check_spaces
+from covad.study.spaces import JoinedSpace, LearnedSpace, ObservablesSpace, SpaceEntry, check_spaces
 from covad.study.systematics import (
     Correlations,
     ShiftEntry,
@@ -253,6 +253,15 @@ class Collisions(Settings):
     def observables(self) -> dict[str, ObservablesSpace]:
         """Return the spaces of observables."""
         return {name: entry for name, entry in self.spaces.items() if isinstance(entry, ObservablesSpace)}
+
+    def n_dimensions(self, name: str) -> int:
+        """Return the number of dimensions of a space."""
+        entry = self.spaces[name]
+        if isinstance(entry, JoinedSpace):
+            return sum(map(self.n_dimensions, entry.of))
+        if isinstance(entry, LearnedSpace):
+            return entry.encoder_of(self.encoder).outputs
+        return len(entry.columns)
 
     @property
     def nuisances(self) -> tuple[str, ...]:

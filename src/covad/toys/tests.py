@@ -15,8 +15,8 @@ from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32
 from covad.nplm.fit import NplmTest
 from covad.nplm.network.architecture import count_parameters
-from covad.nplm.settings import AdaptiveSettings, ConvexSettings, NetworkSettings, Sizes
-from covad.settings import Count, Positive
+from covad.nplm.settings import AdaptiveSettings, ConvexSettings, NetworkSettings, Sizes, Views
+from covad.settings import Count, Index, Positive
 from covad.toys.ensembles import Source
 
 
@@ -64,7 +64,8 @@ class TunedConvex(ConvexSettings, Sizes):
     """h as a ridge on bumps whose centres are drawn from events of the source that no toy uses.
 
     They are as wide as makes `capacity` the mean of t under the null in datasets of these sizes. Centres,
-    width and ridge follow from the settings and the source: `chosen` chooses them once for all workers.
+    width and ridge follow from the settings and the source: `chosen` chooses them once for all workers. Of
+    some `dimensions` of z, the bumps do not see the others.
     """
 
     has_law: ClassVar[bool] = True
@@ -72,6 +73,7 @@ class TunedConvex(ConvexSettings, Sizes):
     capacity: Annotated[float, Field(gt=1.0)] = Field(
         default_factory=lambda given: default_capacity(given["bumps"], given["expected"])
     )
+    dimensions: tuple[Index, ...] | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return the settings under frozen keys, as those of the network."""
@@ -92,7 +94,9 @@ class TunedConvex(ConvexSettings, Sizes):
         `reference_share` is what one reference event is worth, less than 1 if weights are uneven.
         """
         sizes = Sizes(expected=self.expected, reference=max(round(self.reference * reference_share), 1))
-        return with_capacity(events, self.bumps, self.seed, self.capacity, self.spread, sizes)
+        return with_capacity(
+            events, self.bumps, self.seed, self.capacity, self.spread, sizes, self.dimensions
+        )
 
     def chosen(self, source: Source) -> ChosenConvex:
         return ChosenConvex(self, self.choose(source.basis_events(), source.reference_share))
@@ -102,9 +106,14 @@ class TunedConvex(ConvexSettings, Sizes):
 
 
 class TunedAdaptive(AdaptiveSettings, Sizes):
-    """The smallest p over convex tests, whose bumps are chosen as those of the convex test are."""
+    """The smallest p over convex tests, whose bumps are chosen as those of the convex test are.
+
+    Each of the `views` of z has members of its own; without any, members see all of z.
+    """
 
     has_law: ClassVar[bool] = True
+
+    views: Views = ()
 
     @property
     def capacity(self) -> float:
@@ -131,7 +140,7 @@ class TunedAdaptive(AdaptiveSettings, Sizes):
     def choose(self, events: Float32, reference_share: float = 1.0) -> AdaptiveTest:
         """Choose scales and ridges by their rules, from events that no toy uses; see `TunedConvex`."""
         sizes = Sizes(expected=self.expected, reference=max(round(self.reference * reference_share), 1))
-        return AdaptiveTest(choose_members(events, self, sizes))
+        return AdaptiveTest(choose_members(events, self, sizes, self.views))
 
     def chosen(self, source: Source) -> ChosenAdaptive:
         return ChosenAdaptive(self, self.choose(source.basis_events(), source.reference_share))

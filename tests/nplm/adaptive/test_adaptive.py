@@ -121,13 +121,13 @@ def test_capacities_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one that is too large nine tenths of the most are taken; one that is too small is left out."""
     asked: list[float] = []
 
-    def limited(pool, bumps, seed, target, *, sizes):  # type: ignore[no-untyped-def]
+    def limited(pool, bumps, seed, target, *, sizes, dimensions):  # type: ignore[no-untyped-def]
         asked.append(target)
         if target > 6.0:
             raise CapacityError("too large", most=6.0)
         if target < 5.0:
             raise CapacityError("too small")
-        return with_capacity(pool, bumps, seed, target, sizes=sizes)
+        return with_capacity(pool, bumps, seed, target, sizes=sizes, dimensions=dimensions)
 
     monkeypatch.setattr("covad.nplm.adaptive.members.with_capacity", limited)
     found = choose_members(POOL, SETTINGS, SIZES)

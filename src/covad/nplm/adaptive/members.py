@@ -3,6 +3,9 @@
 A scale is a set of bumps of one width; its bumps stand for one size of excess. All scales together, and a
 constant, are one stacked basis, in whose columns every member has its own: one scale with a ridge, or all of
 them in one ridge. The rules look at events of the reference alone, never at a signal.
+
+Where z has several views, as that of a joined space has, every view has scales and members of its own: bumps
+in all dimensions at once would dilute what one of the views shows.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from covad.nplm.convex.family import ConvexFamily
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Float32, Float64
 from covad.nplm.fit import Fit, TauFit
-from covad.nplm.settings import AdaptiveSettings, Sizes
+from covad.nplm.settings import AdaptiveSettings, Sizes, Views
 
 #: A scale that is limited by the events is left out unless its capacity is this much that of the one before.
 _APART = 1.25
@@ -62,12 +65,15 @@ class Members:
     capacities: tuple[float, ...]  # of the scales, for names
     members: tuple[Member, ...]
     constant: bool = True
+    views: tuple[str, ...] = ()  # of the scales, by name; none if they see all of z
 
     def __post_init__(self) -> None:
         if not self.members or not self.scales:
             raise DatasetError("an adaptive test needs at least one member")
         if any(scale.constant for scale in self.scales):
             raise DatasetError("the scales of an adaptive test share one constant")
+        if self.views and len(self.views) != len(self.scales):
+            raise DatasetError(f"{len(self.scales)} scales cannot be those of {len(self.views)} views")
 
     def __len__(self) -> int:
         return len(self.members)
@@ -96,7 +102,7 @@ class Members:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return what people call the members: 'capacity 45, spread 3', or 'all widths, spread 3'."""
+        """Return what people call the members: 'capacity 45, spread 3', or 'plain, all widths, spread 3'."""
         return tuple(self._name(member) for member in self.members)
 
     def without_constant(self) -> Members:
@@ -115,9 +121,11 @@ class Members:
         return StackedBasis(tuple(self.scales[k] for k in member.scales), self.constant)
 
     def _name(self, member: Member) -> str:
+        first = member.scales[0]
+        view = f"{self.views[first]}, " if self.views else ""
         if len(member.scales) > 1:
-            return f"all widths, spread {member.spread:g}"
-        return f"capacity {self.capacities[member.scales[0]]:.3g}, spread {member.spread:g}"
+            return f"{view}all widths, spread {member.spread:g}"
+        return f"{view}capacity {self.capacities[first]:.3g}, spread {member.spread:g}"
 
 
 @dataclass(frozen=True)
@@ -133,13 +141,46 @@ class AdaptiveFit(TauFit):
         return float(-2.0 * self.log_p.min())
 
 
-def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> Members:
-    """Choose scales and ridges from events of the reference that no test uses.
+def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes, views: Views = ()) -> Members:
+    """Choose scales and ridges from events of the reference that no test uses, for every view of z.
 
     The bumps of a scale are as wide as gives it its capacity with the ridge of the convex test, and no scale
     has more capacity than `sizes` allow (`covad.nplm.convex.capacity`); nor has a member, whose spread is
     lowered to that, and to where its law holds. A single scale is all scales.
     """
+    if not views:
+        return _members_of_view(pool, settings, sizes, None)
+    scales: tuple[GaussianBasis, ...] = ()
+    capacities: tuple[float, ...] = ()
+    members: tuple[Member, ...] = ()
+    names: tuple[str, ...] = ()
+    for name, dimensions in dimensions_of(views, pool.shape[1]).items():
+        try:
+            found = _members_of_view(pool, settings, sizes, dimensions)
+        except CapacityError as failure:
+            raise CapacityError(f"the part {name} of z: {failure}", failure.most) from failure
+        before = len(scales)
+        members += tuple(
+            replace(member, scales=tuple(before + k for k in member.scales)) for member in found.members
+        )
+        scales, capacities = scales + found.scales, capacities + found.capacities
+        names += (name,) * len(found.scales)
+    return Members(scales, capacities, members, views=names)
+
+
+def dimensions_of(views: Views, n_dimensions: int) -> dict[str, tuple[int, ...]]:
+    """Return which dimensions of z each view has; raise DatasetError if they are not all of them, once."""
+    numbers = [number for _, number in views]
+    if sum(numbers) != n_dimensions or len({name for name, _ in views}) < len(views):
+        told = ", ".join(f"{name} with {number}" for name, number in views)
+        raise DatasetError(f"z has {n_dimensions} dimensions, its views have others: {told}")
+    ends = np.cumsum(numbers).tolist()
+    return {name: tuple(range(end - number, end)) for (name, number), end in zip(views, ends, strict=True)}
+
+
+def _members_of_view(
+    pool: Float32, settings: AdaptiveSettings, sizes: Sizes, dimensions: tuple[int, ...] | None
+) -> Members:
     scales: list[GaussianBasis] = []
     capacities: list[float] = []
     most = 1.0 + sizes.expected / EVENTS_PER_CAPACITY
@@ -148,7 +189,7 @@ def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes) -> M
         if capacities and wanted < _APART * capacities[-1]:
             break
         seed = np.random.SeedSequence(settings.seed, spawn_key=(number,))
-        found = _scale(pool, bumps, seed, wanted, sizes)
+        found = _scale(pool, bumps, seed, wanted, sizes, dimensions)
         if found is None or (capacities and found[1] < _APART * capacities[-1]):
             continue
         scales.append(found[0])
@@ -242,17 +283,18 @@ def _scale(
     seed: np.random.SeedSequence,
     target: float,
     sizes: Sizes,
+    dimensions: tuple[int, ...] | None,
 ) -> tuple[GaussianBasis, float] | None:
     """Return bumps of one width, and their capacity; None if they have more than asked for at any width."""
     bumps = min(bumps, max(len(pool) // 2, 1))
     target = min(target, 1.0 + bumps / 2.0)
     try:
-        test = with_capacity(pool, bumps, seed, target, sizes=sizes)
+        test = with_capacity(pool, bumps, seed, target, sizes=sizes, dimensions=dimensions)
     except CapacityError as failure:
         if failure.most is None:
             return None
         target = _WITHIN_REACH * failure.most
-        test = with_capacity(pool, bumps, seed, target, sizes=sizes)
+        test = with_capacity(pool, bumps, seed, target, sizes=sizes, dimensions=dimensions)
     if not isinstance(test.basis, GaussianBasis):
         raise TypeError("a scale is a basis of bumps of one width")
     return replace(test.basis, constant=False), target

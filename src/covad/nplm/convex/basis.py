@@ -43,17 +43,24 @@ class Basis(Protocol):
 class GaussianBasis:
     """phi = exp(-|u - c|^2 / 2 s^2) for each centre c, s the width; then a 1.
 
-    u is z on a robust scale: standardised, and logarithmic far out, so that no centres sit on outliers.
+    u is z on a robust scale: standardised, and logarithmic far out, so that no centres sit on outliers. Of
+    some `dimensions` of z, bumps do not see the others.
     """
 
     centres: Float64  # in units of u
     width: float
-    scale: RobustScale
+    scale: RobustScale  # of all dimensions of z
     constant: bool = True
+    dimensions: tuple[int, ...] | None = None  # None: all of z
 
     @classmethod
     def from_pool(
-        cls, pool: Float32, n_bumps: int, seed: int | np.random.SeedSequence, width: float = 1.0
+        cls,
+        pool: Float32,
+        n_bumps: int,
+        seed: int | np.random.SeedSequence,
+        width: float = 1.0,
+        dimensions: tuple[int, ...] | None = None,
     ) -> GaussianBasis:
         """Draw the centres of `n_bumps` bumps from a pool; `width` is in units of its standard deviations."""
         if n_bumps < 1:
@@ -67,7 +74,9 @@ class GaussianBasis:
             raise DatasetError(f"latent dimension {column} is constant over the pool of the centres")
         rng = np.random.default_rng(seed)
         chosen = rng.choice(len(pool), size=min(CANDIDATES, len(pool)), replace=False)
-        return cls(spread_centres(scale(pool[chosen]), n_bumps, rng), width, scale)
+        u = scale(pool[chosen])
+        seen = u if dimensions is None else u[:, dimensions]
+        return cls(spread_centres(seen, n_bumps, rng), width, scale, dimensions=dimensions)
 
     @property
     def parts(self) -> tuple[GaussianBasis, ...]:
@@ -96,13 +105,17 @@ class GaussianBasis:
         return out
 
     def _exponents(self, events: Float32) -> Iterator[tuple[slice, Float32]]:
-        if events.shape[1] != self.centres.shape[1]:
-            raise DatasetError(f"events have {events.shape[1]} dimensions, the bumps {self.centres.shape[1]}")
+        if events.shape[1] != len(self.scale.location):
+            raise DatasetError(
+                f"events have {events.shape[1]} dimensions, the bumps {len(self.scale.location)}"
+            )
         # A matrix turns (u, |u|^2, 1) into -|u - c|^2 / 2 s^2, so that BLAS does the distances.
         norms = np.square(self.centres).sum(axis=1)
         lifted_centres = np.vstack([self.centres.T, np.full(len(norms), -0.5), -0.5 * norms])
         matrix = (lifted_centres / self.width**2).astype(np.float32)
         u = self.scale(events).astype(np.float32)
+        if self.dimensions is not None:
+            u = u[:, self.dimensions]
         lifted = np.column_stack([u, np.einsum("ij,ij->i", u, u), np.ones(len(u), np.float32)])
         for start in range(0, len(events), BLOCK):
             rows = slice(start, start + BLOCK)
@@ -120,7 +133,8 @@ class GaussianBasis:
 
     def settings(self) -> dict[str, Any]:
         """Return what is no array, for JSON."""
-        return {"kind": "gaussian", "constant": self.constant}
+        seen = {} if self.dimensions is None else {"dimensions": list(self.dimensions)}
+        return {"kind": "gaussian", "constant": self.constant, **seen}
 
     @classmethod
     def restore(cls, arrays: dict[str, Float64], settings: dict[str, Any]) -> GaussianBasis:
@@ -132,8 +146,13 @@ class GaussianBasis:
                 np.asarray(arrays[key], np.float64)
                 for key in ("centres", "widths", "location", "scale", "edges")
             )
+            seen = settings.get("dimensions")
             return cls(
-                centres, float(widths[0]), RobustScale(location, scale, *edges), bool(settings["constant"])
+                centres,
+                float(widths[0]),
+                RobustScale(location, scale, *edges),
+                bool(settings["constant"]),
+                None if seen is None else tuple(map(int, seen)),
             )
         except KeyError as missing:
             raise FileFormatError(f"the stored basis lacks the entry {missing}") from missing

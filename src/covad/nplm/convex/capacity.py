@@ -90,9 +90,10 @@ class WidthRule:
         n_bumps: int = _USUAL.bumps,
         seed: int | np.random.SeedSequence = _USUAL.seed,
         sizes: Sizes | None = None,
+        dimensions: tuple[int, ...] | None = None,
     ) -> WidthRule:
-        """Draw the centres from a pool, which may be sorted."""
-        basis = GaussianBasis.from_pool(pool, n_bumps, seed)
+        """Draw the centres from a pool, which may be sorted; the bumps see some `dimensions`, or all."""
+        basis = GaussianBasis.from_pool(pool, n_bumps, seed, dimensions=dimensions)
         some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
         return cls(basis, pool[np.sort(some)], sizes or Sizes())
 
@@ -187,22 +188,24 @@ def with_capacity(
     target: float | None = None,
     spread: float = _USUAL.spread,
     sizes: Sizes | None = None,
+    dimensions: tuple[int, ...] | None = None,
 ) -> ConvexTest:
     """Choose the test: bumps of the one width that gives it the capacity `target`, and the ridge of `spread`.
 
-    The `pool` holds reference events that no test uses; it may be sorted. Where few of its points are
-    different, as in discrete data, there are half as many bumps as points, with the capacity of so few bumps.
+    The `pool` holds reference events that no test uses; it may be sorted. The bumps see some `dimensions`
+    of them, or all. Where few of the points are different, as in discrete data, there are half as many bumps
+    as points, with the capacity of so few bumps.
     Discrete data, or a target that nobody named, may be out of reach: the test then has nine tenths of the
     largest capacity that there is.
     """
     sizes = sizes or Sizes()
-    points = len(np.unique(pool, axis=0))
+    points = len(np.unique(pool if dimensions is None else pool[:, dimensions], axis=0))
     discrete = points < 2 * n_bumps <= len(pool)
     if discrete:
         n_bumps = max(points // 2, 1)
     usual = default_capacity(n_bumps, sizes.expected)
     wanted = min(target or usual, usual) if discrete else target or usual
-    rule = WidthRule.of(pool, n_bumps, seed, sizes)
+    rule = WidthRule.of(pool, n_bumps, seed, sizes, dimensions)
     try:
         return rule.test(wanted, spread)
     except CapacityError as failure:

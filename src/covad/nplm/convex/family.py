@@ -31,6 +31,8 @@ from covad.nplm.likelihood import (
 from covad.nplm.maximise import Climb, Maximum
 
 Indices = NDArray[np.intp]
+#: Width of a bump, and the dimensions that it sees.
+_Kind = tuple[float, tuple[int, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -46,31 +48,31 @@ class ConvexFamily:
         """Collect the bumps of the tests. Raise if one has other columns, or if their scales of z differ."""
         if not tests:
             raise DatasetError("a family needs at least one convex test")
-        own: list[list[tuple[float, bytes]]] = []  # width and centre of the bumps of each test
-        places: dict[float, dict[bytes, int]] = {}  # the place of a centre among all of a width
+        own: list[list[tuple[_Kind, bytes]]] = []  # kind and centre of the bumps of each test
+        places: dict[_Kind, dict[bytes, int]] = {}  # the place of a centre among all of a kind
         parts: list[GaussianBasis] = []
         for test in tests:
             if not isinstance(test.basis, GaussianBasis | StackedBasis) or not test.basis.constant:
                 raise DatasetError("the tests of a family need Gaussian bumps and a constant")
             parts += test.basis.parts
-            own.append([(part.width, c.tobytes()) for part in test.basis.parts for c in part.centres])
-            for width, centre in own[-1]:
-                of_width = places.setdefault(width, {})
-                of_width.setdefault(centre, len(of_width))
+            own.append([((p.width, p.dimensions), c.tobytes()) for p in test.basis.parts for c in p.centres])
+            for kind, centre in own[-1]:
+                alike = places.setdefault(kind, {})
+                alike.setdefault(centre, len(alike))
         scale = parts[0].scale
         if any(not part.scale.equals(scale) for part in parts):
             raise DatasetError("the tests of a family must have one scale of z: choose them from one pool")
         basis = StackedBasis(
             tuple(
-                GaussianBasis(np.array([np.frombuffer(c) for c in of_width]), width, scale, constant=False)
-                for width, of_width in places.items()
+                GaussianBasis(np.array([np.frombuffer(c) for c in alike]), width, scale, False, dimensions)
+                for (width, dimensions), alike in places.items()
             )
         )
         first, n_bumps = {}, 0
-        for width, of_width in places.items():
-            first[width], n_bumps = n_bumps, n_bumps + len(of_width)
+        for kind, alike in places.items():
+            first[kind], n_bumps = n_bumps, n_bumps + len(alike)
         members = tuple(
-            np.array([*(first[width] + places[width][centre] for width, centre in bumps), n_bumps], np.intp)
+            np.array([*(first[kind] + places[kind][centre] for kind, centre in bumps), n_bumps], np.intp)
             for bumps in own
         )
         return cls(tuple(tests), basis, members)
