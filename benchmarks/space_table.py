@@ -37,7 +37,7 @@ PLAIN = ["log_met", "ht", "st", "mt", "m_leptons", "n_jets", "n_leptons"]
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: a space, trained with several seeds if it is learned.
+    """A line of the table: a space, trained with several seeds if it is learned, or other lines joined.
 
     A title without a frame means that of the event.
     """
@@ -45,11 +45,18 @@ class Row:
     title: str
     space: dict[str, Any]
     learned: bool = True
+    joins: tuple[str, ...] = ()
 
     def spaces(self, name: str, seeds: int) -> dict[str, dict[str, Any]]:
         """Return its entries in the study."""
         if not self.learned:
             return {name: self.space}
+        if self.joins:
+            parts = [list(ROWS[part].spaces(part, seeds)) for part in self.joins]
+            return {
+                f"{name}_s{seed}": self.space | {"of": [part[seed % len(part)] for part in parts]}
+                for seed in range(seeds)
+            }
         return {f"{name}_s{seed}": self.space | {"seed": seed} for seed in range(seeds)}
 
 
@@ -76,6 +83,7 @@ ROWS = {
         UNUSUAL | {"encoder": {"frame": "event"}},
     ),
     "plain": Row("seven observables", {"kind": "observables", "observables": PLAIN}, learned=False),
+    "both": Row("chosen and seven observables, joined", {"kind": "joined"}, joins=("chosen", "plain")),
 }
 SIGNALS = {"lq": "LQ", "a4l": "A → 4ℓ", "h0": "h⁰", "hpm": "h±"}
 EXPECTED, INJECTED = 10_000, 100
@@ -92,7 +100,9 @@ SPLITS = {
 
 def study_of(names: Sequence[str], seeds: int, toys: int) -> dict[str, Any]:
     """Return the study, as its file says it."""
-    spaces = {key: entry for name in names for key, entry in ROWS[name].spaces(name, seeds).items()}
+    needed = dict.fromkeys(each for name in names for each in (*ROWS[name].joins, name))
+    spaces = {key: entry for name in needed for key, entry in ROWS[name].spaces(name, seeds).items()}
+    tested = [key for name in names for key in ROWS[name].spaces(name, seeds)]
     return {
         "seed": 1,
         "source": {
@@ -108,7 +118,7 @@ def study_of(names: Sequence[str], seeds: int, toys: int) -> dict[str, Any]:
         "sizes": {"expected": EXPECTED, "reference": 52_000},
         "normalisation": 0.1,
         "tests": {"adaptive": {}},
-        "configurations": [{"space": key, "treatment": "profiled"} for key in spaces],
+        "configurations": [{"space": key, "treatment": "profiled"} for key in tested],
         "nu": [0],
         "nu_norm": [],
         "prior": False,
