@@ -47,13 +47,24 @@ def test_toys_never_need_more_events_than_the_pools_have(study):
         assert study.source.signals[signal].simulate > 2 * max(yields)
 
 
-@pytest.mark.parametrize("name", ["quick", "observables", "laptop", "analysis"])
+@pytest.mark.parametrize("name", ["quick", "observables", "joined", "laptop", "analysis"])
 def test_pools_shift_the_null_by_less_than_a_tenth_of_its_width(name, tmp_path):
     """dof * N_D (1/P_R + 1/P_D) against sqrt(2 dof), for the sizes that most toys have."""
     study = preset(name, tmp_path)
     splits, dof = study.source.splits, 45  # of both tests
     shift = dof * study.sizes.expected * (1 / splits.reference + 1 / splits.data)
     assert shift / (2 * dof) ** 0.5 < 0.1
+
+
+def test_the_joined_preset_has_the_spaces_of_laptop(tmp_path):
+    """Its learned space and the observables are the same: the numbers of both studies go together."""
+    joined, laptop = (preset(name, tmp_path) for name in ("joined", "laptop"))
+    assert joined.source.spaces["both"].of == ("kept", "plain")
+    for name in ("kept", "plain"):
+        assert joined.source.spaces[name] == laptop.source.spaces[name]
+    same = ("background", "signals", "systematics", "splits", "encoder", "training", "response")
+    assert all(getattr(joined.source, key) == getattr(laptop.source, key) for key in same)
+    assert (joined.seed, joined.sizes, joined.tests) == (laptop.seed, laptop.sizes, laptop.tests)
 
 
 def test_the_preset_observables_trains_nothing(tmp_path):
@@ -159,7 +170,9 @@ def test_a_place_that_is_not_there_is_named(tmp_path):
 
 
 def test_an_unknown_preset_is_named():
-    with pytest.raises(UnknownNameError, match=r"no preset 'fast' .*quick, observables, laptop, paper"):
+    with pytest.raises(
+        UnknownNameError, match=r"no preset 'fast' .*quick, observables, joined, laptop, paper"
+    ):
         preset_text("fast")
 
 

@@ -18,7 +18,7 @@ from covad.cli.terminal import complain, say, write_file
     "--preset",
     default="quick",
     show_default=True,
-    help="quick, observables, frontier, laptop, paper or analysis; smoke only tries the installation.",
+    help="quick, observables, joined, frontier, laptop, paper or analysis; smoke tries the installation.",
 )
 def init(study_file: Path, preset: str) -> None:
     """Write a study file to begin with."""

@@ -9,9 +9,10 @@ from covad.errors import StudyError, UnknownNameError
 from covad.storage.atomic import replacing, writing
 
 #: `quick` shows all stages in minutes, `laptop` has spaces of our own beside the paper's, `paper` has the
-#: paper's training sizes; `analysis` has nuisances of all kinds, `observables` learns no space, `frontier`
-#: compares spaces of several alphas, `smoke` tries an installation.
-PRESETS = ("quick", "observables", "laptop", "paper", "analysis", "frontier", "smoke")
+#: paper's training sizes; `analysis` has nuisances of all kinds, `observables` learns no space, `joined` has
+#: a learned space beside observables, `frontier` compares spaces of several alphas, `smoke` tries an
+#: installation.
+PRESETS = ("quick", "observables", "joined", "laptop", "paper", "analysis", "frontier", "smoke")
 
 
 def preset_text(name: str) -> str:
