@@ -59,7 +59,7 @@ from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.adaptive.members import choose_members
 from covad.nplm.adaptive.shared import ReferenceSample, SharedMoments
 from covad.nplm.dataset import Dataset, Float32, Float64, Normalisation, Response
-from covad.nplm.settings import AdaptiveSettings, Sizes, Views
+from covad.nplm.settings import AdaptiveSettings, Parts, Sizes
 from covad.nplm.statistic import likelihood_ratio
 from covad.simulation.simulate import Simulation
 from covad.storage.atomic import write_bytes
@@ -279,10 +279,10 @@ def second_order(
 ) -> tuple[AdaptivePower, Float32]:
     """Return the formula, and z of the events that its law was made from."""
     basis, moments = (encode(space, samples.mix(role, without).particles) for role in ("basis", "moments"))
-    views: Views = ()
+    parts: Parts = ()
     if by_parts and isinstance(space, JoinedSpace):
-        views = tuple((name, part.outputs) for name, part in space.parts.items())
-    test = AdaptiveTest(choose_members(basis, AdaptiveSettings(seed=seed), SIZES, views))
+        parts = tuple((name, part.outputs) for name, part in space.parts.items())
+    test = AdaptiveTest(choose_members(basis, AdaptiveSettings(seed=seed), SIZES, parts))
     return AdaptivePower.of(test, _dataset(moments, moments[:1]), SIZES.reference), moments
 
 

@@ -429,6 +429,17 @@ def test_a_test_shrinks_where_the_reach_is_short_and_ends_where_studies_end():
     assert largest.made == [1.5e6]
 
 
+@pytest.mark.parametrize("usual", [200.0, 1234.5, 10_000.0])
+def test_a_shift_that_jumps_where_the_test_is_chosen_anew_has_a_reach(usual):
+    """log and exp moved the end of the search across the jump, and it ended in a traceback."""
+
+    def jumps(n: float) -> PredictedShift:
+        shift = 1.0 if n > usual else 0.0
+        return PredictedShift(n, shift=shift, low=shift, high=shift, null_std=1.0)
+
+    assert closure_reach(jumps, 1000, usual).n_events == pytest.approx(usual, rel=1e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("expected", "toys"), [(3_000.0, 600), (40_000.0, 120)])
 def test_toys_of_the_prior_are_shifted_as_predicted_within_the_reach_and_beyond(expected, toys):

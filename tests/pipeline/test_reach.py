@@ -17,7 +17,7 @@ from covad.response.pairs import Pairs
 from covad.runs.checks import YieldAt
 from covad.storage.records import plain, restore
 from covad.study import Study, parse_study
-from covad.study.plan import reach_tests
+from covad.study.plan import reach_convex
 
 STEP = 0.05
 
@@ -38,10 +38,13 @@ class Shifts:
 
 @dataclass(frozen=True)
 class HalfRight(Shifts):
-    """The response that is exact in z_0, and damped in z_1."""
+    """The response that is damped in one of the coordinates, and exact in the other."""
+
+    place: int
 
     def columns(self, z: Float32) -> Float32:
-        return np.float32(STEP) * z * np.array([1.0, self.damping], np.float32)
+        damping = np.where(np.arange(2) == self.place, self.damping, 1.0)
+        return np.float32(STEP) * z * damping.astype(np.float32)
 
 
 def pairs(n: int, grid: list[tuple[float, ...]] | None = None) -> Pairs:
@@ -127,10 +130,10 @@ def test_a_weighted_reference_is_worth_less():
 
 def test_the_test_is_that_of_a_size():
     asked = study()
-    assert reach_tests(asked, "", 5000)[0] == reach_tests(asked, "")[0]
-    larger = reach_tests(asked, "", 500_000)[0]
+    assert reach_convex(asked, "", 5000) == reach_convex(asked, "")
+    larger = reach_convex(asked, "", 500_000)
     assert (larger.expected, larger.reference) == (500_000, 2_500_000)
-    assert reach_tests(asked, "", 100)[0].capacity == 6.0
+    assert reach_convex(asked, "", 100).capacity == 6.0
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -224,15 +227,18 @@ def joined_study() -> Study:
     return study(source=source, tests={"adaptive": {}}, configurations=[{"space": "both"}])
 
 
-def test_the_reach_of_a_joined_space_is_that_of_its_worst_part():
-    """Each part is looked at by itself: what one of them leaves is not diluted by the other."""
+def test_the_reach_of_a_joined_space_has_the_widest_scales_of_all_parts():
+    """What the response lacks in either part counts, in reach and ranking."""
     events = np.random.default_rng(2).normal(size=(5000, 2)).astype(np.float32)
-    asked, fresh, model = joined_study(), pairs(15_000), HalfRight(0.0)
-    found = space_reach(asked, "both", model, fresh, events)
-    assert [test.dimensions for test in reach_tests(asked, "both")] == [(0,), (1,)]
-    (whole,) = reach_tests(asked, "met")
-    assert whole.dimensions is None
-    lacking = [reach.n_events for reach in found.reach.points if reach.nu[1]]
-    exact = [reach.n_events for reach in found.reach.points if reach.nu[0]]
-    assert max(lacking) < 0.01 * min(n or np.inf for n in exact)
-    assert found.reach.average.n_events < 2 * max(lacking)
+    asked, fresh = joined_study(), pairs(15_000)
+    assert reach_convex(asked, "both").parts == (("met", 1), ("ht", 1))
+    assert reach_convex(asked, "met").parts == ()
+    test = reach_convex(asked, "both").choose(events)
+    assert [bumps.seen for bumps in test.basis.by_width] == [(0,), (1,)]
+    for place in (0, 1):
+        found = space_reach(asked, "both", HalfRight(0.0, place), fresh, events)
+        lacking = [reach.n_events for reach in found.reach.points if reach.nu[place]]
+        exact = [reach.n_events for reach in found.reach.points if reach.nu[1 - place]]
+        assert max(lacking) < 0.05 * min(n or np.inf for n in exact)
+        assert found.prior.nuisances[0].nuisance == place
+        assert place not in found.prior.pruned

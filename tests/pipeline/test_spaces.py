@@ -18,7 +18,7 @@ from covad.runs.scale import load_scale
 from covad.runs.status import learning_progress
 from covad.storage.json_files import read_json
 from covad.storage.sealed import read_sealed, write_sealed
-from covad.study.plan import reach_tests
+from covad.study.plan import reach_convex
 
 NAMES = ["log_met", "ht", "st", "mt", "m_leptons", "n_jets", "n_leptons"]
 PLAIN: dict[str, Any] = {"kind": "observables", "observables": NAMES}
@@ -85,12 +85,31 @@ def test_the_adaptive_test_looks_at_the_parts_of_a_joined_space(tmp_path: Path) 
     )
     study = RunDirectory(run).study()
     kept = {name: read_json(run / "members" / f"{name}-profiled.json") for name in ("both", "a")}
-    assert kept["both"]["views"] == ["b", "a"]
+    assert kept["both"]["parts"] == ["b", "a"]
     assert [scale["basis"].get("dimensions") for scale in kept["both"]["scales"]] == [[0], [1, 2]]
-    assert kept["a"]["views"] == []
+    assert kept["a"]["parts"] == []
     summary = open_run(run).summary
     assert summary.toys.failed == summary.toys.missing == 0
-    assert [test.dimensions for test in reach_tests(study, "both")] == [(0,), (1, 2)]
+    assert reach_convex(study, "both").parts == (("b", 1), ("a", 2))
+
+
+def test_a_part_of_few_values_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its scales are one, and toys have a finite t; the reach of so few bumps ended in a traceback."""
+    spaces = {
+        "a": {"kind": "observables", "observables": ["met", "ht"]},
+        "b": {"kind": "observables", "observables": ["n_jets"]},
+        "both": {"kind": "joined", "of": ["a", "b"]},
+    }
+    run = make_run(
+        tmp_path / "run",
+        source=TINY["source"] | {"spaces": spaces, "splits": SPLITS},
+        tests={"adaptive": {"capacities": [2.5, 4], "bumps": [5, 12], "together": [3, 30]}},
+        configurations=[{"space": "both"}],
+    )
+    assert "different points in b, so the test has" in caplog.text
+    assert "different points in a" not in caplog.text
+    summary = open_run(run).summary
+    assert summary.toys.failed == summary.toys.missing == 0
 
 
 def test_the_order_of_joined_spaces_is_part_of_what_they_are(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from covad.response.model import ResponseModel, ResponseShape
 from covad.runs.models import response_of
 from covad.runs.scale import Standardisation
 from covad.runs.smoothing import ClosureCheck, SmoothedPool, smoothing_line
-from covad.study.plan import reach_tests
+from covad.study.plan import reach_convex
 from covad.toys import latent_world as latent
 
 CENTRE = (0.0,)
@@ -108,7 +108,7 @@ def test_signed_weights_are_smoothed_so_that_the_test_sees_the_same_sums():
     signed = sample(6_000, 3, "signed").weights
     np.testing.assert_array_equal(reference.signed, signed)
     assert (reference.weights > 0).all()
-    tuned = reach_tests(found.study, "")[0].choose(basis, reference.effective_share).basis
+    tuned = reach_convex(found.study, "").choose(basis, reference.effective_share).basis
     columns = np.column_stack(
         [evaluate(tuned, reference.sample.z), reference.sample.response.linear, np.ones(6_000)]
     ).astype(np.float64)

@@ -37,8 +37,9 @@ def summary():
 
 def test_every_learned_space_is_trained_with_every_seed():
     study = parse_study(benchmark.study_of(tuple(benchmark.ROWS), 3, 40), "here")
-    assert len(study.source.learned) == 3 * (len(benchmark.ROWS) - 1)
-    assert len(study.configurations) == len(study.spaces) == 34
+    trained = [row for row in benchmark.ROWS.values() if row.learned and not row.joins]
+    assert len(study.source.learned) == 3 * len(trained) == 33
+    assert len(study.configurations) == len(study.spaces) == 37
     assert {study.source.learned[f"kept_6_s{seed}"].seed for seed in range(3)} == {0, 1, 2}
     assert study.points == ((0.0,),)
 
@@ -51,6 +52,14 @@ def test_a_study_of_some_spaces_shares_what_all_of_them_have():
     for study in (whole, part):
         study["configurations"] = study["source"]["spaces"] = None
     assert whole == part
+
+
+def test_joined_spaces_come_with_their_parts():
+    content = benchmark.study_of(("both",), 2, 40)
+    study = parse_study(content, "here")
+    assert list(study.source.spaces) == ["chosen_s0", "chosen_s1", "plain", "both_s0", "both_s1"]
+    assert study.source.spaces["both_s1"].of == ("chosen_s1", "plain")
+    assert [c.space for c in study.configurations] == ["both_s0", "both_s1"]
 
 
 def test_the_table_has_the_spaces_with_all_their_toys(summary):

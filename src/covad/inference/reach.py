@@ -157,5 +157,7 @@ def _crossing(function: Callable[[float], float], usual: float) -> float | None:
             if outside >= _MOST:
                 return None
             inside, outside = outside, min(outside * _STEP, _MOST)
-    found = brentq(lambda u: function(float(np.exp(u))), np.log(inside), np.log(outside), xtol=1e-5)
+    # a test changes where it is chosen anew: the ends are asked for as they were before, to the last bit
+    ends = {float(np.log(n)): n for n in (inside, outside)}
+    found = brentq(lambda u: function(ends.get(u, float(np.exp(u)))), *ends, xtol=1e-5)
     return float(np.exp(found))

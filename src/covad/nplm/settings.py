@@ -14,8 +14,8 @@ FEWEST_EXPECTED, MOST_EXPECTED = 1.0, 1e8
 SIGMAS = (1e-6, 10.0)
 #: Standard deviation that a ridge, seen as a prior, gives h.
 _Spread = Annotated[Positive, Field(ge=1e-6, le=1e6)]
-#: Groups of successive dimensions of z, such as the parts of a joined space, with their numbers.
-Views = tuple[tuple[str, Size], ...]
+#: Names of the parts of a joined space, with their numbers of dimensions, in the order of z.
+Parts = tuple[tuple[str, Size], ...]
 
 
 class Sizes(Settings):

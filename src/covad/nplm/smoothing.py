@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
 
 from covad.errors import DatasetError, NegativeExpectationError
-from covad.nplm.convex.basis import GaussianBasis, evaluate
+from covad.nplm.convex.basis import GaussianBasis, StackedBasis, evaluate
 from covad.nplm.dataset import Float32, Float64
 from covad.nplm.fit import Status
 from covad.nplm.likelihood import ColumnLikelihood, GaussianPenalty
@@ -145,7 +145,7 @@ class Functions:
         return cls((), lambda rows: np.empty((len(z[rows]), 0), dtype=np.float32))
 
     @classmethod
-    def of_bumps(cls, basis: GaussianBasis, z: Float32) -> Functions:
+    def of_bumps(cls, basis: GaussianBasis | StackedBasis, z: Float32) -> Functions:
         """Return the bumps of a basis, and its constant if it has one."""
         return cls(bump_places(basis), lambda rows: evaluate(basis, z[rows]))
 
@@ -158,11 +158,15 @@ class Functions:
         return cls(places, lambda rows: (cells[rows, None] == number).astype(np.float32))
 
 
-def bump_places(basis: GaussianBasis) -> tuple[str, ...]:
+def bump_places(basis: GaussianBasis | StackedBasis) -> tuple[str, ...]:
     """Return a name for each column of a basis, for messages: a bump has its centre in z."""
-    seen = slice(None) if basis.dimensions is None else list(basis.dimensions)
-    centres = basis.scale.location[seen] + basis.scale.scale[seen] * basis.centres
-    return (*(f"the bump at z = {_point(z)}" for z in centres), *(["all of z"] * basis.constant))
+    places: list[str] = []
+    for bumps in basis.by_width:
+        seen = list(bumps.seen)
+        centres = bumps.scale.location[seen] + bumps.scale.scale[seen] * bumps.centres
+        part = "" if bumps.dimensions is None else f", dimensions {seen[0]} to {seen[-1]}"
+        places += [f"the bump at z = {_point(z)}{part}" for z in centres]
+    return (*places, *(["all of z"] * basis.constant))
 
 
 @dataclass(frozen=True)

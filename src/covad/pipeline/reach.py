@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -30,7 +29,7 @@ from covad.runs.checks import ReachAt, SpaceReach, YieldAt
 from covad.runs.models import response_of
 from covad.settings import Nu
 from covad.study import Collisions, Study
-from covad.study.plan import nuisance_names, reach_tests
+from covad.study.plan import nuisance_names, reach_convex
 
 _BLOCK = 1 << 15
 #: Events that the moments of a null are taken from.
@@ -49,11 +48,6 @@ class FreshChecks:
     yields: tuple[YieldAt, ...]
     prior: PriorClosure
     spread: TrainingSpread | None  # None for a response of one head
-
-    @property
-    def average(self) -> float:
-        """Return the reach averaged over the prior, in events."""
-        return np.inf if self.reach.average.n_events is None else self.reach.average.n_events
 
 
 def space_reach(
@@ -74,59 +68,33 @@ def space_reach(
     need not be standardised; these events are of equal weight. `corners` returns events at the corners of
     pairs of nuisances, which are measured for those that are described worst. `bootstrap` says whether the
     heads were fitted on samples of their own.
-
-    Where the adaptive test looks at the parts of a joined space one by one, all is said of the part with the
-    smallest reach over the prior; at a point, the smallest reach of all parts counts.
     """
-    ratio = study.sizes.reference / study.sizes.expected
+    ratio, expected = study.sizes.reference / study.sizes.expected, study.sizes.expected
     given = study.source.correlation if isinstance(study.source, Collisions) else None
     correlation = None if given is None else np.array(given, dtype=np.float64)
     fresh = _FreshEvents.of(model, pairs, study.normalisation, ratio, correlation)
 
-    def chosen(number: int, n_events: float) -> ConvexTest:
+    def chosen(n_events: float) -> ConvexTest:
         try:
-            tuned = reach_tests(study, space_name, n_events)[number]
+            tuned = reach_convex(study, space_name, n_events)
             return tuned.choose(basis_events, fresh.reference_share)
         except CapacityError:  # no width makes so few events a test: that of the study's size stands for it
-            return reach_tests(study, space_name)[number].choose(basis_events, fresh.reference_share)
+            return reach_convex(study, space_name).choose(basis_events, fresh.reference_share)
 
-    found = [
-        _checks_by(partial(chosen, number), study, fresh, pairs, corners, bootstrap)
-        for number in range(len(reach_tests(study, space_name)))
-    ]
-    worst = min(found, key=lambda each: each.average)
-    at_points = zip(*(each.reach.points for each in found), strict=True)
-    return replace(worst, reach=replace(worst.reach, points=tuple(map(_smaller, at_points))))
-
-
-def _smaller(reaches: Sequence[ReachAt]) -> ReachAt:
-    return min(reaches, key=lambda reach: np.inf if reach.n_events is None else reach.n_events)
-
-
-def _checks_by(
-    chosen: Callable[[float], ConvexTest],
-    study: Study,
-    fresh: _FreshEvents,
-    pairs: Pairs,
-    corners: Callable[[Sequence[Pair]], Pairs | None] | None,
-    bootstrap: bool,
-) -> FreshChecks:
-    """Return what a test sees that is chosen for a number of events."""
-    expected = study.sizes.expected
     first = fresh.measure(chosen(expected))
     beside = None
     if corners is not None:
         leading = _pairs_among(rank_nuisances(first, expected).leading(), fresh.points)
         at_corners = corners(leading) if leading else None
         if at_corners is not None:
-            beside = fresh.with_pairs(at_corners)
+            beside = _FreshEvents.of(model, at_corners, study.normalisation, ratio, correlation)
 
     def measure(n_events: float) -> Measurement:
         test = chosen(n_events)
         measured = first if n_events == expected else fresh.measure(test)
         return measured if beside is None else replace(measured, crossed=beside.crossed(test))
 
-    growing = GrowingTest(measure, expected, _LARGEST / max(fresh.reference_ratio, 1.0))
+    growing = GrowingTest(measure, expected, _LARGEST / max(ratio, 1.0))
     reach = SpaceReach(
         average=growing.averaged_reach(),
         points=tuple(ReachAt(**vars(growing.reach_at(nu)), nu=nu) for nu in fresh.axes),
@@ -136,7 +104,7 @@ def _checks_by(
         _yield(expected, usual.misfits[nu], usual.nulls[nu], pairs.log_yield(nu), nu) for nu in fresh.axes
     )
     spread = None
-    if len(getattr(fresh.model, "heads", ())) > 1:
+    if len(getattr(model, "heads", ())) > 1:
         halves = fresh.spread_of_heads(chosen(expected))
         spread = TrainingSpread.of(halves, usual.central, expected, bootstrap)
     names = nuisance_names(study)[: len(fresh.centre)]
@@ -241,11 +209,6 @@ class _FreshEvents:
             dense = None if density is None else density[part]
             blocks.append(_Block(at, weights, response, moved, moved_response, dense))
         return cls(model, tuple(blocks), centre, normalisation, reference_ratio, correlation)
-
-    def with_pairs(self, pairs: Pairs) -> _FreshEvents:
-        """Return other events with the same response, nuisances and sizes."""
-        given = (self.normalisation, self.reference_ratio, self.correlation)
-        return _FreshEvents.of(self.model, pairs, *given)
 
     @property
     def points(self) -> tuple[Nu, ...]:

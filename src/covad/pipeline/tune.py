@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from covad.errors import InferenceError, PlanError
 from covad.nplm.adaptive.adaptive import AdaptiveTest
+from covad.nplm.convex.basis import GaussianBasis, dimensions_of
 from covad.nplm.convex.capacity import CapacityError
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float64
@@ -62,29 +62,36 @@ def _choose(
         test = tuned.chosen(source).test
     except CapacityError as failure:
         raise PlanError(f"tests.{name}.capacity, for '{configuration.label}': {failure}") from failure
-    bumps = test.basis.n_ridged
-    wanted = _wanted_bumps(tuned, test)
-    if bumps < wanted:
-        log.warning(
-            "tests.%s.bumps, for '%s': the events that choose the basis have only %d different "
-            "points, so the test has %d bumps instead of %d, and less capacity",
-            name,
-            configuration.label,
-            len(np.unique(source.basis_events(), axis=0)),
-            bumps,
-            wanted,
-        )
+    by_part: dict[tuple[int, ...], list[int]] = {}
+    for scale in _scales(test):
+        by_part.setdefault(scale.seen, []).append(scale.n_ridged)
+    for seen, bumps in by_part.items():
+        wanted = tuned.bumps if isinstance(tuned, TunedConvex) else sum(tuned.bumps[: len(bumps)])
+        if sum(bumps) < wanted:
+            log.warning(
+                "tests.%s.bumps, for '%s': the events that choose the basis have only %d different "
+                "points%s, so the test has %d bumps instead of %d, and less capacity",
+                name,
+                configuration.label,
+                len(np.unique(source.basis_events()[:, seen], axis=0)),
+                _part_told(tuned, seen),
+                sum(bumps),
+                wanted,
+            )
     return test
 
 
-def _wanted_bumps(tuned: TunedConvex | TunedAdaptive, test: ConvexTest | AdaptiveTest) -> int:
-    """Return how many bumps the scales of a test would have among enough points: some may be left out."""
-    if isinstance(tuned, TunedConvex):
-        return tuned.bumps
-    if isinstance(test, ConvexTest):
-        raise TypeError("the adaptive test was chosen as a convex one")
-    of_views = Counter(test.members.views or [""] * len(test.members.scales))
-    return sum(sum(tuned.bumps[:n_scales]) for n_scales in of_views.values())
+def _scales(test: ConvexTest | AdaptiveTest) -> tuple[GaussianBasis, ...]:
+    if isinstance(test, AdaptiveTest):
+        return test.members.scales
+    return (test.basis,) if isinstance(test.basis, GaussianBasis) else ()
+
+
+def _part_told(tuned: TunedConvex | TunedAdaptive, seen: tuple[int, ...]) -> str:
+    """Return which part of z has these dimensions; nothing where z has no parts."""
+    n_dimensions = sum(number for _, number in tuned.parts)
+    parts = dimensions_of(tuned.parts, n_dimensions) if tuned.parts else {}
+    return "".join(f" in {part}" for part, dimensions in parts.items() if dimensions == seen)
 
 
 def tune_clips(products: Products, sources: Sources, backend: Backend) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from covad.embedding.embed import Embedded
 from covad.errors import DatasetError, NegativeExpectationError, TooFewEventsError
 from covad.events.weights import effective_number
-from covad.nplm.convex.basis import GaussianBasis
+from covad.nplm.convex.basis import Basis, GaussianBasis, StackedBasis
 from covad.nplm.dataset import Float32, Float64
 from covad.nplm.smoothing import (
     TOLERATED_NEGATIVE,
@@ -40,7 +40,7 @@ from covad.study import Study
 from covad.study.plan import (
     Space,
     n_prior_points,
-    reach_tests,
+    reach_convex,
     shape_names,
     signal_points,
     space,
@@ -109,8 +109,8 @@ class PoolMaker:
         configurations = [c for c in self.study.configurations if space(c) == self.where]
         tuned = dict.fromkeys(t for c in configurations for t in tuned_on_bumps(self.study, c).values())
         convex = [test for test in tuned if isinstance(test, TunedConvex)]
-        convex = convex or list(reach_tests(self.study, self.where[0]))
-        bases = _gaussian([test.choose(self.basis, share).basis for test in convex])
+        convex = convex or [reach_convex(self.study, self.where[0])]
+        bases = _bumps([test.choose(self.basis, share).basis for test in convex])
         for several in (test for test in tuned if isinstance(test, TunedAdaptive)):
             bases += several.choose(self.basis, share).members.scales
         if any("network" in self.study.tests_of(c) for c in configurations):
@@ -197,13 +197,17 @@ class PoolMaker:
 
     def _other_bumps(self, z: Float32) -> Functions:
         """Return bumps that the smoothing does not know, narrow and elsewhere; none of too few points."""
-        first, seed = self._bases[0], derived_seed(self.study, "smoothing")
+        firsts = {basis.dimensions: basis for basis in reversed(self._bases)}
         try:
-            bumps = min(first.n_ridged, len(z) // 2)
-            other = GaussianBasis.from_pool(z, bumps, seed, _FINE * first.width)
+            others = tuple(self._elsewhere(firsts[seen], z) for seen in reversed(firsts))
         except (DatasetError, TooFewEventsError):  # hardly any events, or copies of a few
             return Functions.none(z)
-        return Functions.of_bumps(replace(other, constant=False), z)
+        return Functions.of_bumps(StackedBasis(others, constant=False), z)
+
+    def _elsewhere(self, basis: GaussianBasis, z: Float32) -> GaussianBasis:
+        bumps, seed = min(basis.n_ridged, len(z) // 2), derived_seed(self.study, "smoothing")
+        other = GaussianBasis.from_pool(z, bumps, seed, _FINE * basis.width, basis.dimensions)
+        return replace(other, constant=False)
 
 
 def _cells(z: Float32, weights: Float64) -> Functions:
@@ -212,9 +216,14 @@ def _cells(z: Float32, weights: Float64) -> Functions:
     return Functions.of_cells(AdaptiveCells.build(z, min(_DEPTH, depth)).index(z), z)
 
 
-def _gaussian(bases: Sequence[object]) -> tuple[GaussianBasis, ...]:
+def _bumps(bases: Sequence[Basis]) -> tuple[GaussianBasis, ...]:
     """Return the bumps of bases without their constants, which are one and the same."""
-    return tuple(replace(basis, constant=False) for basis in bases if isinstance(basis, GaussianBasis))
+    return tuple(
+        replace(bumps, constant=False)
+        for basis in bases
+        if isinstance(basis, GaussianBasis | StackedBasis)
+        for bumps in basis.by_width
+    )
 
 
 def _checked(closure: SmoothingClosure) -> ClosureCheck:

@@ -18,10 +18,10 @@ from covad.study.plan import (
     default_test,
     null_draw,
     one_per_space,
+    parts_of,
     sizes_of,
     space_label,
     tuned_adaptive,
-    views_of,
 )
 from covad.study.spaces import LearnedSpace
 from covad.toys.ensembles import Source, draw_recipe
@@ -46,7 +46,7 @@ def read_frontier(directory: RunDirectory) -> Frontier | None:
 def compared_adaptive(study: Study, configuration: Configuration) -> TunedAdaptive:
     """Return the adaptive test that spaces are compared by: the study's, or that of the defaults."""
     sizes, name = sizes_of(study, configuration), configuration.space or ""
-    usual = TunedAdaptive(**dict(sizes), views=views_of(study, name))
+    usual = TunedAdaptive(**dict(sizes), parts=parts_of(study, name))
     return tuned_adaptive(study, sizes, name) or usual
 
 

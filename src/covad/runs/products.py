@@ -29,7 +29,7 @@ from covad.study.plan import (
     n_prior_points,
     null_draw,
     prior_events,
-    reach_tests,
+    reach_convex,
     signal_points,
     space,
     tests_on_bumps,
@@ -280,22 +280,21 @@ class Products:
         study = self.study
         mine = [c for c in study.configurations if space(c) == where]
         on_bumps = dict.fromkeys(test for c in mine for test in tuned_on_bumps(study, c).values())
-        described = [test.describe() for test in (*reach_tests(study, where[0]), *on_bumps)]
+        described = [test.describe() for test in (reach_convex(study, where[0]), *on_bumps)]
         network = any("network" in study.tests_of(c) for c in mine)
         return {"smoothed_for": [*described, {"network": network}]}
 
     def checks(self, space: Space, fold: int) -> Product:
         name, order = space
         folder = "checks" if fold == self._collisions.fold else f"checks/fold_{fold}"
-        convex, *others = (test.describe() for test in reach_tests(self.study, name))
+        convex = reach_convex(self.study, name)
         return self._product(
             "checks",
             f"{folder}/{space_name(space)}.json",
             self._of_background(
                 encoder=self.space(name, fold).digest,
                 response=self.response(name, fold, order).digest,
-                convex=convex,
-                **({"others": others} if others else {}),
+                convex=convex.describe(),
                 normalisation=self.study.normalisation or 0.0,
                 **self._correlated,
             ),

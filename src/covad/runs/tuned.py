@@ -60,7 +60,7 @@ def plain_test(test: ConvexTest | AdaptiveTest) -> dict[str, Any]:
             "capacities": list(members.capacities),
             "members": [vars(member) | {"scales": list(member.scales)} for member in members.members],
             "constant": members.constant,
-            "views": list(members.views),
+            "parts": list(members.parts),
         }
     if not isinstance(test.basis, GaussianBasis):
         raise TypeError("only a basis of bumps is stored")
@@ -80,9 +80,9 @@ def restore_test(content: Mapping[str, Any], where: str) -> ConvexTest | Adaptiv
                 for each in content["members"]
             ),
             constant=bool(content["constant"]),
-            views=tuple(map(str, content.get("views", ()))),
+            parts=tuple(map(str, list(content.get("parts", ())))),
         )
-        _ = members.tests, members.columns
+        _ = members.columns, members.family
         return AdaptiveTest(members)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, CovadError) as failure:
         raise FileFormatError(f"{where}: cannot be understood ({failure})") from failure

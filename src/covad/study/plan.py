@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from covad.nplm.adaptive.adaptive import AdaptiveTest
-from covad.nplm.adaptive.members import dimensions_of
 from covad.nplm.convex.capacity import default_capacity
 from covad.nplm.convex.convex import ConvexTest
-from covad.nplm.settings import Views
+from covad.nplm.settings import Parts
 from covad.settings import Nu
 from covad.study import TESTS, Collisions, Configuration, Sizes, Study
 from covad.study.spaces import JoinedSpace
@@ -243,10 +242,10 @@ def tuned_adaptive(study: Study, sizes: Sizes, space_name: str) -> TunedAdaptive
     """Return the adaptive test of the study for datasets of these sizes, None if the study has none."""
     if study.tests.adaptive is None:
         return None
-    return TunedAdaptive(**dict(study.tests.adaptive), **dict(sizes), views=views_of(study, space_name))
+    return TunedAdaptive(**dict(study.tests.adaptive), **dict(sizes), parts=parts_of(study, space_name))
 
 
-def views_of(study: Study, space_name: str) -> Views:
+def parts_of(study: Study, space_name: str) -> Parts:
     """Return the parts of a joined space, which the adaptive test looks at one by one; none of another."""
     if not isinstance(study.source, Collisions):
         return ()
@@ -264,37 +263,33 @@ def tuned_on_bumps(study: Study, configuration: Configuration) -> dict[str, Tune
     return {name: test for name, test in tuned.items() if test is not None and name in tests}
 
 
-def reach_tests(study: Study, space_name: str, expected: float | None = None) -> tuple[TunedConvex, ...]:
-    """Return the convex tests that the closure reach is measured with: the study's, or a default one.
+def reach_convex(study: Study, space_name: str, expected: float | None = None) -> TunedConvex:
+    """Return the convex test that the closure reach is measured with: the study's, or a default one.
 
-    Of the adaptive test it is its widest scale, or the widest of each view of z: what a response leaves is
-    smooth, and no member has less spread of t to hold it against. The reach is the smallest of theirs.
+    Of the adaptive test it is its widest scale: what a response leaves is smooth, and no member has less
+    spread of t to hold it against. In a joined space these are the widest scales of all parts, side by side.
 
-    They are tuned for so many `expected` events, those of the study unless told, beside a reference that is
-    as many times larger as the study's.
+    It is tuned for so many `expected` events, those of the study unless told, beside a reference that is as
+    many times larger as the study's.
     """
     sizes = study.sizes
     if expected is not None:
         reference = max(round(expected * sizes.reference / sizes.expected), 1)
         sizes = Sizes(expected=expected, reference=reference)
     if (adaptive := study.tests.adaptive) is not None:
-        widest = TunedConvex(
+        return TunedConvex(
             bumps=adaptive.bumps[0],
             capacity=min(adaptive.capacities[0], default_capacity(adaptive.bumps[0], sizes.expected)),
             seed=adaptive.seed,
             expected=sizes.expected,
             reference=sizes.reference,
+            parts=parts_of(study, space_name),
         )
-        views = views_of(study, space_name)
-        if not views:
-            return (widest,)
-        seen = dimensions_of(views, sum(number for _, number in views)).values()
-        return tuple(widest.changed(dimensions=dimensions) for dimensions in seen)
-    return (tuned_convex(study, sizes) or TunedConvex(**dict(sizes)),)
+    return tuned_convex(study, sizes) or TunedConvex(**dict(sizes))
 
 
 def reach_test(study: Study) -> str:
-    """Name the test of `reach_tests`."""
+    """Name the test of `reach_convex`."""
     return "convex test" if study.tests.adaptive is None else "widest scale of the adaptive test"
 
 

@@ -10,13 +10,18 @@ from pydantic import Field
 from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.adaptive.members import choose_members
 from covad.nplm.adaptive.shared import EVENTS, SharedMoments
-from covad.nplm.convex.capacity import EVENTS_PER_CAPACITY, default_capacity, with_capacity
+from covad.nplm.convex.capacity import (
+    EVENTS_PER_CAPACITY,
+    default_capacity,
+    with_capacity,
+    with_capacity_in_parts,
+)
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.dataset import Float32
 from covad.nplm.fit import NplmTest
 from covad.nplm.network.architecture import count_parameters
-from covad.nplm.settings import AdaptiveSettings, ConvexSettings, NetworkSettings, Sizes, Views
-from covad.settings import Count, Index, Positive
+from covad.nplm.settings import AdaptiveSettings, ConvexSettings, NetworkSettings, Parts, Sizes
+from covad.settings import Count, Positive
 from covad.toys.ensembles import Source
 
 
@@ -64,8 +69,8 @@ class TunedConvex(ConvexSettings, Sizes):
     """h as a ridge on bumps whose centres are drawn from events of the source that no toy uses.
 
     They are as wide as makes `capacity` the mean of t under the null in datasets of these sizes. Centres,
-    width and ridge follow from the settings and the source: `chosen` chooses them once for all workers. Of
-    some `dimensions` of z, the bumps do not see the others.
+    width and ridge follow from the settings and the source: `chosen` chooses them once for all workers. Each
+    of the `parts` of z has so many bumps of its own; without any, bumps see all of z.
     """
 
     has_law: ClassVar[bool] = True
@@ -73,7 +78,7 @@ class TunedConvex(ConvexSettings, Sizes):
     capacity: Annotated[float, Field(gt=1.0)] = Field(
         default_factory=lambda given: default_capacity(given["bumps"], given["expected"])
     )
-    dimensions: tuple[Index, ...] | None = None
+    parts: Parts = ()
 
     def describe(self) -> dict[str, Any]:
         """Return the settings under frozen keys, as those of the network."""
@@ -94,9 +99,8 @@ class TunedConvex(ConvexSettings, Sizes):
         `reference_share` is what one reference event is worth, less than 1 if weights are uneven.
         """
         sizes = Sizes(expected=self.expected, reference=max(round(self.reference * reference_share), 1))
-        return with_capacity(
-            events, self.bumps, self.seed, self.capacity, self.spread, sizes, self.dimensions
-        )
+        rule = (events, self.bumps, self.seed, self.capacity, self.spread, sizes)
+        return with_capacity_in_parts(*rule, self.parts) if self.parts else with_capacity(*rule)
 
     def chosen(self, source: Source) -> ChosenConvex:
         return ChosenConvex(self, self.choose(source.basis_events(), source.reference_share))
@@ -108,12 +112,12 @@ class TunedConvex(ConvexSettings, Sizes):
 class TunedAdaptive(AdaptiveSettings, Sizes):
     """The smallest p over convex tests, whose bumps are chosen as those of the convex test are.
 
-    Each of the `views` of z has members of its own; without any, members see all of z.
+    Each of the `parts` of z has members of its own; without any, members see all of z.
     """
 
     has_law: ClassVar[bool] = True
 
-    views: Views = ()
+    parts: Parts = ()
 
     @property
     def capacity(self) -> float:
@@ -140,7 +144,7 @@ class TunedAdaptive(AdaptiveSettings, Sizes):
     def choose(self, events: Float32, reference_share: float = 1.0) -> AdaptiveTest:
         """Choose scales and ridges by their rules, from events that no toy uses; see `TunedConvex`."""
         sizes = Sizes(expected=self.expected, reference=max(round(self.reference * reference_share), 1))
-        return AdaptiveTest(choose_members(events, self, sizes, self.views))
+        return AdaptiveTest(choose_members(events, self, sizes, self.parts))
 
     def chosen(self, source: Source) -> ChosenAdaptive:
         return ChosenAdaptive(self, self.choose(source.basis_events(), source.reference_share))

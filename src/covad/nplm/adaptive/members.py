@@ -4,8 +4,8 @@ A scale is a set of bumps of one width; its bumps stand for one size of excess. 
 constant, are one stacked basis, in whose columns every member has its own: one scale with a ridge, or all of
 them in one ridge. The rules look at events of the reference alone, never at a signal.
 
-Where z has several views, as that of a joined space has, every view has scales and members of its own: bumps
-in all dimensions at once would dilute what one of the views shows.
+Every part of a joined space has scales and members of its own: bumps in all dimensions at once would dilute
+what one of the parts shows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from scipy.optimize import brentq
 
 from covad.errors import DatasetError
 from covad.nplm.adaptive.next_order import EventSums, drawn_by_leverage, mean_shift
-from covad.nplm.convex.basis import Basis, GaussianBasis, StackedBasis, evaluate
+from covad.nplm.convex.basis import Basis, GaussianBasis, StackedBasis, dimensions_of, evaluate
 from covad.nplm.convex.capacity import (
     EVENTS,
     EVENTS_PER_CAPACITY,
     CapacityError,
+    capacity,
     with_capacity,
 )
 from covad.nplm.convex.convex import ConvexTest
@@ -31,14 +32,14 @@ from covad.nplm.convex.family import ConvexFamily
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Float32, Float64
 from covad.nplm.fit import Fit, TauFit
-from covad.nplm.settings import AdaptiveSettings, Sizes, Views
+from covad.nplm.settings import AdaptiveSettings, Parts, Sizes
 
 #: A scale that is limited by the events is left out unless its capacity is this much that of the one before.
 _APART = 1.25
 #: Relative difference of two spreads below which one of them says nothing new.
 _ALIKE = 0.1
-#: Share of the largest capacity that a scale takes where its own cannot be had.
-_WITHIN_REACH = 0.9
+#: Share of the largest capacity that a scale takes where its own cannot be had, and of its own that it has.
+_WITHIN_REACH, _REACHED = 0.9, 0.95
 #: A spread of h that leaves no capacity but that of the constant.
 _LEAST_SPREAD = 1e-3
 #: The next order moves the mean of t of a member by no more standard deviations than this: beyond it, orders
@@ -56,6 +57,10 @@ class Member:
     spread: float  # of h, that the ridge stands for
     ridge: float
 
+    def moved(self, places: int) -> Member:
+        """Return the same member where so many scales come before its own."""
+        return replace(self, scales=tuple(places + k for k in self.scales))
+
 
 @dataclass(frozen=True)
 class Members:
@@ -65,15 +70,24 @@ class Members:
     capacities: tuple[float, ...]  # of the scales, for names
     members: tuple[Member, ...]
     constant: bool = True
-    views: tuple[str, ...] = ()  # of the scales, by name; none if they see all of z
+    parts: tuple[str, ...] = ()  # that the scales see, by name; none if they see all of z
 
     def __post_init__(self) -> None:
         if not self.members or not self.scales:
             raise DatasetError("an adaptive test needs at least one member")
         if any(scale.constant for scale in self.scales):
             raise DatasetError("the scales of an adaptive test share one constant")
-        if self.views and len(self.views) != len(self.scales):
-            raise DatasetError(f"{len(self.scales)} scales cannot be those of {len(self.views)} views")
+        numbers = {len(self.scales), len(self.capacities), len(self.parts or self.scales)}
+        if len(numbers) > 1:
+            raise DatasetError(
+                f"there are {len(self.scales)} scales, {len(self.capacities)} capacities and the names of "
+                f"{len(self.parts)} parts"
+            )
+        for member in self.members:
+            if not member.scales or not set(member.scales) <= set(range(len(self.scales))):
+                raise DatasetError(f"a member has the scales {member.scales} of {len(self.scales)}")
+            if len({self.scales[k].dimensions for k in member.scales}) > 1:
+                raise DatasetError("the scales of a member see different parts of z")
 
     def __len__(self) -> int:
         return len(self.members)
@@ -122,10 +136,10 @@ class Members:
 
     def _name(self, member: Member) -> str:
         first = member.scales[0]
-        view = f"{self.views[first]}, " if self.views else ""
+        part = f"{self.parts[first]}, " if self.parts else ""
         if len(member.scales) > 1:
-            return f"{view}all widths, spread {member.spread:g}"
-        return f"{view}capacity {self.capacities[first]:.3g}, spread {member.spread:g}"
+            return f"{part}all widths, spread {member.spread:g}"
+        return f"{part}capacity {self.capacities[first]:.3g}, spread {member.spread:g}"
 
 
 @dataclass(frozen=True)
@@ -141,44 +155,31 @@ class AdaptiveFit(TauFit):
         return float(-2.0 * self.log_p.min())
 
 
-def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes, views: Views = ()) -> Members:
-    """Choose scales and ridges from events of the reference that no test uses, for every view of z.
+def choose_members(pool: Float32, settings: AdaptiveSettings, sizes: Sizes, parts: Parts = ()) -> Members:
+    """Choose scales and ridges from events of the reference that no test uses, for every part of z.
 
     The bumps of a scale are as wide as gives it its capacity with the ridge of the convex test, and no scale
     has more capacity than `sizes` allow (`covad.nplm.convex.capacity`); nor has a member, whose spread is
     lowered to that, and to where its law holds. A single scale is all scales.
     """
-    if not views:
-        return _members_of_view(pool, settings, sizes, None)
+    if not parts:
+        return _members_of_part(pool, settings, sizes, None)
     scales: tuple[GaussianBasis, ...] = ()
     capacities: tuple[float, ...] = ()
     members: tuple[Member, ...] = ()
     names: tuple[str, ...] = ()
-    for name, dimensions in dimensions_of(views, pool.shape[1]).items():
+    for name, dimensions in dimensions_of(parts, pool.shape[1]).items():
         try:
-            found = _members_of_view(pool, settings, sizes, dimensions)
+            found = _members_of_part(pool, settings, sizes, dimensions)
         except CapacityError as failure:
             raise CapacityError(f"the part {name} of z: {failure}", failure.most) from failure
-        before = len(scales)
-        members += tuple(
-            replace(member, scales=tuple(before + k for k in member.scales)) for member in found.members
-        )
+        members += tuple(member.moved(len(scales)) for member in found.members)
         scales, capacities = scales + found.scales, capacities + found.capacities
         names += (name,) * len(found.scales)
-    return Members(scales, capacities, members, views=names)
+    return Members(scales, capacities, members, parts=names)
 
 
-def dimensions_of(views: Views, n_dimensions: int) -> dict[str, tuple[int, ...]]:
-    """Return which dimensions of z each view has; raise DatasetError if they are not all of them, once."""
-    numbers = [number for _, number in views]
-    if sum(numbers) != n_dimensions or len({name for name, _ in views}) < len(views):
-        told = ", ".join(f"{name} with {number}" for name, number in views)
-        raise DatasetError(f"z has {n_dimensions} dimensions, its views have others: {told}")
-    ends = np.cumsum(numbers).tolist()
-    return {name: tuple(range(end - number, end)) for (name, number), end in zip(views, ends, strict=True)}
-
-
-def _members_of_view(
+def _members_of_part(
     pool: Float32, settings: AdaptiveSettings, sizes: Sizes, dimensions: tuple[int, ...] | None
 ) -> Members:
     scales: list[GaussianBasis] = []
@@ -214,7 +215,12 @@ def _members_of_view(
             continue  # it was lowered to one that is there
         ridge = ConvexTest.with_prior(rules[numbers].basis, events, allowed).ridge
         members.append(Member(numbers, allowed, ridge))
-    return Members(tuple(scales), tuple(capacities), tuple(dict.fromkeys(members)))
+    used = sorted({k for member in members for k in member.scales})
+    return Members(
+        tuple(scales[k] for k in used),
+        tuple(capacities[k] for k in used),
+        tuple(replace(m, scales=tuple(map(used.index, m.scales))) for m in dict.fromkeys(members)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +291,10 @@ def _scale(
     sizes: Sizes,
     dimensions: tuple[int, ...] | None,
 ) -> tuple[GaussianBasis, float] | None:
-    """Return bumps of one width, and their capacity; None if they have more than asked for at any width."""
+    """Return bumps of one width, and their capacity; None if they have more than asked for at any width.
+
+    Discrete data have less capacity than was asked for, and scales that are alike are then one.
+    """
     bumps = min(bumps, max(len(pool) // 2, 1))
     target = min(target, 1.0 + bumps / 2.0)
     try:
@@ -297,4 +306,5 @@ def _scale(
         test = with_capacity(pool, bumps, seed, target, sizes=sizes, dimensions=dimensions)
     if not isinstance(test.basis, GaussianBasis):
         raise TypeError("a scale is a basis of bumps of one width")
-    return replace(test.basis, constant=False), target
+    there = capacity(test, pool[:EVENTS], sizes)
+    return replace(test.basis, constant=False), there if there < _REACHED * target else target

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from covad.errors import DatasetError, FileFormatError, TooFewEventsError
 from covad.nplm.dataset import Float32, Float64
 from covad.nplm.scale import RobustScale
+from covad.nplm.settings import Parts
 
 #: Rows that are worked on at once, so that a block of a hundred columns stays in cache.
 BLOCK = 512
@@ -53,6 +54,18 @@ class GaussianBasis:
     constant: bool = True
     dimensions: tuple[int, ...] | None = None  # None: all of z
 
+    def __post_init__(self) -> None:
+        every, seen = range(len(self.scale.location)), self.seen
+        if (
+            len(set(seen)) < len(seen)
+            or not set(seen) <= set(every)
+            or self.centres.shape[1:] != (len(seen),)
+        ):
+            raise DatasetError(
+                f"bumps at centres of the shape {self.centres.shape} cannot see the dimensions "
+                f"{list(seen)} of a z that has {len(every)}"
+            )
+
     @classmethod
     def from_pool(
         cls,
@@ -79,7 +92,12 @@ class GaussianBasis:
         return cls(spread_centres(seen, n_bumps, rng), width, scale, dimensions=dimensions)
 
     @property
-    def parts(self) -> tuple[GaussianBasis, ...]:
+    def seen(self) -> tuple[int, ...]:
+        """Return the dimensions of z that the bumps see."""
+        return tuple(range(len(self.scale.location))) if self.dimensions is None else self.dimensions
+
+    @property
+    def by_width(self) -> tuple[GaussianBasis, ...]:
         """Return the bumps of one width: all of them."""
         return (self,)
 
@@ -147,12 +165,14 @@ class GaussianBasis:
                 for key in ("centres", "widths", "location", "scale", "edges")
             )
             seen = settings.get("dimensions")
+            if seen is not None and not (isinstance(seen, list) and all(type(k) is int for k in seen)):
+                raise FileFormatError(f"the stored basis sees the dimensions {seen!r}: numbers were expected")
             return cls(
                 centres,
                 float(widths[0]),
                 RobustScale(location, scale, *edges),
                 bool(settings["constant"]),
-                None if seen is None else tuple(map(int, seen)),
+                None if seen is None else tuple(seen),
             )
         except KeyError as missing:
             raise FileFormatError(f"the stored basis lacks the entry {missing}") from missing
@@ -166,7 +186,7 @@ class StackedBasis:
     constant: bool = True
 
     @property
-    def parts(self) -> tuple[GaussianBasis, ...]:
+    def by_width(self) -> tuple[GaussianBasis, ...]:
         """Return the bumps, width by width."""
         return self.bumps
 
@@ -185,6 +205,16 @@ class StackedBasis:
             first += part.n_ridged
         if self.constant:
             out[:, first] = 1.0
+
+
+def dimensions_of(parts: Parts, n_dimensions: int) -> dict[str, tuple[int, ...]]:
+    """Return which dimensions of z each part has; raise DatasetError if they are not all of them, once."""
+    numbers = [number for _, number in parts]
+    if sum(numbers) != n_dimensions or len({name for name, _ in parts}) < len(parts):
+        told = ", ".join(f"{name} with {number}" for name, number in parts)
+        raise DatasetError(f"z has {n_dimensions} dimensions, its parts have others: {told}")
+    ends = np.cumsum(numbers).tolist()
+    return {name: tuple(range(end - number, end)) for (name, number), end in zip(parts, ends, strict=True)}
 
 
 def evaluate(basis: Basis, events: Float32) -> Float32:

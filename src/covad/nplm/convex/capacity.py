@@ -16,11 +16,11 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
 from covad.errors import DatasetError
-from covad.nplm.convex.basis import BLOCK, GaussianBasis, evaluate
+from covad.nplm.convex.basis import BLOCK, GaussianBasis, StackedBasis, dimensions_of, evaluate
 from covad.nplm.convex.convex import ConvexTest
 from covad.nplm.convex.law import ConvexNull, ScoreMoments
 from covad.nplm.dataset import Float32, Float64
-from covad.nplm.settings import ConvexSettings, Sizes
+from covad.nplm.settings import ConvexSettings, Parts, Sizes
 
 #: Parameters of the paper's network, 4-4-4-1: the mean of its t.
 NETWORK_CAPACITY = 45.0
@@ -212,6 +212,30 @@ def with_capacity(
         if failure.most is None or not (discrete or target is None):
             raise
         return rule.test(0.9 * failure.most, spread)
+
+
+def with_capacity_in_parts(
+    pool: Float32,
+    n_bumps: int,
+    seed: int,
+    target: float,
+    spread: float,
+    sizes: Sizes,
+    parts: Parts,
+) -> ConvexTest:
+    """Choose bumps for each part of z, of the width that gives them the capacity `target` alone.
+
+    One ridge holds the bumps of all parts, about as weak as that of each of them alone.
+    """
+    bases = []
+    for dimensions in dimensions_of(parts, pool.shape[1]).values():
+        test = with_capacity(pool, n_bumps, seed, target, spread, sizes, dimensions)
+        if not isinstance(test.basis, GaussianBasis):
+            raise TypeError("a part has bumps of one width")
+        bases.append(replace(test.basis, constant=False))
+    some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
+    stacked = StackedBasis(tuple(bases))
+    return ConvexTest.with_prior(stacked, pool[np.sort(some)], spread * len(bases) ** 0.5)
 
 
 def _median_distance(basis: GaussianBasis) -> float:

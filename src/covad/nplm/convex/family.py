@@ -50,17 +50,21 @@ class ConvexFamily:
             raise DatasetError("a family needs at least one convex test")
         own: list[list[tuple[_Kind, bytes]]] = []  # kind and centre of the bumps of each test
         places: dict[_Kind, dict[bytes, int]] = {}  # the place of a centre among all of a kind
-        parts: list[GaussianBasis] = []
+        bumps: list[GaussianBasis] = []
         for test in tests:
             if not isinstance(test.basis, GaussianBasis | StackedBasis) or not test.basis.constant:
                 raise DatasetError("the tests of a family need Gaussian bumps and a constant")
-            parts += test.basis.parts
-            own.append([((p.width, p.dimensions), c.tobytes()) for p in test.basis.parts for c in p.centres])
+            bumps += test.basis.by_width
+            own.append(
+                [((b.width, b.dimensions), c.tobytes()) for b in test.basis.by_width for c in b.centres]
+            )
+            if len(set(own[-1])) < len(own[-1]):
+                raise DatasetError("a test of a family has the same bump twice")
             for kind, centre in own[-1]:
                 alike = places.setdefault(kind, {})
                 alike.setdefault(centre, len(alike))
-        scale = parts[0].scale
-        if any(not part.scale.equals(scale) for part in parts):
+        scale = bumps[0].scale
+        if any(not each.scale.equals(scale) for each in bumps):
             raise DatasetError("the tests of a family must have one scale of z: choose them from one pool")
         basis = StackedBasis(
             tuple(
@@ -72,8 +76,8 @@ class ConvexFamily:
         for kind, alike in places.items():
             first[kind], n_bumps = n_bumps, n_bumps + len(alike)
         members = tuple(
-            np.array([*(first[kind] + places[kind][centre] for kind, centre in bumps), n_bumps], np.intp)
-            for bumps in own
+            np.array([*(first[kind] + places[kind][centre] for kind, centre in mine), n_bumps], np.intp)
+            for mine in own
         )
         return cls(tuple(tests), basis, members)
 
