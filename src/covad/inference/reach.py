@@ -158,6 +158,7 @@ def _crossing(function: Callable[[float], float], usual: float) -> float | None:
                 return None
             inside, outside = outside, min(outside * _STEP, _MOST)
     # a test changes where it is chosen anew: the ends are asked for as they were before, to the last bit
-    ends = {float(np.log(n)): n for n in (inside, outside)}
-    found = brentq(lambda u: function(ends.get(u, float(np.exp(u)))), *ends, xtol=1e-5)
+    low, high = (float(np.log(n)) for n in (inside, outside))
+    ends = {low: inside, high: outside}
+    found = brentq(lambda u: function(ends.get(u, float(np.exp(u)))), low, high, xtol=1e-5)
     return float(np.exp(found))
