@@ -1,6 +1,7 @@
-"""Null toys of a two-dimensional Gaussian against the law of the adaptive test, of all toys and of each.
+"""Null toys of a Gaussian against the law of the adaptive test, of all toys and of each.
 
     python benchmarks/adaptive_gaussian.py --expected 5000 --reference 26000 --toys 200
+    python benchmarks/adaptive_gaussian.py --expected 1200 --reference 6000 --dimensions 1 --toys 500
 
 A Gaussian has tails without reference events: what a weak ridge makes of data there, the law has to know. The
 law of all toys comes from a reference four times as large; that of each toy, as an observed file has it, from
@@ -22,10 +23,10 @@ from covad.nplm.statistic import likelihood_ratio
 SEED = 100
 
 
-def gaussian(expected: float, n_reference: int, seed: int) -> Dataset:
+def gaussian(expected: float, n_reference: int, dimensions: int, seed: int) -> Dataset:
     rng = np.random.default_rng(seed)
     reference, data = (
-        rng.normal(size=(n, 2)).astype(np.float32) for n in (n_reference, rng.poisson(expected))
+        rng.normal(size=(n, dimensions)).astype(np.float32) for n in (n_reference, rng.poisson(expected))
     )
     return Dataset(
         reference=reference,
@@ -40,15 +41,16 @@ def gaussian(expected: float, n_reference: int, seed: int) -> Dataset:
 @click.command(help=__doc__.splitlines()[0])
 @click.option("--expected", default=5000.0, show_default=True)
 @click.option("--reference", default=26_000, show_default=True)
+@click.option("--dimensions", default=2, show_default=True)
 @click.option("--toys", default=200, show_default=True)
-def main(expected: float, reference: int, toys: int) -> None:
-    pool = np.random.default_rng(1).normal(size=(5000, 2)).astype(np.float32)
+def main(expected: float, reference: int, dimensions: int, toys: int) -> None:
+    pool = np.random.default_rng(1).normal(size=(5000, dimensions)).astype(np.float32)
     sizes = Sizes(expected=expected, reference=reference)
     test = AdaptiveTest(choose_members(pool, AdaptiveSettings(), sizes))
-    null = test.nulls(gaussian(expected, 4 * reference, 2), n_reference=reference).at_yield()
+    null = test.nulls(gaussian(expected, 4 * reference, dimensions, 2), n_reference=reference).at_yield()
     t, own = [], []
     for index in range(toys):
-        dataset = gaussian(expected, reference, SEED + index)
+        dataset = gaussian(expected, reference, dimensions, SEED + index)
         tau = likelihood_ratio(dataset, test, 0).tau
         if not isinstance(tau, AdaptiveFit):
             raise TypeError("the adaptive test returns a fit of its own")
