@@ -29,10 +29,10 @@ demo: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# Every table and figure of docs/results, from a finished run: make results RUN=...
+# Every table and figure of docs/results, from a finished run: make results RUN=...; of one page: PAGE=joined.md
 results: $(READY)
 	$(if $(RUN),,$(error make results RUN=... takes the directory of a finished run))
-	$(BIN)/python benchmarks/results_pages.py $(RUN)
+	$(BIN)/python benchmarks/results_pages.py $(RUN) $(if $(PAGE),--page $(PAGE))
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -1,10 +1,11 @@
 """Every table and figure of docs/results, from a finished run: `make results RUN=...`.
 
     python benchmarks/results_pages.py RUN [--docs docs]
+    python benchmarks/results_pages.py RUN --page joined.md
 
 docs/results/tables.md is written as a whole. In docs/results/index.md the text between
 `<!-- results: NAME -->` and `<!-- end -->` is replaced, all other text is left alone. Figures go to
-docs/figures.
+docs/figures. With `--page` the blocks of that page of docs/results are filled, and nothing else is written.
 """
 
 from __future__ import annotations
@@ -202,14 +203,21 @@ def write(path: Path, text: str) -> None:
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--docs", default=Path("docs"), type=click.Path(path_type=Path, exists=True, file_okay=False))
-def main(run: Path, docs: Path) -> None:
+@click.option("--page", "name", help="Fill the blocks of this page alone.")
+def main(run: Path, docs: Path, name: str | None) -> None:
     """Write tables, figures and the generated blocks of the results of a run."""
     mpl.use("Agg")
     mpl.rcParams["axes.titlesize"] = 9
     found = finished(run)
-    index = docs / "results" / "index.md"
+    index = docs / "results" / (name or "index.md")
+    if not index.is_file():
+        raise Refused(f"{index}: there is no such page")
     try:
         page = fill(index.read_text(encoding="utf-8"), blocks(found.summary), str(index))
+        if name is not None:
+            write(index, page)
+            click.echo(f"wrote {index}")
+            return
         (docs / "figures").mkdir(exist_ok=True)
         pictures = draw(found, docs / "figures")
         measured = tables.yardsticks(found.summary, valid_yardsticks(RunDirectory(run), found.summary))

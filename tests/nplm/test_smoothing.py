@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 from covad.errors import DatasetError, NegativeExpectationError
-from covad.nplm.convex.basis import GaussianBasis, evaluate
+from covad.nplm.convex.basis import GaussianBasis, StackedBasis, evaluate
 from covad.nplm.convex.convex import columns
 from covad.nplm.convex.law import analytic_null, analytic_nulls
 from covad.nplm.dataset import Dataset, Response
@@ -119,6 +119,10 @@ def test_the_place_of_a_bump_is_its_centre() -> None:
     centre = basis.scale.location + basis.scale.scale * basis.centres[1]
     assert bump_places(basis)[1:] == (*bump_places(bare)[1:], "all of z")
     assert bump_places(basis)[1] == f"the bump at z = ({', '.join(f'{x:.2g}' for x in centre)})"
+    seen = replace(bare, dimensions=(1,), centres=bare.centres[:, 1:2])
+    there = bare.scale.location[1] + bare.scale.scale[1] * bare.centres[1, 1]
+    assert bump_places(seen)[1] == f"the bump at z = ({there:.2g}) of dimensions 1"
+    assert bump_places(StackedBasis((bare, seen))) == (*bump_places(bare), *bump_places(seen), "all of z")
 
 
 @pytest.mark.parametrize("bad", [np.ones(9), np.full(10, np.nan), np.array([np.inf] + [-1.0] * 9)])

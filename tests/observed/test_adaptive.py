@@ -7,6 +7,7 @@ import pytest
 from finished_run import make_run, simulated
 from scipy.stats import norm
 
+from covad.errors import FileFormatError
 from covad.nplm.adaptive.adaptive import AdaptiveTest
 from covad.nplm.adaptive.members import choose_members
 from covad.nplm.convex.basis import evaluate
@@ -53,13 +54,47 @@ def test_members_are_chosen_once_and_kept(run):
         assert one.width == other.width
 
 
-def test_members_of_views_are_kept():
+@pytest.fixture
+def parts():
+    """A test with members for each of two parts, as it is kept; and events."""
     pool = np.random.default_rng(1).normal(size=(3000, 3)).astype(np.float32)
     settings = AdaptiveSettings(capacities=(4.0,), bumps=(12,))
     members = choose_members(pool, settings, Sizes(expected=600, reference=3000), (("a", 1), ("b", 2)))
-    again = restore_test(json.loads(json.dumps(plain_test(AdaptiveTest(members)))), "here")
+    return members, json.loads(json.dumps(plain_test(AdaptiveTest(members)))), pool
+
+
+def test_members_of_parts_are_kept(parts):
+    members, content, pool = parts
+    again = restore_test(content, "here")
     assert again.members.names == members.names
     np.testing.assert_array_equal(evaluate(again.basis, pool), evaluate(members.basis, pool))
+
+
+@pytest.mark.parametrize("seen", [[-1], [99], [0.7], [True], "0", [0, 1], [], [1, 1]])
+def test_bumps_that_see_what_is_not_there_are_refused(parts, seen):
+    _, content, _ = parts
+    content["scales"][0]["basis"]["dimensions"] = seen
+    with pytest.raises(FileFormatError, match="here: cannot be understood"):
+        restore_test(content, "here")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("parts", ["a"]), ("capacities", [4.0]), ("members", [{"scales": [0, 1], "spread": 3, "ridge": 1}])],
+)
+def test_members_that_do_not_fit_are_refused(parts, key, value):
+    _, content, _ = parts
+    with pytest.raises(FileFormatError, match="here: cannot be understood"):
+        restore_test(content | {key: value}, "here")
+
+
+def test_members_with_a_bump_twice_are_refused(parts):
+    """Few values had scales that were alike: runs that chose them have no right t."""
+    _, content, _ = parts
+    content["scales"][1] = content["scales"][0]
+    content["members"] = [{"scales": [0, 1], "spread": 3.0, "ridge": 1.0}]
+    with pytest.raises(FileFormatError, match="the same bump twice"):
+        restore_test(content, "here")
 
 
 def test_a_file_has_one_p_and_the_member_that_saw_it(run, summary, tmp_path):

@@ -74,6 +74,17 @@ def test_a_block_that_nobody_makes_is_refused_before_anything_is_written(pages, 
     assert not (docs / "results" / "tables.md").exists()
 
 
+def test_one_page_alone_is_filled(pages, small_run, docs):
+    (docs / "results" / "joined.md").write_text(PAGE)
+    result = CliRunner().invoke(pages.main, [str(small_run), "--docs", str(docs), "--page", "joined.md"])
+    assert result.exit_code == 0, result.output
+    assert "| latent, profiled | convex |" in (docs / "results" / "joined.md").read_text()
+    assert (docs / "results" / "index.md").read_text() == PAGE
+    assert not (docs / "results" / "tables.md").exists()
+    missing = CliRunner().invoke(pages.main, [str(small_run), "--docs", str(docs), "--page", "other.md"])
+    assert (missing.exit_code, "there is no such page" in missing.output) == (2, True)
+
+
 def test_an_unfinished_run_is_refused_in_one_sentence(pages, docs, tmp_path):
     run_study(parse_study(STUDY | SMALL, "here"), tmp_path / "run", lambda _: iter(()), until="tune")
     result = made(pages, tmp_path / "run", docs)

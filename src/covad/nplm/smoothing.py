@@ -164,7 +164,7 @@ def bump_places(basis: GaussianBasis | StackedBasis) -> tuple[str, ...]:
     for bumps in basis.by_width:
         seen = list(bumps.seen)
         centres = bumps.scale.location[seen] + bumps.scale.scale[seen] * bumps.centres
-        part = "" if bumps.dimensions is None else f", dimensions {seen[0]} to {seen[-1]}"
+        part = "" if bumps.dimensions is None else f" of dimensions {', '.join(map(str, seen))}"
         places += [f"the bump at z = {_point(z)}{part}" for z in centres]
     return (*places, *(["all of z"] * basis.constant))
 
