@@ -99,7 +99,7 @@ def test_impacts_are_those_of_fits_that_hold_a_nuisance():
 
 def test_the_adaptive_test_has_the_impacts_of_its_leading_member():
     """Alone it is the convex test; beside another member its p counts for more, and t stays."""
-    dataset, (scale,) = toy(), TEST.basis.parts
+    dataset, (scale,) = toy(), TEST.basis.by_width
     one = Member((0,), 3.0, TEST.ridge)
     _, _, convex = judged(dataset)
     found = {}
