@@ -4,13 +4,14 @@
     python benchmarks/linearisation.py FOLDER --summary [--figure docs/figures/linearisation.png]
     python benchmarks/linearisation.py FOLDER --summary --every   # each space with its intervals
     python benchmarks/linearisation.py FOLDER --toys 1200         # toys at nu = 0, +2 and -2
+    python benchmarks/linearisation.py FOLDER --toys 1200 --test convex
     python benchmarks/linearisation.py FOLDER --toys 1200 --summary
 
 Every systematic has a study file FOLDER/NAME.yaml and a run directory FOLDER/NAME; all share the simulated
 events FOLDER/background.h5. The encoder is the transformer of the laptop preset. The work is done by
-`covad run FOLDER/NAME.yaml --out FOLDER/NAME --until checks`, which may be given by hand as well. Toys are
-those of the convex test, which the reach is about, in the configurations of `DECIDING`, or in those that are
-named.
+`covad run FOLDER/NAME.yaml --out FOLDER/NAME --until checks`, which may be given by hand as well. Reaches are
+those of the widest scale of the adaptive test. Toys are those of the convex and of the adaptive test, or of
+one of them, in the configurations of `DECIDING`, or in those that are named.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ TITLES = {
     "jets_met": "jet scale with missing momentum, 2.5 %",
 }
 ALPHAS, ORDERS = (0, 3, 30), (1, 2)
+TESTS = ("convex", "adaptive")
 #: Background events per role, before the cuts.
 SPLITS = {
     "encoder": 200_000,
@@ -101,7 +103,8 @@ def study_of(
         },
         "sizes": {"expected": 10_000, "reference": 52_000},
         "normalisation": 0.1,
-        "tests": {"convex": {}},
+        "tests": {test: {} for test in TESTS},
+        "result": "adaptive",
         "configurations": list(configurations),
         "nu": [0, 2, -2],
         "nu_norm": [],
@@ -135,12 +138,20 @@ def run(folder: Path, name: str, study: dict[str, Any], until: str, workers: int
     covad("run", str(path), "--out", out, "--until", until, "--workers", str(workers))
 
 
-def run_toys(folder: Path, name: str, seeds: int, toys: int, slugs: Sequence[str], workers: int) -> None:
+def run_toys(
+    folder: Path,
+    name: str,
+    seeds: int,
+    toys: int,
+    slugs: Sequence[str],
+    tests: Sequence[str],
+    workers: int,
+) -> None:
     """Draw toys in some configurations of a run that has its checks; then name all of them again.
 
     A study with these configurations alone embeds no events for the others.
     """
-    chosen = [each for each in everything(seeds) if slug_of(each) in slugs]
+    chosen = [each | {"tests": list(tests)} for each in everything(seeds) if slug_of(each) in slugs]
     run(folder, name, study_of(name, chosen, seeds, toys), "toys", workers)
     run(folder, name, study_of(name, everything(seeds), seeds, toys), "checks", workers)
 
@@ -183,16 +194,16 @@ def table_of_every(found: dict[str, Summary]) -> list[str]:
 
 def table_of_toys(found: dict[str, Summary]) -> list[str]:
     """Return one line per ensemble of background toys."""
-    heads = ["systematic", "configuration", "toys of", "toys", "shift of the median", "Z > 2, %", "verdict"]
-    lines = [_line(heads), "| --- | --- | --- | ---: | ---: | ---: | --- |"]
+    heads = ["systematic", "configuration", "test", "toys of", "toys", "shift of the median", "Z > 2, %"]
+    lines = [_line(heads), "| --- | --- | --- | --- | ---: | ---: | ---: |"]
     for name, summary in found.items():
         for each in summary.closure:
             ends, alarms = each.median_shift.interval, each.false_positives_at(2.0)
             low, high = ("open" if end is None else f"{end:.2f}" for end in (ends.low, ends.high))
             shift = f"{each.median_shift.shift:.2f} [{low}, {high}]"
             rate = "" if alarms is None or alarms.rate is None else f"{100 * alarms.rate:.1f}"
-            told = [TITLES[name], each.configuration, each.point, str(each.n_toys), shift, rate]
-            lines.append(_line([*told, str(each.verdict)]))
+            told = [TITLES[name], each.configuration, each.test, each.point, str(each.n_toys), shift, rate]
+            lines.append(_line(told))
     return lines
 
 
@@ -263,6 +274,7 @@ def _line(cells: Sequence[str]) -> str:
 @click.option(
     "--configuration", "slugs", multiple=True, help="For these toys, such as a0_s0-profiled-quadratic."
 )
+@click.option("--test", "tests", multiple=True, type=click.Choice(TESTS), help="Of these toys; not both.")
 @click.option("--workers", default=1, show_default=True, help="Processes.")
 @click.option("--summary", is_flag=True, help="Print the table of what is there.")
 @click.option("--every", is_flag=True, help="With --summary: each space by itself.")
@@ -273,6 +285,7 @@ def main(
     seeds: int,
     toys: int,
     slugs: tuple[str, ...],
+    tests: tuple[str, ...],
     workers: int,
     summary: bool,
     every: bool,
@@ -300,7 +313,7 @@ def main(
     simulate(folder)
     for name in names:
         if toys:
-            run_toys(folder, name, seeds, toys, slugs, workers)
+            run_toys(folder, name, seeds, toys, slugs, tests or TESTS, workers)
         else:
             run(folder, name, study_of(name, everything(seeds), seeds), "checks", workers)
 
