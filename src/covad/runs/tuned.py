@@ -80,7 +80,7 @@ def restore_test(content: Mapping[str, Any], where: str) -> ConvexTest | Adaptiv
                 for each in content["members"]
             ),
             constant=bool(content["constant"]),
-            parts=tuple(map(str, list(content.get("parts", ())))),
+            parts=tuple(map(str, list(content.get("parts", [])))),
         )
         _ = members.columns, members.family
         return AdaptiveTest(members)

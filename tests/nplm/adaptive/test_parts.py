@@ -120,6 +120,18 @@ def test_scales_of_few_values_that_are_alike_are_one() -> None:
     assert alone.names == tuple(name.removeprefix("n, ") for name in members.names if name.startswith("n, "))
 
 
+def test_a_sorted_pool_has_the_scales_of_a_shuffled_one() -> None:
+    """The first events of a sorted pool are of one corner, where bumps elsewhere have no capacity."""
+    rng = np.random.default_rng(7)
+    pool = np.vstack([rng.normal(size=(30_000, 2)), rng.normal(6.0, 0.3, size=(15_000, 2))]).astype(
+        np.float32
+    )
+    sizes = Sizes(expected=2_000.0, reference=10_000)
+    found = choose_members(pool[::-1].copy(), AdaptiveSettings(), sizes)
+    shuffled = choose_members(rng.permutation(pool), AdaptiveSettings(), sizes)
+    assert found.capacities == shuffled.capacities == (10.0, 20.0, 45.0, 90.0)
+
+
 def test_a_test_with_a_bump_twice_is_refused() -> None:
     (scale, *_) = MEMBERS.scales
     twice = Members((scale, scale), (4.0, 4.0), (Member((0, 1), 3.0, 1.0),))

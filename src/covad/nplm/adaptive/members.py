@@ -197,8 +197,7 @@ def _members_of_part(
         capacities.append(found[1])
     if not scales:
         raise CapacityError(f"none of the capacities {list(settings.capacities)} can be had")
-    some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
-    events = pool[np.sort(some)]
+    events = _some(pool)
     every = tuple(range(len(scales)))
     asked: list[tuple[tuple[int, ...], float]] = [(every[:1], spread) for spread in settings.widest]
     asked += [((k,), spread) for k in every for spread in settings.spreads]
@@ -221,6 +220,12 @@ def _members_of_part(
         tuple(capacities[k] for k in used),
         tuple(replace(m, scales=tuple(map(used.index, m.scales))) for m in dict.fromkeys(members)),
     )
+
+
+def _some(pool: Float32) -> Float32:
+    """Return as many events as rules need, drawn from all of a pool: it may be sorted."""
+    some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
+    return pool[np.sort(some)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,5 +311,5 @@ def _scale(
         test = with_capacity(pool, bumps, seed, target, sizes=sizes, dimensions=dimensions)
     if not isinstance(test.basis, GaussianBasis):
         raise TypeError("a scale is a basis of bumps of one width")
-    there = capacity(test, pool[:EVENTS], sizes)
+    there = capacity(test, _some(pool), sizes)
     return replace(test.basis, constant=False), there if there < _REACHED * target else target

@@ -228,8 +228,13 @@ def with_capacity_in_parts(
     One ridge holds the bumps of all parts, about as weak as that of each of them alone.
     """
     bases = []
-    for dimensions in dimensions_of(parts, pool.shape[1]).values():
-        test = with_capacity(pool, n_bumps, seed, target, spread, sizes, dimensions)
+    for name, dimensions in dimensions_of(parts, pool.shape[1]).items():
+        try:
+            test = with_capacity(pool, n_bumps, seed, target, spread, sizes, dimensions)
+        except CapacityError as failure:
+            if failure.most is None:
+                raise CapacityError(f"the part {name} of z: {failure}") from failure
+            test = with_capacity(pool, n_bumps, seed, 0.9 * failure.most, spread, sizes, dimensions)
         if not isinstance(test.basis, GaussianBasis):
             raise TypeError("a part has bumps of one width")
         bases.append(replace(test.basis, constant=False))
