@@ -21,10 +21,10 @@ from covad.errors import DatasetError
 from covad.nplm.adaptive.next_order import EventSums, drawn_by_leverage, mean_shift
 from covad.nplm.convex.basis import Basis, GaussianBasis, StackedBasis, dimensions_of, evaluate
 from covad.nplm.convex.capacity import (
-    EVENTS,
     EVENTS_PER_CAPACITY,
     CapacityError,
     capacity,
+    some_events,
     with_capacity,
 )
 from covad.nplm.convex.convex import ConvexTest
@@ -197,7 +197,7 @@ def _members_of_part(
         capacities.append(found[1])
     if not scales:
         raise CapacityError(f"none of the capacities {list(settings.capacities)} can be had")
-    events = _some(pool)
+    events = some_events(pool)
     every = tuple(range(len(scales)))
     asked: list[tuple[tuple[int, ...], float]] = [(every[:1], spread) for spread in settings.widest]
     asked += [((k,), spread) for k in every for spread in settings.spreads]
@@ -220,12 +220,6 @@ def _members_of_part(
         tuple(capacities[k] for k in used),
         tuple(replace(m, scales=tuple(map(used.index, m.scales))) for m in dict.fromkeys(members)),
     )
-
-
-def _some(pool: Float32) -> Float32:
-    """Return as many events as rules need, drawn from all of a pool: it may be sorted."""
-    some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
-    return pool[np.sort(some)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,5 +305,5 @@ def _scale(
         test = with_capacity(pool, bumps, seed, target, sizes=sizes, dimensions=dimensions)
     if not isinstance(test.basis, GaussianBasis):
         raise TypeError("a scale is a basis of bumps of one width")
-    there = capacity(test, _some(pool), sizes)
+    there = capacity(test, some_events(pool), sizes)
     return replace(test.basis, constant=False), there if there < _REACHED * target else target

@@ -57,6 +57,12 @@ def default_capacity(n_bumps: int, expected: float) -> float:
     return min(NETWORK_CAPACITY, 1.0 + n_bumps / 2.0, 1.0 + expected / EVENTS_PER_CAPACITY)
 
 
+def some_events(pool: Float32) -> Float32:
+    """Return as many events as the rules need, drawn from all of a pool, which may be sorted."""
+    some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
+    return pool[np.sort(some)]
+
+
 def capacity(test: ConvexTest, events: Float32, sizes: Sizes) -> float:
     """Return the mean of t under the null, without nuisances: each of them takes away up to one."""
     columns = evaluate(test.basis, events)
@@ -94,8 +100,7 @@ class WidthRule:
     ) -> WidthRule:
         """Draw the centres from a pool, which may be sorted; the bumps see some `dimensions`, or all."""
         basis = GaussianBasis.from_pool(pool, n_bumps, seed, dimensions=dimensions)
-        some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
-        return cls(basis, pool[np.sort(some)], sizes or Sizes())
+        return cls(basis, some_events(pool), sizes or Sizes())
 
     def test(self, target: float, spread: float = _USUAL.spread, bumps: int | None = None) -> ConvexTest:
         """Return the test of capacity `target` with the ridge of `spread`; of the first so many `bumps`.
@@ -238,9 +243,8 @@ def with_capacity_in_parts(
         if not isinstance(test.basis, GaussianBasis):
             raise TypeError("a part has bumps of one width")
         bases.append(replace(test.basis, constant=False))
-    some = np.random.default_rng(len(pool)).choice(len(pool), min(EVENTS, len(pool)), replace=False)
     stacked = StackedBasis(tuple(bases))
-    return ConvexTest.with_prior(stacked, pool[np.sort(some)], spread * len(bases) ** 0.5)
+    return ConvexTest.with_prior(stacked, some_events(pool), spread * len(bases) ** 0.5)
 
 
 def _median_distance(basis: GaussianBasis) -> float:
